@@ -1,0 +1,91 @@
+"""The workloads in PyTorch, eager or with torch.compile."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+COMPILED = False  # set by measure.py
+
+
+def loss(a, b, x, y):
+    return (y - (a * x + b)) ** 2
+
+
+def chain(x, y, z):
+    return torch.relu(x * y + z) * x - y
+
+
+def chain_tanh(x, y, z):
+    return torch.tanh(x * y + z) * x - y
+
+
+def network_loss(params, x, y):
+    w1, b1, w2, b2 = params
+    return functional.cross_entropy(torch.relu(x @ w1 + b1) @ w2 + b2, y)
+
+
+def newton(x):
+    guess = x
+    while torch.abs(guess * guess - x) > 0.00001 * x:
+        guess = (guess + x / guess) / 2
+    return guess
+
+
+def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], object]:
+    """A call without arguments that runs the workload once."""
+    accelerate: Callable = torch.compile if COMPILED else lambda function: function
+    arguments = tuple(torch.from_numpy(np.array(value)) for value in inputs)
+
+    def without_gradient(function: Callable) -> Callable[[], object]:
+        fast = accelerate(function)
+
+        def call() -> object:
+            with torch.no_grad():
+                return fast(*arguments)
+
+        return call
+
+    match workload:
+        case "call":
+            return without_gradient(lambda x: x + 1)
+        case "loss_gradient":
+            fast_loss = accelerate(loss)
+            wrt = tuple(value.requires_grad_() for value in arguments[:2])
+            return lambda: torch.autograd.grad(fast_loss(*wrt, *arguments[2:]), wrt)
+        case "chain":
+            return without_gradient(chain)
+        case "chain_tanh":
+            return without_gradient(chain_tanh)
+        case "mlp_step":
+            return _training_step(accelerate, arguments)
+        case "newton":
+            return without_gradient(newton)
+        case "newton_gradient":
+            fast_newton = accelerate(newton)
+            x = arguments[0].requires_grad_()
+            return lambda: torch.autograd.grad(fast_newton(x), x)
+        case _:
+            raise NotImplementedError(workload)
+
+
+def _training_step(accelerate: Callable, arguments: tuple[torch.Tensor, ...]) -> Callable[[], object]:
+    params = tuple(value.requires_grad_() for value in arguments[:4])
+    velocities, (x, y) = arguments[4:8], arguments[8:]
+    y = y.long()
+    fast_loss = accelerate(network_loss)
+
+    def update(params, velocities, gradients):
+        new = tuple(0.9 * v - 0.05 * g for v, g in zip(velocities, gradients, strict=True))
+        return tuple(p + v for p, v in zip(params, new, strict=True)), new
+
+    fast_update = accelerate(update)
+
+    def call() -> object:
+        value = fast_loss(params, x, y)
+        gradients = torch.autograd.grad(value, params)
+        with torch.no_grad():
+            return value.detach(), *fast_update(params, velocities, gradients)
+
+    return call

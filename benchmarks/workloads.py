@@ -1,0 +1,47 @@
+"""The workloads' names, descriptions and inputs, the same for all contenders."""
+
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+
+Arrays = tuple[np.ndarray, ...]
+
+
+@attrs.frozen(eq=False)
+class Workload:
+    """What is computed, and on which NumPy arrays."""
+
+    description: str
+    inputs: Callable[[np.random.Generator], Arrays]
+    tolerance: float = 1e-4  # of the results, relative to their largest element
+
+
+def _scalars(*values: float) -> Callable[[np.random.Generator], Arrays]:
+    return lambda random: tuple(np.array(value, np.float32) for value in values)
+
+
+def _vectors(random: np.random.Generator) -> Arrays:
+    return tuple(random.standard_normal(1_000_000).astype(np.float32) for _ in range(3))
+
+
+def _training(random: np.random.Generator) -> Arrays:
+    """Four parameters, their four velocities, x: (64, 64) float32, y: (64,) int32."""
+    shapes = [(64, 128), (128,), (128, 10), (10,)]
+    params = [0.1 * random.standard_normal(shape).astype(np.float32) for shape in shapes]
+    velocities = [np.zeros(shape, np.float32) for shape in shapes]
+    return (*params, *velocities, random.random((64, 64), np.float32), random.integers(0, 10, 64).astype(np.int32))
+
+
+WORKLOADS = {
+    "call": Workload("x + 1 on one element: the overhead of a call", lambda random: (np.ones(1, np.float32),)),
+    "loss_gradient": Workload(
+        "gradient of (y - (a x + b))^2 in a and b, scalars",
+        _scalars(0.5, 0.25, 3.0, 2.0),
+    ),
+    "chain": Workload("relu(x y + z) x - y on 1e6 elements", _vectors),
+    "chain_tanh": Workload("tanh(x y + z) x - y on 1e6 elements", _vectors),
+    "mlp_step": Workload("training step of examples/digits.py, batch 64", _training),
+    "newton": Workload("square root of 1e6 by Newton's method, a while loop", _scalars(1e6)),
+    "newton_gradient": Workload("derivative of that loop", _scalars(1e6)),
+}

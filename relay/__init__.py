@@ -1,0 +1,215 @@
+"""Relay: a differentiable, functional language embedded in Python.
+
+`import relay; @relay` and `from relay import relay; @relay` are the same object: this module, which is callable. It also
+carries the types, the transforms and every registered operator (`relay.tanh`).
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any as _Any
+from typing import overload
+
+import relay.ops as _ops  # registers the operators
+from relay import errors, ir
+from relay.array import Array
+from relay.compiler import Options as _Options
+from relay.compiler import RelayFunction, from_source
+from relay.compiler import decorate as _decorate
+from relay.compiler import derivative as _derivative
+from relay.errors import (
+    CompileError,
+    DifferentiationError,
+    ExecutionError,
+    FrontendError,
+    InternalError,
+    RegistrationError,
+    RelayError,
+    ShapeError,
+    TypeCheckError,
+    TypeMismatch,
+)
+from relay.frontend.annotations import Fn, Ref, Tensor, base_type_var, dims, shape_var, type_var
+from relay.ir.types import ANY as Any
+from relay.ir.types import (
+    BFLOAT16 as BFloat16,
+)
+from relay.ir.types import (
+    BOOL as Bool,
+)
+from relay.ir.types import (
+    FLOAT16 as Float16,
+)
+from relay.ir.types import (
+    FLOAT32 as Float32,
+)
+from relay.ir.types import (
+    FLOAT64 as Float64,
+)
+from relay.ir.types import (
+    INT8 as Int8,
+)
+from relay.ir.types import (
+    INT16 as Int16,
+)
+from relay.ir.types import (
+    INT32 as Int32,
+)
+from relay.ir.types import (
+    INT64 as Int64,
+)
+from relay.ir.types import (
+    UINT8 as UInt8,
+)
+from relay.ir.types import (
+    UINT16 as UInt16,
+)
+from relay.ir.types import (
+    UINT32 as UInt32,
+)
+from relay.ir.types import (
+    UINT64 as UInt64,
+)
+from relay.operator import Pattern, Relation, Requirement, get_env, register_op, resolve_name
+from relay.operator.placeholders import func_ty_to_placeholders
+from relay.text.printer import to_text
+from relay.tracebacks import install as _install
+
+Float, Int = Float32, Int32
+
+
+def grad(
+    f: _Any,
+    wrt: int | str | Sequence[int | str] | None = None,
+    output: int | None = None,
+    keeping: Sequence[int] = (),
+    seedable: bool = False,
+) -> RelayFunction:
+    """The derivative of a function, as a function of the same arguments.
+
+    Args:
+        f: a decorated function (inside a program: any function).
+        wrt: positions or names of the parameters to differentiate; None: all, with None for those without a gradient.
+        output: which component of a tuple result is differentiated; a non-tuple result is component 0.
+        keeping: components of the original result that are returned after the gradients.
+        seedable: add a last argument, the incoming cotangent; otherwise the output must have one element.
+
+    Returns a tuple with one gradient for each `wrt`, bare for a single one with nothing kept, then the kept outputs.
+    Raises DifferentiationError where there is no derivative.
+    """
+    return _derivative(f, wrt, output, keeping, seedable, False)
+
+
+def value_and_grad(
+    f: _Any,
+    wrt: int | str | Sequence[int | str] | None = None,
+    output: int | None = None,
+    keeping: Sequence[int] = (),
+    seedable: bool = False,
+) -> RelayFunction:
+    """Like `grad`, but the result is the pair (value, gradients)."""
+    return _derivative(f, wrt, output, keeping, seedable, True)
+
+
+def _inside_only(name: str, documentation: str) -> Callable[..., _Any]:
+    def function(*arguments: _Any) -> _Any:
+        raise TypeCheckError(f"relay.{name} works inside decorated functions only")
+
+    function.__name__ = name
+    function.__doc__ = documentation
+    function.__relay_builtin__ = name  # type: ignore[attr-defined]
+    return function
+
+
+ref = _inside_only("ref", "A new mutable cell with this content.")
+read = _inside_only("read", "The content of a cell; also `cell.value`.")
+write = _inside_only("write", "write(cell, value): replace the content; also `cell.value = value`.")
+grad.__relay_builtin__ = "grad"  # type: ignore[attr-defined]
+value_and_grad.__relay_builtin__ = "value_and_grad"  # type: ignore[attr-defined]
+
+
+class _Relay(types.ModuleType):
+    """The module, callable: the decorator."""
+
+    @overload
+    def __call__(self, function: Callable[..., _Any], /) -> RelayFunction: ...
+    @overload
+    def __call__(self, /, *, target: str = ..., opt_level: int = ...) -> Callable[[Callable[..., _Any]], RelayFunction]: ...
+    def __call__(self, function: Callable[..., _Any] | None = None, /, **options: _Any) -> _Any:
+        __tracebackhide__ = True
+        chosen = _Options(**options)
+        if function is not None:
+            return _decorate(function, chosen)
+        return lambda python: _decorate(python, chosen)
+
+
+def __getattr__(name: str) -> _Any:
+    operator = resolve_name(name)
+    if operator is None:
+        raise AttributeError(f"module 'relay' has no attribute {name!r}")
+    return operator
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *get_env().names()])
+
+
+relay = sys.modules[__name__]
+relay.__class__ = _Relay
+_install()
+
+__all__ = [
+    "Any",
+    "Array",
+    "BFloat16",
+    "Bool",
+    "CompileError",
+    "DifferentiationError",
+    "ExecutionError",
+    "Float",
+    "Float16",
+    "Float32",
+    "Float64",
+    "Fn",
+    "FrontendError",
+    "Int",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "InternalError",
+    "Pattern",
+    "Ref",
+    "RegistrationError",
+    "Relation",
+    "RelayError",
+    "RelayFunction",
+    "Requirement",
+    "ShapeError",
+    "Tensor",
+    "TypeCheckError",
+    "TypeMismatch",
+    "UInt8",
+    "UInt16",
+    "UInt32",
+    "UInt64",
+    "base_type_var",
+    "dims",
+    "errors",
+    "from_source",
+    "func_ty_to_placeholders",
+    "get_env",
+    "grad",
+    "ir",
+    "read",
+    "ref",
+    "register_op",
+    "relay",
+    "shape_var",
+    "to_text",
+    "type_var",
+    "value_and_grad",
+    "write",
+]  # fmt: skip

@@ -1,0 +1,319 @@
+"""The reversal of one block, binding by binding, from the last to the first.
+
+Each rule takes the cotangent of what its binding binds and adds to those of what it reads. It returns the forward bindings that
+take the binding's place: usually itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, assert_never
+
+from relay.ad.activity import Activity
+from relay.ad.branches import reverse_choice, reverse_tail
+from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, primed_constructor, type_of, unpack
+from relay.ad.loops import reverse_loop
+from relay.ad.scopes import Scope
+from relay.ad.tapes import Plan, Seeds, tail_of
+from relay.errors import DifferentiationError, InternalError
+from relay.ir.expr import (
+    Assert,
+    Atom,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Dead,
+    Exit,
+    Global,
+    If,
+    Loop,
+    MakeTuple,
+    Match,
+    MatchArm,
+    Next,
+    OpCall,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Static,
+    Var,
+    Yield,
+)
+from relay.ir.types import INT64, DataDefinition, DataType, StackType, TupleType, Type, scalar
+from relay.operator import Emitter, Operator, Value, lookup
+
+
+class Callee(Protocol):
+    """The forward and backward versions of a called function."""
+
+    forward: Global
+    backward: Global
+    tape: Type
+    result: Type
+    given: tuple[Type, ...]
+    returned: tuple[Type, ...]
+
+
+class Surroundings(Protocol):
+    """What the reversal of a function needs from the reversal of its module."""
+
+    cotangents: Cotangents
+    definitions: list[DataDefinition]
+
+    def fresh_name(self, name: str) -> str:
+        """A name for a function or data type that is not taken."""
+        ...
+
+    def callee(self, name: str, active: tuple[int, ...]) -> Callee:
+        """The two versions of a function, differentiated with respect to these parameters."""
+        ...
+
+
+class Reversal:
+    """The reversal of one function."""
+
+    def __init__(self, surroundings: Surroundings, body: Block) -> None:
+        self.surroundings = surroundings
+        self.cotangents = surroundings.cotangents
+        self.activity = Activity(body, self.cotangents.exists)
+        self.rounds: dict[Var, Var] = {}
+
+    def fresh_name(self, name: str) -> str:
+        return self.surroundings.fresh_name(name)
+
+    def define(self, definition: DataDefinition) -> None:
+        self.surroundings.definitions.append(definition)
+
+    def tracked(self, atom: Atom) -> bool:
+        return isinstance(atom, Var) and atom in self.activity.tracked
+
+    def accumulate(self, scope: Scope, atom: Atom, cotangent: Cotangent) -> None:
+        if isinstance(atom, Var) and atom in self.activity.tracked:
+            scope.accumulate(atom, cotangent)
+
+    def has_effect(self, binding: Binding) -> bool:
+        return False
+
+    def block(self, block: Block, scope: Scope, seeds: Seeds) -> Plan:
+        for value, cotangent in _ends(block, seeds):
+            self.accumulate(scope, value, cotangent)
+        bindings = block.bindings
+        pieces: list[list[Binding]] = []
+        tail, last = None, tail_of(block)
+        if last is not None:
+            before, tail = reverse_tail(self, last, scope, seeds)
+            pieces.append(before)
+            bindings = bindings[:-1]
+        for binding in reversed(bindings):
+            pieces.append(self._binding(binding, scope))
+        return Plan([b for piece in reversed(pieces) for b in piece], block.terminator, tail)
+
+    def _binding(self, binding: Binding, scope: Scope) -> list[Binding]:
+        expression = binding.value
+        scope.emitter.span = getattr(expression, "span", None)
+        match expression:
+            case OpCall():
+                self._operator(expression, binding.targets[0], scope)
+            case Var() | Constant():
+                self.accumulate(scope, expression, scope.take(binding.targets[0]))
+            case MakeTuple(items):
+                cotangent = scope.take(binding.targets[0])
+                if isinstance(cotangent, tuple):
+                    for item, part in zip(items, cotangent, strict=True):
+                        self.accumulate(scope, item, part)
+            case Project(value, index):
+                cotangent, type_ = scope.take(binding.targets[0]), type_of(value)
+                assert isinstance(type_, TupleType)
+                if cotangent is not None:
+                    parts = tuple(cotangent if i == index else None for i in range(len(type_.items)))
+                    self.accumulate(scope, value, parts)
+            case Construct():
+                self._construct(expression, scope.take(binding.targets[0]), scope)
+            case If() | Match():
+                return reverse_choice(self, binding, scope)
+            case Loop():
+                return reverse_loop(self, binding, scope)
+            case Call():
+                return self._call(binding, expression, scope)
+            case StackPush():
+                return self._push(binding, expression, scope)
+            case StackGet(stack):
+                self._get(stack, scope.take(binding.targets[0]), binding.targets[0], scope)
+            case StackNew() | StackLength():
+                scope.take(binding.targets[0])
+            case Assert():
+                pass
+            case RefNew() | RefRead() | RefWrite():
+                if any(self.tracked(a) for a in (*binding.targets, getattr(expression, "reference", None)) if a):
+                    raise DifferentiationError("a derivative through a reference is not supported yet", expression.span)
+            case Global() | Static():
+                raise InternalError(f"{type(expression).__name__} in the core")
+            case _:
+                raise InternalError(f"{type(expression).__name__} in the core")
+        return [binding]
+
+    # ---- operators
+
+    def _operator(self, call: OpCall, target: Var, scope: Scope) -> None:
+        """a_i' += rule_i(a, v, v')"""
+        seed = scope.take(target)
+        if seed is None or not any(self.tracked(a) for a in call.arguments):
+            return
+        assert not isinstance(seed, tuple)
+        operator, emitter = lookup(call.operator), scope.emitter
+        if operator.gradient is None:
+            raise self._no_gradient(operator, call)
+        values = [emitter.value(a) for a in call.arguments]
+        attributes = {**operator.attributes, **call.attributes}
+        operands = (tuple(values),) if operator.variadic else tuple(values)
+        found = operator.gradient(*operands, out=emitter.value(target), dout=emitter.value(seed), **attributes)
+        gradients = tuple(found) if isinstance(found, tuple | list) else (found,)
+        if len(gradients) != len(values):
+            raise InternalError(f"the gradient of {operator.name} has {len(gradients)} components for {len(values)} operands")
+        for operand, gradient in zip(values, gradients, strict=True):
+            if gradient is not None and self.tracked(operand.atom):
+                self.accumulate(scope, operand.atom, _sum_to(gradient, operand).atom)
+
+    def _no_gradient(self, operator: Operator, call: OpCall) -> DifferentiationError:
+        reason = f": {operator.no_gradient}" if operator.no_gradient else ""
+        source = next(a for a in call.arguments if self.tracked(a))
+        path = [v.name for v in self.activity.path(source)]
+        through = f" through {' -> '.join(path[1:])}" if len(path) > 1 else ""
+        note = (f"the result depends on {path[0]}{through}, which {operator.name} reads",) if path else ()
+        return DifferentiationError(f"{operator.name} has no gradient{reason}", call.span, notes=note)
+
+    # ---- data and stacks
+
+    def _construct(self, expression: Construct, cotangent: Cotangent, scope: Scope) -> None:
+        """a_i' += field(v', i, C)"""
+        if cotangent is None or not any(self.tracked(a) for a in expression.arguments):
+            return
+        assert isinstance(cotangent, Var)
+        primed = type_of(cotangent)
+        assert isinstance(primed, DataType)
+        name = primed_constructor(expression.constructor)
+        types = [t for a in expression.arguments for t in self.cotangents.leaves(type_of(a))]
+        arms = []
+        for constructor in primed.definition.constructors:
+            fields = tuple(Var("field", t) for t in constructor.fields)
+            emitter = Emitter(expression.span)
+            values: Iterable[Atom] = fields
+            if constructor.name != name:
+                values = [z for a in expression.arguments for z in self.cotangents.zeros(emitter, type_of(a), a)]
+            arms.append(MatchArm(constructor.name, fields, Block(tuple(emitter.bindings), Yield(tuple(values)))))
+        targets = [Var("dfield", t) for t in types]
+        scope.emitter.bindings.append(Binding(tuple(targets), Match(cotangent, tuple(arms), expression.span)))
+        for argument in expression.arguments:
+            leaves = [targets.pop(0) for _ in self.cotangents.leaves(type_of(argument))]
+            self.accumulate(scope, argument, self.cotangents.unflatten(leaves, type_of(argument)))
+
+    def _push(self, binding: Binding, push: StackPush, scope: Scope) -> list[Binding]:
+        """v' += get(s1', len(s0)); s0' += s1', of which nobody will read the entries above"""
+        cotangent = scope.take(binding.targets[0])
+        if cotangent is None:
+            return [binding]
+        assert isinstance(cotangent, Var) and isinstance(push.stack, Var)
+        forward = [binding]
+        position: Atom | None = self.rounds.get(push.stack)
+        if position is None:
+            position = Var("position", scalar(INT64))
+            forward = [Binding((position,), StackLength(push.stack, push.span)), binding]
+        if self.tracked(push.value):
+            types = self.cotangents.leaves(type_of(push.value))
+            entry = scope.emitter.bind(StackGet(cotangent, position, push.span), pack_type(types), "dentry").atom
+            leaves = unpack(scope.emitter, entry, types)
+            self.accumulate(scope, push.value, self.cotangents.unflatten(leaves, type_of(push.value)))
+        self.accumulate(scope, push.stack, cotangent)
+        return forward
+
+    def _get(self, stack: Atom, cotangent: Cotangent, target: Var, scope: Scope) -> None:
+        """s' := push(s', v')
+
+        Stacks are tapes: one loop reads all entries, each once, from the last to the first. Backwards, the cotangents of the
+        entries come from the first to the last.
+        """
+        if not self.tracked(stack):
+            return
+        assert isinstance(stack, Var)
+        types = self.cotangents.leaves(type_of(target))
+        dense = self.cotangents.dense(scope.emitter, cotangent, type_of(target), target)
+        so_far = scope.current(stack)
+        if so_far is None:
+            element = pack_type(types)
+            so_far = scope.emitter.bind(StackNew(element), StackType(element), "dtape").atom
+        assert isinstance(so_far, Var)
+        entry = pack(scope.emitter, dense)
+        scope.known[stack] = scope.emitter.bind(StackPush(so_far, entry), type_of(so_far), "dtape").atom
+
+    # ---- calls
+
+    def _call(self, binding: Binding, call: Call, scope: Scope) -> list[Binding]:
+        """(v, t) = f_f(a..);  a' := f_b(t, v', a'..)"""
+        target = binding.targets[0]
+        seed = scope.take(target)
+        active = tuple(i for i, a in enumerate(call.arguments) if self.tracked(a))
+        if seed is None or not active:
+            return [binding]
+        assert isinstance(call.function, Global)
+        callee = self.surroundings.callee(call.function.name, active)
+        both_type = TupleType((callee.result, callee.tape))
+        both, tape = Var("both", both_type), Var("tape", callee.tape)
+        forward = [
+            Binding((both,), Call(callee.forward, call.arguments, call.span)),
+            Binding((target,), Project(both, 0, call.span)),
+            Binding((tape,), Project(both, 1, call.span)),
+        ]
+        arguments: list[Atom] = [tape, *self.cotangents.dense(scope.emitter, seed, callee.result, target)]
+        moved: list[Atom] = []
+        for position in active:
+            argument = call.arguments[position]
+            assert isinstance(argument, Var)
+            type_ = type_of(argument)
+            before = scope.current(argument)
+            if any(leaf is not None and isinstance(type_of(leaf), StackType) for leaf in self.cotangents.flatten(before, type_)):
+                raise InternalError("a stack is read twice")
+            scope.known[argument] = None  # moved; a second occurrence starts at zero
+            moved += self._without_stacks(self.cotangents.dense(scope.emitter, before, type_, None))
+        results = Var("cotangents", pack_type(callee.returned))
+        scope.emitter.bindings.append(Binding((results,), Call(callee.backward, (*arguments, *moved), call.span)))
+        leaves = unpack(scope.emitter, results, callee.returned)
+        for position in active:
+            argument = call.arguments[position]
+            own = [leaves.pop(0) for _ in self.cotangents.leaves(type_of(argument))]
+            self.accumulate(scope, argument, self.cotangents.unflatten(own, type_of(argument)))
+        return forward
+
+    def _without_stacks(self, atoms: Iterable[Atom]) -> list[Atom]:
+        return [a for a in atoms if not isinstance(type_of(a), StackType)]
+
+
+def _ends(block: Block, seeds: Seeds) -> list[tuple[Atom, Cotangent]]:
+    """The values that a block ends with, and their cotangents."""
+    terminator = block.terminator
+    match terminator:
+        case Yield(values):
+            cotangents: tuple[Cotangent, ...] = seeds.yields
+        case Next(_, values):
+            cotangents = seeds.next
+        case Exit(_, values):
+            assert seeds.exit is not None
+            cotangents = seeds.exit
+        case Dead():
+            return []
+        case _:
+            assert_never(terminator)
+    return list(zip(values, cotangents, strict=True))
+
+
+def _sum_to(gradient: Value, operand: Value) -> Value:
+    """Sum a cotangent over the axes that were broadcast."""
+    return gradient if gradient.shape == operand.shape else gradient.op("sum_to", shape=operand.shape)
+
+

@@ -1,0 +1,229 @@
+"""The reversal of `If` and `Match`.
+
+    v = if c {e_1} else {e_2}         each arm's backward part starts with the cotangents known outside. The result of the
+    v = match x {C_k(f..) -> e_k}     backward choice is what the arms made of the cotangents that some arm changed.
+
+The backward choice asks, in this order of preference: the condition again, if the arms have no residuals; the same value
+again, if only fields of its constructors are needed; otherwise a tape, with one constructor for each arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from relay.ad.cotangents import primed_constructor, type_of
+from relay.ad.scopes import Scope, needed, residuals, writes
+from relay.ad.tapes import (
+    BlockReversal,
+    Plan,
+    Seeds,
+    Tail,
+    Tape,
+    bodies,
+    close,
+    leaves_of,
+    make_tape,
+    plain_plan,
+    with_bodies,
+)
+from relay.ir.expr import (
+    Arm,
+    Atom,
+    Binding,
+    Block,
+    Construct,
+    If,
+    Match,
+    MatchArm,
+    Next,
+    Terminator,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import substitute
+from relay.ir.types import DataType, StackType
+
+
+@attrs.define
+class _Arm:
+    """One arm: its plan, its scope (None if its end is never differentiated), and its backward part once joined."""
+
+    plan: Plan
+    scope: Scope | None
+    fields: tuple[Var, ...] = ()
+    outputs: list[Atom] = attrs.field(factory=list)
+    code: list[Binding] = attrs.field(factory=list)
+    residuals: list[Var] = attrs.field(factory=list)
+
+    def block(self) -> Block:
+        return Block(tuple(self.code), Yield(tuple(self.outputs)))
+
+
+def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> list[Binding]:
+    """The forward bindings of an `If` or `Match` whose arms yield; its backward part goes into the scope."""
+    expression = binding.value
+    assert isinstance(expression, If | Match)
+    seeds = Seeds(yields=tuple(scope.take(t) for t in binding.targets))
+    if all(s is None for s in seeds.yields) and not reversal.has_effect(binding):
+        return [binding]
+    arms = [_reverse_arm(reversal, expression, k, scope, seeds) for k in range(len(bodies(expression)))]
+    before, expression, tape, emitted = _join(reversal, expression, arms, scope)
+    if not emitted:
+        return [binding]
+
+    def ending(arm: int) -> Block:
+        def leaf(terminator: Terminator, bindings: list[Binding], names: Mapping[Var, Var]) -> Terminator:
+            assert isinstance(terminator, Yield)
+            if tape is None:
+                return terminator
+            packed = Var(tape.var.name, tape.var.type)
+            bindings.append(Binding((packed,), tape.construct(arm, names)))
+            return Yield((*terminator.values, packed), terminator.span)
+
+        return close(arms[arm].plan, leaf)
+
+    targets = binding.targets if tape is None else (*binding.targets, tape.var)
+    return [*before, Binding(targets, with_bodies(expression, [ending(k) for k in range(len(arms))]))]
+
+
+def reverse_tail(reversal: BlockReversal, expression: If | Match, scope: Scope, seeds: Seeds) -> tuple[list[Binding], Tail]:
+    """The forward bindings before an `If` or `Match` that ends a loop's body, and the construct's own plan."""
+    choices = bodies(expression)
+    reached = [seeds.exit is not None or any(isinstance(t, Next) for t in leaves_of(b)) for b in choices]
+    if sum(reached) == 1:
+        # Whenever the end of this block is differentiated, this arm was taken: it continues the block.
+        only = reached.index(True)
+        fields = expression.arms[only].fields if isinstance(expression, Match) else ()
+        scope.local.update(fields, _targets(choices[only]))
+        plan = reversal.block(choices[only], scope, seeds)
+        _close_fields(reversal, expression, only, scope)
+        arms = [plan if k == only else plain_plan(b) for k, b in enumerate(choices)]
+        return [], Tail(expression, arms, None, [*fields, *plan.available()])
+    parts = [
+        _reverse_arm(reversal, expression, k, scope, seeds) if reached[k] else _Arm(plain_plan(b), None)
+        for k, b in enumerate(choices)
+    ]
+    before, expression, tape, _ = _join(reversal, expression, parts, scope)
+    return before, Tail(expression, [a.plan for a in parts], tape, [] if tape is None else [tape.var])
+
+
+def _visible(arm: _Arm) -> list[Var]:
+    """The variables that only the code of an arm can use."""
+    assert arm.scope is not None
+    return [*arm.fields, *arm.plan.available(), *(t for b in arm.scope.emitter.bindings for t in b.targets)]
+
+
+def _targets(block: Block) -> list[Var]:
+    return [t for b in block.bindings for t in b.targets]
+
+
+def _reverse_arm(reversal: BlockReversal, expression: If | Match, number: int, outer: Scope, seeds: Seeds) -> _Arm:
+    body = bodies(expression)[number]
+    fields = expression.arms[number].fields if isinstance(expression, Match) else ()
+    scope = Scope(reversal.cotangents, [*fields, *_targets(body)], outer)
+    plan = reversal.block(body, scope, seeds)
+    _close_fields(reversal, expression, number, scope)
+    return _Arm(plan, scope, fields)
+
+
+def _close_fields(reversal: BlockReversal, expression: If | Match, number: int, scope: Scope) -> None:
+    """x' += C'(f'..) at the start of an arm."""
+    if not isinstance(expression, Match):
+        return
+    arm = expression.arms[number]
+    parts = [scope.take(f) for f in arm.fields]
+    if all(p is None for p in parts) or not reversal.tracked(expression.value):
+        return
+    type_ = type_of(expression.value)
+    assert isinstance(type_, DataType)
+    primed = reversal.cotangents.primed(type_.definition)
+    scope.emitter.span = expression.span
+    leaves = [
+        leaf
+        for part, field in zip(parts, arm.fields, strict=True)
+        for leaf in reversal.cotangents.dense(scope.emitter, part, type_of(field), field)
+    ]
+    whole = Construct(primed, primed_constructor(arm.constructor), tuple(leaves), expression.span)
+    reversal.accumulate(scope, expression.value, scope.emitter.bind(whole, DataType(primed), "whole").atom)
+
+
+def _join(
+    reversal: BlockReversal, expression: If | Match, arms: list[_Arm], scope: Scope
+) -> tuple[list[Binding], If | Match, Tape | None, bool]:
+    """Emit the backward choice, if there is anything to do.
+
+    Returns forward bindings to put before the choice, the choice, the tape it packs, and whether anything was emitted.
+    """
+    cotangents = reversal.cotangents
+    reached = [a for a in arms if a.scope is not None]
+    changed = {v: None for a in reached if a.scope is not None for v in a.scope.known}
+    targets: list[Var] = []
+    inside = {v for a in reached if a.scope is not None for v in _visible(a)}
+    for var in changed:
+        type_ = type_of(var)
+        before = cotangents.flatten(scope.current(var), type_)
+        ends = [
+            cotangents.flatten(a.scope.known[var], type_) if a.scope is not None and var in a.scope.known else before
+            for a in reached
+        ]
+        results: list[Atom | None] = []
+        for position, leaf_type in enumerate(cotangents.leaves(type_)):
+            candidates = [e[position] for e in ends]
+            if candidates[0] not in inside and all(c is candidates[0] for c in candidates):
+                results.append(candidates[0])
+                continue
+            target = Var(f"d{var.name}", leaf_type)
+            targets.append(target)
+            results.append(target)
+            for arm, atom in zip(reached, candidates, strict=True):
+                assert arm.scope is not None
+                if atom is None or (isinstance(leaf_type, StackType) and atom is before[position]):
+                    # A stack's cotangent has one contribution; an arm that makes none gives zeros, never what came before.
+                    atom = cotangents.zeros(arm.scope.emitter, type_, var)[position]
+                arm.outputs.append(atom)
+        scope.known[var] = cotangents.unflatten(results, type_)
+    for arm in reached:
+        assert arm.scope is not None
+        arm.code = needed(arm.scope.emitter.bindings, arm.outputs, writes)
+        arm.residuals = residuals(arm.code, arm.outputs, [*arm.fields, *arm.plan.available()])
+    if not targets and not any(a.code for a in reached):
+        return [], expression, None, False
+    return *_emit(reversal, expression, arms, tuple(targets), scope), True
+
+
+def _emit(
+    reversal: BlockReversal, expression: If | Match, arms: list[_Arm], targets: tuple[Var, ...], scope: Scope
+) -> tuple[list[Binding], If | Match, Tape | None]:
+    scope.emitter.span = expression.span
+    if all(a.scope is not None for a in arms):
+        if isinstance(expression, If) and len(arms) == 2 and not any(a.residuals for a in arms):
+            condition = expression.arms[0].condition
+            assert isinstance(condition.terminator, Yield)
+            asked = Arm(Block((), condition.terminator), expression.arms[0].body)
+            again = Arm(Block((), condition.terminator), arms[0].block())
+            scope.emitter.bindings.append(Binding(targets, If((again,), arms[1].block(), expression.span)))
+            return list(condition.bindings), If((asked,), expression.orelse, expression.span), None
+        if isinstance(expression, Match) and all(set(a.residuals) <= set(a.fields) for a in arms):
+            choices = [
+                _unpacking(arm.constructor, list(arm.fields), part.block())
+                for arm, part in zip(expression.arms, arms, strict=True)
+            ]
+            scope.emitter.bindings.append(Binding(targets, Match(expression.value, tuple(choices), expression.span)))
+            return [], expression, None
+    tape = make_tape(reversal.fresh_name("Arms"), [None if a.scope is None else a.residuals for a in arms])
+    reversal.define(tape.definition)
+    choices = [
+        _unpacking(constructor, arm.residuals, arm.block())
+        for constructor, arm in zip(tape.constructors, arms, strict=True)
+        if constructor is not None
+    ]
+    scope.emitter.bindings.append(Binding(targets, Match(tape.var, tuple(choices), expression.span)))
+    return [], expression, tape
+
+
+def _unpacking(constructor: str, fields: list[Var], block: Block) -> MatchArm:
+    """An arm that gives the block fresh variables for its residuals."""
+    fresh = {v: Var(v.name, v.type, v.span) for v in fields}
+    return MatchArm(constructor, tuple(fresh.values()), substitute(block, fresh))

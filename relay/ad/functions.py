@@ -1,0 +1,332 @@
+"""The functions that the transform makes of whole functions: forward and backward versions, and derivatives.
+
+    f(p..) = e        f_forward(p..) = (e, tape)        f_backward(tape, seed, p'..) = p'..
+
+The backward version takes the cotangents of the parameters so far and returns them with its contribution, so that a recursion
+that reads a large tensor piece by piece adds into one. The cotangents of stacks are only returned.
+
+A derivative of a function that does not call itself is one body: the forward bindings, then the backward bindings, and what
+is needed of both. That of a recursive one calls its two versions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from relay.ad.blocks import Reversal
+from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
+from relay.ad.scopes import Scope, needed, residuals, writes
+from relay.ad.tapes import Plan, Seeds, tail_of
+from relay.errors import InternalError
+from relay.ir.derivative import cotangent_type, output_type
+from relay.ir.expr import (
+    Assert,
+    Atom,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Derivative,
+    Exit,
+    Expr,
+    Function,
+    Global,
+    If,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    MatchArm,
+    Project,
+    RefWrite,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import copy_function, map_blocks, substitute, walk
+from relay.ir.types import Constructor, DataDefinition, DataType, FunctionType, StackType, TupleType, Type, prune
+from relay.operator import Emitter
+
+
+@attrs.frozen
+class Versions:
+    """The forward and backward versions of a function, differentiated with respect to the parameters `active`.
+
+    `given` are the types of the cotangents that the backward version takes beside tape and seed, `returned` of those it
+    returns.
+    """
+
+    function: Function
+    active: tuple[int, ...]
+    forward: Global
+    backward: Global
+    tape: DataType
+    result: Type
+    given: tuple[Type, ...]
+    returned: tuple[Type, ...]
+
+
+class ModuleReversal:
+    """Functions of a module, those made so far included."""
+
+    def __init__(self, functions: dict[str, Function | Derivative], data: Sequence[DataDefinition]) -> None:
+        self.functions = functions
+        self.definitions: list[DataDefinition] = []
+        self.cotangents = Cotangents(self.fresh_name)
+        self._taken = {d.name for d in data}
+        self._versions: dict[tuple[str, tuple[int, ...]], Versions] = {}
+        self._origins: dict[str, str] = {}
+        self._queue: deque[Versions] = deque()
+
+    def fresh_name(self, name: str) -> str:
+        """A name for a function or data type that is not taken."""
+        number, candidate = 1, name
+        while candidate in self._taken or candidate in self.functions:
+            number += 1
+            candidate = f"{name}_{number}"
+        self._taken.add(candidate)
+        return candidate
+
+    def data_types(self) -> list[DataDefinition]:
+        """The data types made so far."""
+        return [*self.definitions, *self.cotangents.definitions]
+
+    # ---- derivatives
+
+    def derive(self, derivative: Derivative) -> None:
+        """Replace a derivative of a finished function by a function, and add what it calls."""
+        self.functions[derivative.name] = self._derivative(derivative, self.function(derivative.of))
+        while self._queue:
+            self._make_versions(self._queue.popleft())
+        self.functions.update(self.cotangents.functions)
+
+    def function(self, name: str) -> Function:
+        """A finished function."""
+        found = self.functions.get(name)
+        if not isinstance(found, Function):
+            raise InternalError(f"{name} is called, and is no finished function")
+        return found
+
+    def _derivative(self, derivative: Derivative, function: Function) -> Function:
+        """forward; backward; the gradients. See `relay.ir.derivative`."""
+        assert function.result is not None
+        grad = derivative.grad
+        parameters, body, result = _single_exit(_calling(function) if self._is_recursive(function) else function)
+        output = output_type(function.result, grad)
+        seed: Atom = Var("seed", output, derivative.span)
+        if not grad.seedable:
+            seed = Constant(np.ones(output.dims, output.dtype), derivative.span)
+        cotangent: Cotangent = seed
+        if isinstance(function.result, TupleType):
+            parts: list[Cotangent] = [None] * len(function.result.items)
+            parts[grad.output or 0] = seed
+            cotangent = tuple(parts)
+
+        reversal = Reversal(self, body)
+        wrt = grad.wrt if grad.wrt is not None else tuple(range(len(parameters)))
+        reversal.activity.track((parameters[i] for i in wrt), (result,))
+        scope = Scope(self.cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
+        plan = reversal.block(body, scope, Seeds(exit=(cotangent,)))
+        emitter = scope.emitter
+        emitter.span = derivative.span
+        outputs = [_interface(self.cotangents, emitter, type_of(parameters[i]), scope.current(parameters[i])) for i in wrt]
+        for position in grad.keeping:
+            if isinstance(function.result, TupleType):
+                item = function.result.items[position]
+                index = position % len(function.result.items)
+                outputs.append(emitter.bind(Project(result, index, derivative.span), item, "kept").atom)
+            else:
+                outputs.append(result)
+        final = outputs[0] if len(outputs) == 1 else _tuple(emitter, outputs)
+        if grad.with_value:
+            final = _tuple(emitter, [result, final])
+        code = needed([*plan.forward, *emitter.bindings], [final], self._is_effect)
+        label = LoopLabel(derivative.name)
+        return Function(
+            derivative.name,
+            (*parameters, seed) if isinstance(seed, Var) else parameters,
+            Block(tuple(code), Exit(label, (final,), derivative.span)),
+            label,
+            derivative.type.result,
+            span=derivative.span,
+        )
+
+    # ---- forward and backward versions
+
+    def callee(self, name: str, active: tuple[int, ...]) -> Versions:
+        """The two versions of a function, to be made later if they are new."""
+        found = self._versions.get((name, active))
+        if found is not None:
+            return found
+        function = self.function(name)
+        assert function.result is not None
+        tape = DataDefinition(self.fresh_name(f"{name}_tape"))
+        self.definitions.append(tape)
+        forward, backward = self.fresh_name(f"{name}_forward"), self.fresh_name(f"{name}_backward")
+        self._origins[forward] = name
+        types = tuple(type_of(p) for p in function.parameters)
+        returned = tuple(leaf for i in active for leaf in self.cotangents.leaves(types[i]))
+        given = tuple(t for t in returned if not isinstance(t, StackType))
+        seeds = self.cotangents.leaves(function.result)
+        versions = Versions(
+            function,
+            active,
+            Global(forward, FunctionType(types, TupleType((function.result, DataType(tape))))),
+            Global(backward, FunctionType((DataType(tape), *seeds, *given), pack_type(returned))),
+            DataType(tape),
+            function.result,
+            given,
+            returned,
+        )
+        self._versions[name, active] = versions
+        self._queue.append(versions)
+        return versions
+
+    def _make_versions(self, versions: Versions) -> None:
+        parameters, body, result = _single_exit(versions.function)
+        cotangents = self.cotangents
+        reversal = Reversal(self, body)
+        active = [parameters[i] for i in versions.active]
+        reversal.activity.track(active, (result,))
+        scope = Scope(cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
+        seeds = cotangents.variables(versions.result, "seed")
+        given = [Var("so_far", t) for t in versions.given]
+        rest = iter(given)
+        for parameter in active:
+            leaves = [None if isinstance(t, StackType) else next(rest) for t in cotangents.leaves(type_of(parameter))]
+            scope.known[parameter] = cotangents.unflatten(leaves, type_of(parameter))
+        plan = reversal.block(body, scope, Seeds(exit=(cotangents.unflatten(seeds, versions.result),)))
+        outputs = [
+            leaf
+            for parameter in active
+            for leaf in cotangents.dense(scope.emitter, scope.current(parameter), type_of(parameter), parameter)
+        ]
+        final = pack(scope.emitter, outputs)
+        code = needed(scope.emitter.bindings, [final], writes)
+        taped = residuals(code, [final], [*parameters, *plan.available()])
+        name = versions.tape.definition.name
+        versions.tape.definition.constructors = (Constructor(name, tuple(type_of(v) for v in taped)),)
+        self._add_forward(versions, parameters, plan, result, taped)
+        self._add_backward(versions, seeds + given, code, final, taped)
+
+    def _add_forward(
+        self, versions: Versions, parameters: tuple[Var, ...], plan: Plan, result: Atom, taped: Sequence[Var]
+    ) -> None:
+        emitter = Emitter(versions.function.span)
+        definition = versions.tape.definition
+        tape = emitter.bind(Construct(definition, definition.name, tuple(taped)), versions.tape, "tape").atom
+        both = emitter.bind(MakeTuple((result, tape)), TupleType((versions.result, versions.tape)), "both").atom
+        self._add(versions.forward, parameters, [*plan.forward, *emitter.bindings], both, versions.function)
+
+    def _add_backward(
+        self, versions: Versions, parameters: list[Var], code: list[Binding], final: Atom, taped: Sequence[Var]
+    ) -> None:
+        tape, result = Var("tape", versions.tape), Var("cotangents", pack_type(versions.returned))
+        fields = {v: Var(v.name, v.type, v.span) for v in taped}
+        inside = substitute(Block(tuple(code), Yield((final,))), fields)
+        arm = MatchArm(versions.tape.definition.name, tuple(fields.values()), inside)
+        body = [Binding((result,), Match(tape, (arm,)))]
+        self._add(versions.backward, (tape, *parameters), body, result, versions.function)
+
+    def _add(
+        self, name: Global, parameters: tuple[Var, ...], body: list[Binding], result: Atom, origin: Function
+    ) -> None:
+        assert isinstance(name.type, FunctionType)
+        label = LoopLabel(name.name)
+        block = Block(tuple(body), Exit(label, (result,)))
+        self.functions[name.name] = Function(name.name, parameters, block, label, name.type.result, span=origin.span)
+
+    # ---- facts about functions
+
+    def _is_recursive(self, function: Function) -> bool:
+        return any(f is function for f in self.reachable(callees(function)))
+
+    def reachable(self, names: Sequence[str]) -> list[Function | Derivative]:
+        """These functions and those that they call, without those that only a derivative calls."""
+        seen: dict[str, Function | Derivative] = {}
+        pending = [self._origins.get(n, n) for n in names]
+        while pending:
+            name = pending.pop()
+            if name not in seen and name in self.functions:
+                found = seen[name] = self.functions[name]
+                if isinstance(found, Function):
+                    pending += [self._origins.get(n, n) for n in callees(found)]
+        return list(seen.values())
+
+    def _is_effect(self, expression: Expr) -> bool:
+        """Whether an expression has an effect itself: something is written or checked, here or in a called function."""
+        if isinstance(expression, Call) and isinstance(expression.function, Global):
+            return any(
+                isinstance(b.value, Assert | RefWrite)
+                for f in self.reachable([expression.function.name])
+                if isinstance(f, Function)
+                for b in walk(f.body)
+            )
+        return isinstance(expression, Assert | RefWrite)
+
+
+def callees(function: Function) -> list[str]:
+    """The names of the functions that a function calls."""
+    return [
+        b.value.function.name
+        for b in walk(function.body)
+        if isinstance(b.value, Call) and isinstance(b.value.function, Global)
+    ]
+
+
+def _calling(function: Function) -> Function:
+    """A function that does nothing but call this one."""
+    parameters = tuple(Var(p.name, p.type, p.span) for p in function.parameters)
+    result, label = Var("result", function.result), LoopLabel(function.name)
+    call = Call(Global(function.name, function.type), parameters, function.span)
+    body = Block((Binding((result,), call),), Exit(label, (result,)))
+    return Function(function.name, parameters, body, label, function.result, span=function.span)
+
+
+def _single_exit(function: Function) -> tuple[tuple[Var, ...], Block, Atom]:
+    """The parameters and the body of a fresh copy, in which nothing but the end of the body returns, and what it returns."""
+    copy = copy_function(function)
+    body = copy.body
+    if tail_of(body) is not None:
+        result = Var("result", function.result)
+        body = _yielding(body, result)
+        body = Block(body.bindings, Exit(copy.label, (result,)))
+    if not isinstance(body.terminator, Exit):
+        raise InternalError(f"the body of {function.name} does not return")
+    return copy.parameters, body, body.terminator.values[0]
+
+
+def _yielding(block: Block, result: Var) -> Block:
+    """A block whose arms return, changed to one whose arms yield. `result` is bound to what they returned."""
+    tail = tail_of(block)
+    if tail is None:
+        terminator = block.terminator
+        return Block(block.bindings, Yield(terminator.values, terminator.span) if isinstance(terminator, Exit) else terminator)
+    conditions = {a.condition for a in tail.arms} if isinstance(tail, If) else set()
+
+    def arm(body: Block) -> Block:
+        return body if body in conditions else _yielding(body, Var(result.name, result.type))
+
+    changed = Binding((result,), map_blocks(tail, arm))
+    return Block((*block.bindings[:-1], changed), Yield((result,)))
+
+
+def _interface(cotangents: Cotangents, emitter: Emitter, type_: Type, cotangent: Cotangent) -> Atom:
+    """A cotangent as the caller of a derivative sees it: dense, with unit where there is no gradient."""
+    type_ = prune(type_)  # type: ignore[assignment]
+    if isinstance(type_, TupleType):
+        parts = cotangent if isinstance(cotangent, tuple) else (None,) * len(type_.items)
+        return _tuple(emitter, [_interface(cotangents, emitter, t, c) for t, c in zip(type_.items, parts, strict=True)])
+    if cotangent_type(type_) == TupleType(()):
+        return _tuple(emitter, [])
+    return cotangents.dense(emitter, cotangent, type_, None)[0]
+
+
+def _tuple(emitter: Emitter, items: Sequence[Atom]) -> Atom:
+    types = [i.type if isinstance(i, Var) else type_of(i) for i in items]
+    return emitter.bind(MakeTuple(tuple(items), emitter.span), TupleType(tuple(t for t in types if t is not None)), "gradients").atom
+
+

@@ -1,0 +1,305 @@
+"""The reversal of `Loop`.
+
+    v = loop(p = init) body      forward: one more parameter, a stack; each round pushes its residuals before it ends
+                                 backward: a counted loop with as many rounds as the stack has entries, from the last to the
+                                 first. It carries q, the cotangents of the parameters of the following round, and c, the
+                                 cotangents of the variables from outside that the body contributes to:
+
+        next(a..)                a_i' += q_i
+        exit(a..)                a_i' += v_i'     (the cotangents of the results, known outside)
+        end of the body          the next q is p'; the next c is the sum so far
+        after the loop           init_i' += q_i; the cotangents of the outer variables are c
+
+If the loop has a counter, its results are parameters, and so are the values of an exit: q starts as v', and exits are like
+next rounds. Otherwise a round that exits is the last entry, told apart by the tape of the choice that ends the body; but if
+all exits give the same parameters and outer variables, their rounds have no backward part, leave no entry, and q starts as v'.
+
+Residuals from outside of the loop are not pushed, and neither are the counter and the lengths of stacks that grow by one
+element a round: the backward loop computes them from its own counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from relay.errors import InternalError
+from relay.ad.cotangents import Cotangent, pack, pack_type, type_of, unpack
+from relay.ad.scopes import LoopScope, Scope, needed, residuals, writes
+from relay.ad.tapes import BlockReversal, Plan, Seeds, close, leaves_of
+from relay.ir.expr import (
+    Atom,
+    Binding,
+    Block,
+    Constant,
+    Counter,
+    Exit,
+    Loop,
+    LoopLabel,
+    Next,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Terminator,
+    Var,
+)
+from relay.ir.traverse import bound, substitute, terminator_operands, walk
+from relay.ir.types import INT64, StackType, TensorType, scalar
+from relay.operator import Emitter
+
+
+@attrs.define
+class _Carried:
+    """One tensor that the backward loop carries: its parameter, its start, and its value after a round."""
+
+    parameter: Var
+    start: Atom
+    after: Atom
+    result: Var
+
+
+def reverse_loop(reversal: BlockReversal, binding: Binding, scope: Scope) -> list[Binding]:
+    """The forward bindings of a loop; its backward part goes into the scope."""
+    loop = binding.value
+    assert isinstance(loop, Loop)
+    seeds = [scope.take(t) for t in binding.targets]
+    if all(s is None for s in seeds) and not reversal.has_effect(binding):
+        return [binding]
+    return _LoopReversal(reversal, binding, loop, scope, seeds).run()
+
+
+class _LoopReversal:
+    def __init__(
+        self, reversal: BlockReversal, binding: Binding, loop: Loop, scope: Scope, seeds: list[Cotangent]
+    ) -> None:
+        self.reversal, self.cotangents = reversal, reversal.cotangents
+        self.binding, self.loop, self.scope, self.seeds = binding, loop, scope, seeds
+        self.exits = [t for t in leaves_of(loop.body) if isinstance(t, Exit)]
+        # Rounds are counted backwards by a counter of the type of the forward counter, if all its rounds are executed.
+        self.complete = loop.counter is not None and not self.exits
+        counter_type = type_of(loop.counter.count) if loop.counter is not None and self.complete else scalar(INT64)
+        assert isinstance(counter_type, TensorType)
+        self.counter_type = counter_type
+        self.round = Var("round", counter_type)
+        for parameter, start in zip(loop.parameters, loop.initial, strict=True):
+            if self._grows(parameter, start):
+                reversal.rounds[parameter] = self.round
+
+    def _grows(self, parameter: Var, start: Atom) -> bool:
+        """Whether a parameter is a stack that starts empty and gets one element in each round."""
+        definitions, position = self.reversal.activity.definitions, self.loop.parameters.index(parameter)
+        if not isinstance(start, Var) or not isinstance(definitions.get(start), StackNew):
+            return False
+        steps = [t.values[position] for t in leaves_of(self.loop.body) if isinstance(t, Next)]
+        pushes = [definitions.get(s) for s in steps if isinstance(s, Var)]
+        return len(pushes) == len(steps) and all(isinstance(p, StackPush) and p.stack is parameter for p in pushes)
+
+    def run(self) -> list[Binding]:
+        loop, reversal, cotangents = self.loop, self.reversal, self.cotangents
+        emitter = self.scope.emitter
+        emitter.span = loop.span
+        peeled = self._peel()
+        following = {p: cotangents.variables(type_of(p), f"d{p.name}") for p in loop.parameters if reversal.tracked(p)}
+        arriving = tuple(
+            cotangents.unflatten(following[p], type_of(p)) if p in following else None for p in loop.parameters
+        )
+        local = [*loop.parameters, *(t for b in loop.body.bindings for t in b.targets)]
+        inner = LoopScope(cotangents, local, self.scope)
+        leaving = arriving if loop.counter is not None else None if peeled is not None else tuple(self.seeds)
+        plan = reversal.block(loop.body, inner, Seeds(next=arriving, exit=leaving))
+
+        carried: list[_Carried] = []
+        starts = self._starts(following, peeled)
+        for parameter, variables in following.items():
+            after = cotangents.dense(inner.emitter, inner.take(parameter), type_of(parameter), parameter)
+            carried += map(_carry, variables, starts[parameter], after)
+        outside = {var: self._outer(inner, var) for var in list(inner.carried)}
+        carried += [c for leaves in outside.values() for c in leaves if isinstance(c, _Carried)]
+        # What a round passes on as it came has its first value always.
+        constant = {c.parameter: c.start for c in carried if c.after is c.parameter}
+        moving = [c for c in carried if c.after is not c.parameter]
+        code = needed(inner.emitter.bindings, [c.after for c in moving], writes)
+        forward = [self.binding]
+        if moving or code:
+            end = Next(LoopLabel("backward"), tuple(c.after for c in moving))
+            forward = self._emit(plan, substitute(Block(tuple(code), end), constant), end.label, moving, peeled is not None)
+        for var, results in outside.items():
+            ends = [c.result if isinstance(c, _Carried) else c for c in results]
+            self.scope.known[var] = cotangents.unflatten(ends, type_of(var))
+        for parameter, start in zip(loop.parameters, loop.initial, strict=True):
+            if parameter in following:
+                final = {c.parameter: c.start if c.parameter in constant else c.result for c in carried}
+                leaves = [final[v] for v in following[parameter]]
+                reversal.accumulate(self.scope, start, cotangents.unflatten(leaves, type_of(parameter)))
+        return forward
+
+    def _outer(self, inner: LoopScope, var: Var) -> list[_Carried | Atom | None]:
+        """The leaves of the cotangent of a variable from outside: carried, or what they were if the body adds nothing."""
+        type_ = type_of(var)
+        before = self.cotangents.flatten(self.scope.current(var), type_)
+        after = self.cotangents.flatten(inner.current(var), type_)
+        leaves: list[_Carried | Atom | None] = []
+        for position, (parameter, old, new) in enumerate(zip(inner.carried[var], before, after, strict=True)):
+            if new is parameter or new is None:
+                leaves.append(old)
+                continue
+            if isinstance(parameter.type, StackType) and old is not None:
+                raise InternalError("two loops read one stack")
+            start = self.cotangents.zeros(self.scope.emitter, type_, None)[position] if old is None else old
+            leaves.append(_carry(parameter, start, new))
+        return leaves
+
+    # ---- where the carried cotangents start
+
+    def _peel(self) -> dict[Var, Cotangent] | None:
+        """The cotangents that the exits give to the parameters, if exiting rounds have no other backward part."""
+        loop = self.loop
+        if loop.counter is not None or not self.exits:
+            return None
+        inside = {t for b in walk(loop.body) for t in (*b.targets, *bound(b.value))}
+        parameters: dict[Var, Cotangent] = {}
+        outer: list[tuple[Atom, Cotangent]] = []
+        for position, seed in enumerate(self.seeds):
+            value = self.exits[0].values[position]
+            if seed is None or not self.reversal.tracked(self.binding.targets[position]):
+                continue
+            if value in inside or any(e.values[position] is not value for e in self.exits):
+                return None
+            if value in loop.parameters:
+                assert isinstance(value, Var)
+                parameters[value] = self.cotangents.add(self.scope.emitter, parameters.get(value), seed)
+            else:
+                outer.append((value, seed))
+        for value, seed in outer:
+            self.reversal.accumulate(self.scope, value, seed)
+        return parameters
+
+    def _starts(self, following: Mapping[Var, list[Var]], peeled: dict[Var, Cotangent] | None) -> dict[Var, list[Atom]]:
+        starts = {}
+        for position, parameter in enumerate(self.loop.parameters):
+            if parameter not in following:
+                continue
+            seed, like = None, None
+            if self.loop.counter is not None:
+                seed, like = self.seeds[position], self.binding.targets[position]
+            elif peeled is not None:
+                seed = peeled.get(parameter)
+            starts[parameter] = self.cotangents.dense(self.scope.emitter, seed, type_of(parameter), like)
+        return starts
+
+    # ---- the two loops
+
+    def _emit(
+        self, plan: Plan, body: Block, label: LoopLabel, moving: Sequence[_Carried], peeled: bool
+    ) -> list[Binding]:
+        """Emit the backward loop, with this body. Returns the forward bindings."""
+        loop = self.loop
+        available = [*plan.available(), *loop.parameters, self.round]
+        computed = {self.round}
+        if loop.counter is not None:
+            available.append(loop.counter.index)
+            if self.complete:
+                computed.add(loop.counter.index)
+        used = residuals(body.bindings, terminator_operands(body.terminator), available)
+        stored = [v for v in used if v not in computed]
+        record = self._record(stored)
+
+        def leaf(terminator: Terminator, bindings: list[Binding], names: Mapping[Var, Var]) -> Terminator:
+            assert isinstance(terminator, Next | Exit)
+            values = terminator.values
+            if record is not None:
+                after: Atom = record.parameter
+                if not (peeled and isinstance(terminator, Exit)):
+                    emitter = Emitter(terminator.span)
+                    after = record.step(emitter, [names.get(v, v) for v in stored])
+                    bindings += emitter.bindings
+                values = (*values, after)
+            return attrs.evolve(terminator, values=values)
+
+        forward_body = close(plan, leaf)
+        forward = []
+        targets, parameters, initial = self.binding.targets, loop.parameters, loop.initial
+        if record is not None:
+            forward += record.before
+            targets, parameters, initial = (*targets, record.result), (*parameters, record.parameter), (*initial, record.start)
+        forward.append(Binding(targets, Loop(loop.label, parameters, initial, forward_body, loop.counter, loop.span)))
+        self._emit_backward(body, label, moving, used, stored, record)
+        return forward
+
+    def _record(self, stored: list[Var]) -> _Record | None:
+        """What the forward loop carries for the backward loop: a stack of residuals, or at least the number of rounds."""
+        if stored:
+            element = pack_type([type_of(v) for v in stored])
+            empty, type_ = Var("tape", StackType(element)), StackType(element)
+            before = [Binding((empty,), StackNew(element, self.loop.span))]
+            return _Record(empty, Var("tape", type_), Var("tape", type_), before)
+        if self.complete:
+            return None
+        type_ = scalar(INT64)
+        return _Record(Constant(np.zeros((), np.int64)), Var("rounds", type_), Var("rounds", type_), [])
+
+    def _emit_backward(
+        self,
+        body: Block,
+        label: LoopLabel,
+        moving: Sequence[_Carried],
+        used: list[Var],
+        stored: list[Var],
+        record: _Record | None,
+    ) -> None:
+        outer, inner, loop = self.scope.emitter, Emitter(self.loop.span), self.loop
+        outer.span = loop.span
+        count: Atom
+        if record is None:
+            assert loop.counter is not None
+            count = loop.counter.count
+        elif self.complete:
+            assert loop.counter is not None
+            count = loop.counter.count
+        elif stored:
+            count = outer.bind(StackLength(record.result), self.counter_type, "rounds").atom
+        else:
+            count = record.result
+        index = Var("k", self.counter_type)
+        mapping: dict[Var, Atom] = {}
+        if used:
+            last = outer.value(count) - 1
+            number = (inner.value(last.atom) - inner.value(index)).atom
+            mapping[self.round] = number
+            if self.complete:
+                assert loop.counter is not None
+                mapping[loop.counter.index] = number
+            if stored:
+                assert record is not None
+                types = [type_of(v) for v in stored]
+                entry = inner.bind(StackGet(record.result, number), pack_type(types), "entry").atom
+                mapping.update(zip(stored, unpack(inner, entry, types), strict=True))
+        block = substitute(body, mapping)
+        block = Block((*inner.bindings, *block.bindings), block.terminator)
+        backward = Loop(
+            label, tuple(c.parameter for c in moving), tuple(c.start for c in moving), block, Counter(index, count), loop.span
+        )
+        outer.bindings.append(Binding(tuple(c.result for c in moving), backward))
+
+
+@attrs.frozen
+class _Record:
+    """What the forward loop carries for the backward loop: where it starts, its parameter, and its result."""
+
+    start: Atom
+    parameter: Var
+    result: Var
+    before: list[Binding]
+
+    def step(self, emitter: Emitter, residual: Sequence[Atom]) -> Atom:
+        """Emit what it is after a round."""
+        if residual:
+            return emitter.bind(StackPush(self.parameter, pack(emitter, residual)), type_of(self.parameter), "tape").atom
+        return (emitter.value(self.parameter) + 1).atom
+
+
+def _carry(parameter: Var, start: Atom, after: Atom) -> _Carried:
+    return _Carried(parameter, start, after, Var(parameter.name, parameter.type))

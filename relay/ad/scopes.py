@@ -1,0 +1,92 @@
+"""Backward code under construction: where its bindings go, and which cotangents are known at the current point.
+
+The backward part of a block is written from the block's last binding to its first. A scope belongs to one block. It
+sees the cotangents of the enclosing scope; what it adds to a variable from outside stays its own until the construct is
+complete and hands the sum out as a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from relay.ad.cotangents import Cotangent, Cotangents, type_of
+from relay.ir.expr import Binding, Block, Dead, Expr, RefWrite, Var
+from relay.ir.traverse import free_variables, walk
+from relay.operator import Emitter
+
+
+class Scope:
+    """The backward part of one block. `local` are the variables that the forward block binds."""
+
+    def __init__(self, cotangents: Cotangents, local: Iterable[Var], outer: Scope | None) -> None:
+        self.emitter = Emitter()
+        self.known: dict[Var, Cotangent] = {}
+        self.local = set(local)
+        self.outer = outer
+        self._cotangents = cotangents
+
+    def current(self, var: Var) -> Cotangent:
+        """The cotangent of a variable so far."""
+        if var in self.known:
+            return self.known[var]
+        if var in self.local or self.outer is None:
+            return None
+        return self._inherit(var, self.outer)
+
+    def _inherit(self, var: Var, outer: Scope) -> Cotangent:
+        return outer.current(var)
+
+    def take(self, var: Var) -> Cotangent:
+        """The complete cotangent of a variable of this block, which is not needed any more."""
+        return self.known.pop(var, None)
+
+    def accumulate(self, var: Var, cotangent: Cotangent) -> None:
+        """var' += cotangent"""
+        if cotangent is not None:
+            self.known[var] = self._cotangents.add(self.emitter, self.current(var), cotangent)
+
+
+class LoopScope(Scope):
+    """The backward part of a loop's body. A cotangent from outside is carried: a parameter of the backward loop."""
+
+    def __init__(self, cotangents: Cotangents, local: Iterable[Var], outer: Scope) -> None:
+        super().__init__(cotangents, local, outer)
+        self.carried: dict[Var, list[Var]] = {}
+
+    def _inherit(self, var: Var, outer: Scope) -> Cotangent:
+        if var not in self.carried:
+            self.carried[var] = self._cotangents.variables(type_of(var), f"d{var.name}")
+        return self._cotangents.unflatten(self.carried[var], type_of(var))
+
+
+def needed(bindings: Sequence[Binding], results: Iterable[object], effectful: Callable[[Expr], bool]) -> list[Binding]:
+    """The bindings that the results or an effect need, in order."""
+    live = {r for r in results if isinstance(r, Var)}
+    kept = []
+    for binding in reversed(bindings):
+        if any(t in live for t in binding.targets) or has_effect(binding, effectful):
+            kept.append(binding)
+            live.update(free_variables(Block((binding,), Dead())))
+    kept.reverse()
+    return kept
+
+
+def has_effect(binding: Binding, effectful: Callable[[Expr], bool]) -> bool:
+    """Whether a binding, or one inside it, has an effect."""
+    return any(effectful(b.value) for b in walk(Block((binding,), Dead())))
+
+
+def writes(expression: Expr) -> bool:
+    """Whether an expression of backward code changes a cell."""
+    return isinstance(expression, RefWrite)
+
+
+def residuals(bindings: Sequence[Binding], results: Iterable[object], available: Iterable[Var]) -> list[Var]:
+    """The variables of the forward part that this backward code uses."""
+    visible = set(available)
+    used = dict(free_variables(Block(tuple(bindings), Dead())))
+    bound = {t for b in bindings for t in b.targets}
+    used.update((r, None) for r in results if isinstance(r, Var) and r not in bound)
+    return [v for v in used if v in visible]
+
+

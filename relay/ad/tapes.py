@@ -1,0 +1,189 @@
+"""What the forward part hands to the backward part.
+
+The residuals of a block are the variables that it binds and that its backward code uses. Around a block outside of loops and
+arms they simply stay in scope. An arm packs its residuals into a constructor of a data type made for its `If` or
+`Match`, a round of a loop into an entry of a stack, a function into a data type with one constructor.
+
+An `If` at the end of a loop's body has no result through which its arms could hand anything out. Each path through the
+body then packs what its arms left behind, from the innermost to the outermost, where it ends: at a leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+import attrs
+
+from relay.ad.activity import Activity
+from relay.ad.cotangents import Cotangent, Cotangents, type_of
+from relay.ad.scopes import Scope
+from relay.ir.expr import Arm, Atom, Binding, Block, Construct, Dead, Expr, If, Match, MatchArm, Terminator, Var
+from relay.ir.types import Constructor, DataDefinition, DataType
+
+
+@attrs.frozen
+class Seeds:
+    """The cotangents of the values that a block ends with. `exit` is None where an exit needs no backward part."""
+
+    yields: tuple[Cotangent, ...] = ()
+    next: tuple[Cotangent, ...] = ()
+    exit: tuple[Cotangent, ...] | None = ()
+
+
+Leaf: TypeAlias = Callable[[Terminator, list[Binding], Mapping[Var, Var]], Terminator]
+"""Ends a path: gets its terminator, a list to append bindings to, and what the variables of the tapes of its tail
+constructs are there; returns the new terminator."""
+
+
+@attrs.define
+class Plan:
+    """A block whose backward part is written, and that is still to be told how its paths end."""
+
+    forward: list[Binding]
+    terminator: Terminator
+    tail: Tail | None = None
+
+    def available(self) -> list[Var]:
+        """The variables that are visible wherever backward code for a path through this block may need them."""
+        variables = [t for b in self.forward for t in b.targets]
+        return variables if self.tail is None else variables + self.tail.available
+
+
+@attrs.define
+class Tail:
+    """An `If` or `Match` that ends a block. `tape` is bound at each leaf, to the residuals of the arm taken."""
+
+    expression: If | Match
+    arms: list[Plan]
+    tape: Tape | None
+    available: list[Var]
+
+
+@attrs.define
+class Tape:
+    """A data type with a constructor for each arm that the backward part can meet. `fields` are the residuals of the arms."""
+
+    var: Var
+    definition: DataDefinition
+    constructors: list[str | None]
+    fields: list[list[Var]]
+
+    def construct(self, arm: int, names: Mapping[Var, Var]) -> Construct:
+        """The residuals of an arm, packed."""
+        constructor = self.constructors[arm]
+        assert constructor is not None
+        return Construct(self.definition, constructor, tuple(names.get(v, v) for v in self.fields[arm]))
+
+
+def make_tape(name: str, fields: list[list[Var] | None]) -> Tape:
+    """A new data type for residuals, and a variable of it. None: an arm that the backward part never meets."""
+    definition = DataDefinition(name)
+    constructors = [None if f is None else f"{name}_{k}" for k, f in enumerate(fields)]
+    definition.constructors = tuple(
+        Constructor(constructor, tuple(type_of(v) for v in variables))
+        for constructor, variables in zip(constructors, fields, strict=True)
+        if constructor is not None and variables is not None
+    )
+    return Tape(Var("tape", DataType(definition)), definition, constructors, [f or [] for f in fields])
+
+
+def close(plan: Plan, leaf: Leaf) -> Block:
+    """The finished forward block."""
+    bindings = list(plan.forward)
+    tail = plan.tail
+    if tail is None:
+        ends = not isinstance(plan.terminator, Dead)
+        terminator = leaf(plan.terminator, bindings, {}) if ends else plan.terminator
+        return Block(tuple(bindings), terminator)
+    blocks = [close(arm, _arm_leaf(tail.tape, k, leaf)) for k, arm in enumerate(tail.arms)]
+    bindings.append(Binding((), with_bodies(tail.expression, blocks)))
+    return Block(tuple(bindings), plan.terminator)
+
+
+def _arm_leaf(tape: Tape | None, arm: int, leaf: Leaf) -> Leaf:
+    if tape is None or tape.constructors[arm] is None:
+        return leaf
+
+    def pack_arm(terminator: Terminator, bindings: list[Binding], names: Mapping[Var, Var]) -> Terminator:
+        packed = Var(tape.var.name, tape.var.type)
+        bindings.append(Binding((packed,), tape.construct(arm, names)))
+        return leaf(terminator, bindings, {**names, tape.var: packed})
+
+    return pack_arm
+
+
+def bodies(expression: If | Match) -> list[Block]:
+    """The blocks that one of is executed."""
+    if isinstance(expression, Match):
+        return [a.body for a in expression.arms]
+    return [*(a.body for a in expression.arms), expression.orelse]
+
+
+def with_bodies(expression: If | Match, blocks: Sequence[Block]) -> Expr:
+    """The same choice between other blocks."""
+    if isinstance(expression, Match):
+        arms = (MatchArm(a.constructor, a.fields, b) for a, b in zip(expression.arms, blocks, strict=True))
+        return Match(expression.value, tuple(arms), expression.span)
+    choices = (Arm(a.condition, b) for a, b in zip(expression.arms, blocks[:-1], strict=True))
+    return If(tuple(choices), blocks[-1], expression.span)
+
+
+def tail_of(block: Block) -> If | Match | None:
+    """The construct at the end of a block whose arms leave, if it ends so."""
+    if isinstance(block.terminator, Dead) and block.bindings:
+        last = block.bindings[-1].value
+        if isinstance(last, If | Match) and not block.bindings[-1].targets:
+            return last
+    return None
+
+
+def leaves_of(block: Block) -> Iterable[Terminator]:
+    """The terminators of all paths through a block."""
+    tail = tail_of(block)
+    if tail is None:
+        yield block.terminator
+    else:
+        for body in bodies(tail):
+            yield from leaves_of(body)
+
+
+def plain_plan(block: Block) -> Plan:
+    """The plan of a block without a backward part."""
+    tail = tail_of(block)
+    if tail is None:
+        return Plan(list(block.bindings), block.terminator)
+    arms = [plain_plan(b) for b in bodies(tail)]
+    return Plan(list(block.bindings[:-1]), block.terminator, Tail(tail, arms, None, []))
+
+
+class BlockReversal(Protocol):
+    """What the rules for branches and loops need from the rest of the transform."""
+
+    cotangents: Cotangents
+    activity: Activity
+    rounds: dict[Var, Var]
+
+    def block(self, block: Block, scope: Scope, seeds: Seeds) -> Plan:
+        """Write the backward part of a block into a scope."""
+        ...
+
+    def accumulate(self, scope: Scope, atom: Atom, cotangent: Cotangent) -> None:
+        """atom' += cotangent, if anyone needs it."""
+        ...
+
+    def tracked(self, atom: Atom) -> bool:
+        """Whether a cotangent of the atom is needed."""
+        ...
+
+    def has_effect(self, binding: Binding) -> bool:
+        """Whether the backward part of a binding must run even if no cotangent of its results is known."""
+        ...
+
+    def fresh_name(self, name: str) -> str:
+        """A name for a function or data type that is not taken."""
+        ...
+
+    def define(self, definition: DataDefinition) -> None:
+        """Add a data type to the module."""
+        ...

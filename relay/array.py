@@ -1,0 +1,87 @@
+"""What a call returns: an array that behaves as NumPy's where that is unambiguous and hands its memory on without a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+
+class Array:
+    """A tensor result. Read it with `.numpy()`, `np.asarray(x)`, DLPack, `float(x)`, indexing, or pass it to another call."""
+
+    __slots__ = ("_value",)
+    __relay_array__ = True
+    __array_priority__ = 100
+
+    def __init__(self, value: np.ndarray) -> None:
+        self._value = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._value.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._value.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self._value.ndim
+
+    @property
+    def size(self) -> int:
+        return self._value.size
+
+    def numpy(self) -> np.ndarray:
+        """The values as a NumPy array, without a copy."""
+        return self._value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is not None and np.dtype(dtype) != self._value.dtype:
+            return self._value.astype(dtype)
+        return self._value.copy() if copy else self._value
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._value.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._value.__dlpack_device__()
+
+    def item(self) -> Any:
+        """The only element as a Python number. Raises ValueError if there are more."""
+        return self._value.item()
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers."""
+        return self._value.tolist()
+
+    def __float__(self) -> float:
+        return float(self._value.item())
+
+    def __int__(self) -> int:
+        return int(self._value.item())
+
+    def __index__(self) -> int:
+        return self._value.__index__()
+
+    def __bool__(self) -> bool:
+        return bool(self._value.item())
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (Array(np.asarray(row)) for row in self._value)
+
+    def __getitem__(self, items: Any) -> Array:
+        if isinstance(items, Array):
+            items = items._value
+        return Array(np.asarray(self._value[items]))
+
+    def __repr__(self) -> str:
+        return f"Array({np.array2string(self._value, separator=', ', prefix='Array(')}, dtype={self.dtype})"
+
+    def __str__(self) -> str:
+        return str(self._value)

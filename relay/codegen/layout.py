@@ -1,0 +1,453 @@
+"""How values lie in memory: the layout of every type, and the pools of data whose amount only the run decides.
+
+    Tensor[B, S]        the elements, row major
+    (T, ..)             its components, one after the other; no memory of its own
+    D, not recursive    an int32 tag, and the fields of all constructors; only the active one's are written
+    D, recursive        a row (int64) of the pool of D, which holds tag and fields
+    Ref[T]              a row (int64) of the pool of Ref[T], which holds the content
+    Stack[T]            offset and length (int64) of consecutive rows of a pool of T
+
+A pool is a struct of arrays that grows. Two stacks that never meet in one variable get different pools, so that pushing
+on both by turns stays cheap: a push is in place if its stack ends at the pool's top, and copies the stack otherwise.
+`analyse` finds by unification which stacks meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, assert_never
+
+import attrs
+import numpy as np
+
+from relay.errors import CompileError, InternalError, Span
+from relay.ir.expr import (
+    Assert,
+    Atom,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Dead,
+    Exit,
+    Expr,
+    Function,
+    Global,
+    If,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    Module,
+    Next,
+    OpCall,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Static,
+    Var,
+    Yield,
+)
+from relay.ir.types import INT64, BaseType, DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
+
+MAXIMUM_LEAVES = 10_000
+
+
+@attrs.frozen
+class TensorLayout:
+    """A tensor: `dims` elements of `base`."""
+
+    base: BaseType
+    dims: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        return int(np.prod(self.dims, dtype=np.int64))
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.base.dtype.itemsize
+
+
+@attrs.frozen(eq=False)
+class TupleLayout:
+    """A tuple."""
+
+    items: tuple[Layout, ...]
+
+
+@attrs.frozen(eq=False)
+class DataLayout:
+    """A value of a data type that is not recursive: tag and the fields of every constructor."""
+
+    definition: DataDefinition
+    fields: tuple[tuple[Layout, ...], ...]
+
+
+@attrs.define(eq=False)
+class RowLayout:
+    """A reference or a recursive value: a row of a pool."""
+
+    pool: Pool
+
+
+@attrs.define(eq=False)
+class StackLayout:
+    """A stack: rows of the pool that `pool()` finds after unification."""
+
+    own: Pool
+    merged: StackLayout | None = None
+
+    def representative(self) -> StackLayout:
+        found = self
+        while found.merged is not None:
+            found = found.merged
+        if found is not self:
+            self.merged = found
+        return found
+
+    @property
+    def pool(self) -> Pool:
+        return self.representative().own
+
+
+@attrs.define(eq=False)
+class Pool:
+    """Rows of one layout. `slot` is its first place in the context table: top, capacity, then a base for each leaf."""
+
+    name: str
+    element: Layout = attrs.field(factory=lambda: TupleLayout(()))
+    slot: int | None = None
+
+
+Layout: TypeAlias = TensorLayout | TupleLayout | DataLayout | RowLayout | StackLayout
+
+ROW = TensorLayout(INT64, ())
+
+
+def leaves(layout: Layout) -> Iterator[TensorLayout]:
+    """The tensors that a value consists of, in order; a tag is an int32 scalar, a row or a stack's number an int64 one."""
+    match layout:
+        case TensorLayout():
+            yield layout
+        case TupleLayout(items):
+            for item in items:
+                yield from leaves(item)
+        case DataLayout(_, fields):
+            yield TAG
+            for constructor in fields:
+                for field in constructor:
+                    yield from leaves(field)
+        case RowLayout():
+            yield ROW
+        case StackLayout():
+            yield ROW
+            yield ROW
+        case _:
+            assert_never(layout)
+
+
+TAG = TensorLayout(BaseType("int32"), ())
+
+
+def recursive_definitions(definitions: Iterable[DataDefinition]) -> set[DataDefinition]:
+    """The definitions whose values can contain values of the same definition."""
+    below: dict[DataDefinition, set[DataDefinition]] = {}
+    pending = list(definitions)
+    while pending:
+        definition = pending.pop()
+        if definition not in below:
+            below[definition] = {d for c in definition.constructors for f in c.fields for d in _mentioned(f)}
+            pending += below[definition]
+    found = set()
+    for definition in below:
+        reached: set[DataDefinition] = set()
+        pending = list(below[definition])
+        while pending:
+            other = pending.pop()
+            if other not in reached:
+                reached.add(other)
+                pending += below[other]
+        if definition in reached:
+            found.add(definition)
+    return found
+
+
+def _mentioned(type_: Type) -> Iterator[DataDefinition]:
+    match type_:
+        case TupleType(items):
+            for item in items:
+                yield from _mentioned(item)
+        case RefType(inner) | StackType(inner):
+            yield from _mentioned(inner)
+        case DataType(definition):
+            yield definition
+        case _:
+            return
+
+
+class Layouts:
+    """The layout of every variable and of every function's result in one module."""
+
+    def __init__(self) -> None:
+        self.of: dict[Var, Layout] = {}
+        self.results: dict[str, Layout] = {}
+        self._plain: dict[Type, Layout] = {}
+        self._shared: dict[Type, Pool] = {}  # the pools of references and recursive data, by type
+        self._recursive: dict[DataDefinition, bool] = {}
+        self._stacks = 0
+
+    def fresh(self, type_: Type | None, span: Span | None = None) -> Layout:
+        """A layout for a type, whose stacks are of a kind of their own. Raises CompileError for functions."""
+        if type_ is not None and type_ in self._plain:
+            return self._plain[type_]
+        match type_:
+            case TensorType():
+                layout: Layout = TensorLayout(type_.base, type_.dims)  # type: ignore[arg-type]
+            case TupleType(items):
+                layout = TupleLayout(tuple(self.fresh(t, span) for t in items))
+                if any(not _is_plain(item) for item in layout.items):
+                    return layout
+            case DataType(definition):
+                if self._is_recursive(definition):
+                    layout = RowLayout(self._pool_of(type_, span))
+                else:
+                    layout = self._sum(definition, span)
+                    if sum(1 for _ in leaves(layout)) > MAXIMUM_LEAVES:
+                        raise CompileError(f"values of {definition.name} have too many parts to be compiled", span)
+                    if not _is_plain(layout):
+                        return layout
+            case RefType():
+                layout = RowLayout(self._pool_of(type_, span))
+            case StackType(element):
+                self._stacks += 1
+                return StackLayout(Pool(f"stack{self._stacks}", self.fresh(element, span)))
+            case None:
+                raise InternalError("a variable without a type in code generation")
+            case _:
+                raise CompileError(f"a value of type {show(type_)} cannot be compiled", span)
+        self._plain[type_] = layout
+        return layout
+
+    def pools(self) -> list[Pool]:
+        """All pools, each once."""
+        found: dict[Pool, None] = dict.fromkeys(self._shared.values())
+
+        def visit(layout: Layout) -> None:
+            match layout:
+                case TupleLayout(items):
+                    for item in items:
+                        visit(item)
+                case DataLayout(_, fields):
+                    for constructor in fields:
+                        for field in constructor:
+                            visit(field)
+                case StackLayout():
+                    if layout.pool not in found:
+                        found[layout.pool] = None
+                        visit(layout.pool.element)
+                case TensorLayout() | RowLayout():
+                    pass
+                case _:
+                    assert_never(layout)
+
+        for pool in list(found):
+            visit(pool.element)
+        for layout in [*self.of.values(), *self.results.values()]:
+            visit(layout)
+        return list(found)
+
+    def _is_recursive(self, definition: DataDefinition) -> bool:
+        if definition not in self._recursive:
+            self._recursive[definition] = definition in recursive_definitions([definition])
+        return self._recursive[definition]
+
+    def _sum(self, definition: DataDefinition, span: Span | None) -> DataLayout:
+        fields = tuple(tuple(self.fresh(t, span) for t in c.fields) for c in definition.constructors)
+        return DataLayout(definition, fields)
+
+    def _pool_of(self, type_: RefType | DataType, span: Span | None) -> Pool:
+        if type_ not in self._shared:
+            pool = self._shared[type_] = Pool(show(type_))
+            pool.element = self._sum(type_.definition, span) if isinstance(type_, DataType) else self.fresh(type_.content, span)
+        return self._shared[type_]
+
+    def atom(self, atom: Atom) -> Layout:
+        """The layout of an atom."""
+        match atom:
+            case Var():
+                return self.of[atom]
+            case Constant():
+                return self.fresh(atom.type, atom.span)
+            case Global() | Static():
+                raise InternalError(f"{atom!r} is no first-order value")
+            case _:
+                assert_never(atom)
+
+
+def _is_plain(layout: Layout) -> bool:
+    """Whether no stack lies in a layout, so that all variables of the type may share it."""
+    match layout:
+        case TensorLayout() | RowLayout():
+            return True
+        case StackLayout():
+            return False
+        case TupleLayout(items):
+            return all(_is_plain(item) for item in items)
+        case DataLayout(_, fields):
+            return all(_is_plain(field) for constructor in fields for field in constructor)
+        case _:
+            assert_never(layout)
+
+
+def unify(a: Layout, b: Layout) -> None:
+    """Let stacks at the same places of two layouts of one type share a pool."""
+    if a is b:
+        return
+    match a, b:
+        case TupleLayout(left), TupleLayout(right):
+            for x, y in zip(left, right, strict=True):
+                unify(x, y)
+        case DataLayout(_, left_fields), DataLayout(_, right_fields):
+            for xs, ys in zip(left_fields, right_fields, strict=True):
+                for x, y in zip(xs, ys, strict=True):
+                    unify(x, y)
+        case StackLayout(), StackLayout():
+            x, y = a.representative(), b.representative()
+            if x is not y:
+                y.merged = x
+                unify(x.own.element, y.own.element)
+        case TensorLayout(), TensorLayout():
+            if a != b:
+                raise InternalError(f"layouts {a} and {b} meet")
+        case RowLayout(), RowLayout():
+            if a.pool is not b.pool:
+                raise InternalError(f"rows of {a.pool.name} and {b.pool.name} meet")
+        case _:
+            raise InternalError(f"layouts {a} and {b} meet")
+
+
+def analyse(module: Module) -> Layouts:
+    """Lay out every variable of a structured first-order module. Raises CompileError for what has no layout."""
+    layouts = Layouts()
+    functions = {name: f for name, f in module.functions.items() if isinstance(f, Function)}
+    for name, function in functions.items():
+        for parameter in function.parameters:
+            layouts.of[parameter] = layouts.fresh(parameter.type, parameter.span or function.span)
+        layouts.results[name] = layouts.fresh(function.result, function.span)
+    for name, function in functions.items():
+        _Analysis(layouts, functions, {function.label: (layouts.results[name],)}).block(function.body, ())
+    return layouts
+
+
+@attrs.frozen(eq=False)
+class _Analysis:
+    """Layouts within one function. `exits` and `rounds` say what `Exit` and `Next` give their values to."""
+
+    layouts: Layouts
+    functions: Mapping[str, Function]
+    exits: dict[LoopLabel, tuple[Layout, ...]]
+    rounds: dict[LoopLabel, tuple[Layout, ...]] = attrs.field(factory=dict)
+
+    def block(self, block: Block, targets: Sequence[Layout]) -> None:
+        for binding in block.bindings:
+            self.binding(binding.targets, binding.value)
+        match block.terminator:
+            case Yield(values):
+                self._meet(values, targets)
+            case Next(label, values):
+                self._meet(values, self.rounds[label])
+            case Exit(label, values):
+                self._meet(values, self.exits[label])
+            case Dead():
+                pass
+            case _:
+                assert_never(block.terminator)
+
+    def _meet(self, atoms: Sequence[Atom], layouts: Sequence[Layout]) -> None:
+        for atom, layout in zip(atoms, layouts, strict=True):
+            unify(layout, self.layouts.atom(atom))
+
+    def _new(self, targets: Sequence[Var]) -> tuple[Layout, ...]:
+        for target in targets:
+            self.layouts.of[target] = self.layouts.fresh(target.type, target.span)
+        return tuple(self.layouts.of[t] for t in targets)
+
+    def binding(self, targets: tuple[Var, ...], value: Expr) -> None:
+        of, atom = self.layouts.of, self.layouts.atom
+        match value:
+            case OpCall() | StackLength():
+                self._new(targets)
+            case Var() | Constant():
+                of[targets[0]] = atom(value)
+            case MakeTuple(items):
+                of[targets[0]] = TupleLayout(tuple(atom(item) for item in items))
+            case Project(tuple_, index):
+                layout = atom(tuple_)
+                assert isinstance(layout, TupleLayout)
+                of[targets[0]] = layout.items[index]
+            case If(arms, orelse):
+                results = self._new(targets)
+                for arm in arms:
+                    self.block(arm.condition, (self.layouts.fresh(TensorType(BaseType("bool"), ())),))
+                    self.block(arm.body, results)
+                self.block(orelse, results)
+            case Match(matched, match_arms):
+                layout = atom(matched)
+                layout = layout.pool.element if isinstance(layout, RowLayout) else layout
+                assert isinstance(layout, DataLayout)
+                results = self._new(targets)
+                for match_arm in match_arms:
+                    fields = layout.fields[layout.definition.index(match_arm.constructor)]
+                    of.update(zip(match_arm.fields, fields, strict=True))
+                    self.block(match_arm.body, results)
+            case Loop(label, parameters, initial, body, counter):
+                carried = self._new(parameters)
+                self._meet(initial, carried)
+                results = self._new(targets)
+                if counter is not None:
+                    self._new((counter.index,))
+                    for x, y in zip(carried, results, strict=True):
+                        unify(x, y)
+                self.rounds[label], self.exits[label] = carried, results
+                self.block(body, ())
+            case Call(function, arguments):
+                assert isinstance(function, Global)
+                self._meet(arguments, tuple(of[p] for p in self.functions[function.name].parameters))
+                of[targets[0]] = self.layouts.results[function.name]
+            case Construct(definition, constructor, arguments):
+                layout = self._new(targets)[0]
+                layout = layout.pool.element if isinstance(layout, RowLayout) else layout
+                assert isinstance(layout, DataLayout)
+                self._meet(arguments, layout.fields[definition.index(constructor)])
+            case RefNew(content):
+                layout = self._new(targets)[0]
+                assert isinstance(layout, RowLayout)
+                self._meet((content,), (layout.pool.element,))
+            case RefRead(reference):
+                layout = atom(reference)
+                assert isinstance(layout, RowLayout)
+                of[targets[0]] = layout.pool.element
+            case RefWrite(reference, content):
+                layout = atom(reference)
+                assert isinstance(layout, RowLayout)
+                self._meet((content,), (layout.pool.element,))
+            case StackNew(element):
+                of[targets[0]] = self.layouts.fresh(StackType(element), value.span)
+            case StackPush(stack, pushed):
+                layout = of[targets[0]] = atom(stack)
+                assert isinstance(layout, StackLayout)
+                self._meet((pushed,), (layout.pool.element,))
+            case StackGet(stack, _):
+                layout = atom(stack)
+                assert isinstance(layout, StackLayout)
+                of[targets[0]] = layout.pool.element
+            case Assert():
+                pass
+            case _:
+                raise InternalError(f"{type(value).__name__} in a structured core module")

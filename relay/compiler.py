@@ -1,0 +1,346 @@
+"""The decorated function, and the order of the phases between a call and its result.
+
+    definition --elaborate--> typed --specialise, structure, differentiate, optimise--> core --codegen--> program
+
+Typed programs and native programs are kept per signature: dtypes and shapes of the arguments, and the values of those that
+specialise the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from relay.ad import reverse
+from relay.array import Array
+from relay.errors import Label, RelayError, TypeCheckError, TypeMismatch
+from relay.eval import interpreter
+from relay.frontend import lower
+from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.expr import Function, Grad, Module, Parameter, Static
+from relay.ir.types import BaseType, TensorType, TupleType, Type, base_of_dtype
+from relay.operator import Operator
+from relay.text.printer import to_text
+from relay.transform import pipeline, specialisation, structure
+from relay.typecheck.elaboration import Argument, Fixed, Scalar, elaborate, scheme
+from relay.typecheck.elaboration.tensors import SchemeOnly
+from relay.typecheck.unification import holds, is_known
+
+log = logging.getLogger("relay.compile")
+
+DEFAULT_LEVEL = 2
+"""The optimisation level of a call."""
+
+
+@attrs.frozen(eq=False)
+class Options:
+    """How a function is compiled."""
+
+    target: str = "cpu"
+    opt_level: int = DEFAULT_LEVEL
+
+
+@attrs.frozen(eq=False)
+class Lowered:
+    """One signature of a function: its typed program, and what the later phases made of it."""
+
+    typed: Module
+    level: int
+    _lock: threading.Lock = attrs.field(factory=threading.Lock)
+    _made: dict[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def core(self) -> Module:
+        """The differentiated and optimised first-order program."""
+        with self._lock:
+            if "core" not in self._made:
+                self._made["core"] = to_core(self.typed, self.level)
+            core: Module = self._made["core"]
+            return core
+
+    @property
+    def program(self) -> Callable[[Sequence[Any]], Any]:
+        """The native program."""
+        core = self.core
+        with self._lock:
+            if "program" not in self._made:
+                from relay.codegen import cpu
+
+                self._made["program"] = cpu.compile_module(core)
+            program: Callable[[Sequence[Any]], Any] = self._made["program"]
+            return program
+
+
+def to_core(typed: Module, level: int) -> Module:
+    """The first-order, differentiated, optimised program of a typed one."""
+    core = structure.structure(specialisation.specialise(typed))
+    return pipeline.optimize(reverse.differentiate(core), level)
+
+
+class RelayFunction:
+    """A function of the language: what `@relay` and `relay.grad` return. Call it with arrays, numbers and tuples of them.
+
+    Raises FrontendError at decoration for constructs that Relay does not have, TypeCheckError at the first call with new
+    types, ExecutionError for what only the run can find.
+    """
+
+    def __init__(
+        self, definition: Definition | DerivedDefinition, options: Options, wrapped: Callable[..., Any] | None = None
+    ) -> None:
+        self.__relay__ = definition
+        self._options = options
+        self._cache: dict[object, Lowered] = {}
+        self._lock = threading.Lock()
+        self._python = wrapped
+        base: Definition | DerivedDefinition = definition
+        self._seeds = 0
+        while isinstance(base, DerivedDefinition):
+            self._seeds += 1 if base.grad.seedable else 0
+            base = base.of
+        self._function: Function = base.function
+        self.__name__ = self._function.name
+        self.__doc__ = self._function.documentation
+        if wrapped is not None:
+            functools.update_wrapper(self, wrapped)
+
+    # ---- running
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
+        __tracebackhide__ = True
+        lowered, values = self._lower(arguments, keywords)
+        return _wrap(lowered.program(values))
+
+    def interpret(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the same program on the reference interpreter."""
+        __tracebackhide__ = True
+        lowered, values = self._lower(arguments, keywords)
+        return _wrap(interpreter.run(lowered.typed, values))
+
+    # ---- looking inside
+
+    def typed(self, *arguments: Any, **keywords: Any) -> Module:
+        """The typed, higher-order program for these arguments."""
+        return self._lower(arguments, keywords)[0].typed
+
+    def core(self, *arguments: Any, **keywords: Any) -> Module:
+        """The first-order program that these arguments run: specialised, differentiated, optimised."""
+        return self._lower(arguments, keywords)[0].core
+
+    @property
+    def type(self) -> Type:
+        """The function's type; quantified over what annotations leave open."""
+        return scheme(self.__relay__)[1]
+
+    def text(self) -> str:
+        """The typed program as text. Parts that only a call decides are shown by variables, or untyped."""
+        try:
+            module, type_ = scheme(self.__relay__)
+        except SchemeOnly:
+            return to_text(self._function)
+        if isinstance(self.__relay__, Definition) and not is_known(module.main.type):
+            return f"# {type_}\n{to_text(module)}"
+        return to_text(module)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<relay function {self.__name__}>"
+
+    # ---- from Python's arguments to a program
+
+    def _lower(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, list[Any]]:
+        given = self._bind(arguments, keywords)
+        described = [_describe(value, self._function, position) for position, value in enumerate(given)]
+        key = tuple(d.key for d in described)
+        lowered = self._cache.get(key)
+        if lowered is None:
+            with self._lock:
+                lowered = self._cache.get(key)
+                if lowered is None:
+                    log.info("compiling %s for %s", self.__name__, key)
+                    typed = elaborate(self.__relay__, [d.argument for d in described])
+                    lowered = Lowered(typed, self._options.opt_level)
+                    self._cache[key] = lowered
+        parameters = iter(lowered.typed.main.parameters)
+        values = []
+        for d in described:
+            if not isinstance(d.argument, Fixed):
+                parameter = next(parameters)
+                assert parameter.type is not None
+                values.append(_value(d.value, parameter.type, parameter.name))
+        return lowered, values
+
+    def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
+        """One value for each parameter (and the seeds), as Python binds arguments. Raises TypeCheckError."""
+        function = self._function
+        count = len(function.parameters)
+        plain = not any(p.kind == "keyword_only" for p in function.signature)
+        if plain and not keywords and len(arguments) == count + self._seeds:
+            return list(arguments)
+        seeds: list[Any] = []
+        if self._seeds:
+            if len(arguments) < self._seeds:
+                raise self._argument_error(f"{self.__name__} needs {self._seeds} cotangent(s) after its arguments")
+            arguments, seeds = arguments[: -self._seeds], list(arguments[-self._seeds :])
+        signature = function.signature or tuple(Parameter() for _ in function.parameters)
+        positional = sum(p.kind != "keyword_only" for p in signature)
+        if len(arguments) > positional:
+            raise self._argument_error(f"{self.__name__} takes {positional} arguments, found {len(arguments)}")
+        found: dict[str, Any] = {p.name: a for p, a in zip(function.parameters, arguments, strict=False)}
+        names = {p.name for p, s in zip(function.parameters, signature, strict=True) if s.kind != "positional_only"}
+        for name, value in keywords.items():
+            if name not in names:
+                raise self._argument_error(f"{self.__name__} has no parameter {name!r}")
+            if name in found:
+                raise self._argument_error(f"{self.__name__} got two values for {name!r}")
+            found[name] = value
+        result = []
+        for parameter, description in zip(function.parameters, signature, strict=True):
+            if parameter.name in found:
+                result.append(found[parameter.name])
+            elif description.default is None:
+                raise self._argument_error(f"{self.__name__} needs a value for {parameter.name!r}")
+            else:
+                default = description.default
+                result.append(Fixed(default.value if isinstance(default, Static) else getattr(default, "value", None)))
+        return [*result, *seeds]
+
+    def _argument_error(self, message: str) -> RelayError:
+        return TypeCheckError(message, self._function.span)
+
+
+@attrs.frozen
+class _Described:
+    key: object
+    argument: Argument
+    value: Any
+
+
+def _describe(value: Any, function: Function, position: int) -> _Described:
+    """What an argument is to the compiler. Raises TypeMismatch at the parameter for what Relay cannot take."""
+    if isinstance(value, Array):
+        value = value.numpy()
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        base = base_of_dtype(array.dtype)
+        if base is None:
+            raise _bad_argument(function, position, f"has dtype {array.dtype}, which Relay does not have")
+        return _Described((base.name, array.shape), TensorType(base, array.shape), array)
+    if isinstance(value, bool):
+        return _Described(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
+    if isinstance(value, int | float):
+        return _Described(type(value), Scalar(value), value)
+    if isinstance(value, tuple | list):
+        parts = [_describe(v, function, position) for v in value]
+        if any(isinstance(p.argument, Fixed) for p in parts):
+            raise _bad_argument(function, position, "holds something that is no array or number")
+        return _Described(
+            ("tuple", *(p.key for p in parts)), tuple(p.argument for p in parts), tuple(p.value for p in parts)
+        )
+    if isinstance(value, Fixed):
+        inner = value.value
+        key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
+        return _Described(("fixed", key), value, None)
+    if value is None or isinstance(value, str | BaseType):
+        return _Described(("fixed", value), Fixed(value), None)
+    if isinstance(value, RelayFunction | Operator):
+        return _Described(("function", id(value)), Fixed(value), value)
+    if hasattr(value, "__dlpack__"):
+        return _describe(np.from_dlpack(value), function, position)
+    help = "decorate it with @relay" if callable(value) else None
+    raise _bad_argument(function, position, f"is a Python {type(value).__name__}, which Relay cannot take", help)
+
+
+def _bad_argument(function: Function, position: int, text: str, help: str | None = None) -> RelayError:
+    if position >= len(function.parameters):
+        return TypeMismatch(f"the cotangent of {function.name} {text}", function.span, help=help)
+    parameter = function.parameters[position]
+    labels = (Label(function.span, ""),) if parameter.span is None and function.span is not None else ()
+    return TypeMismatch(f"argument {parameter.name} of {function.name} {text}", parameter.span, labels=labels, help=help)
+
+
+def _value(value: Any, type_: Type, name: str) -> Any:
+    """An argument as the run-time value of its (known) type."""
+    if isinstance(type_, TupleType):
+        return tuple(_value(v, t, name) for v, t in zip(value, type_.items, strict=True))
+    assert isinstance(type_, TensorType)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        assert isinstance(type_.base, BaseType)
+        if not holds(type_.base, value):
+            raise TypeMismatch(f"argument {name}: the number {value} is not a {type_.base}")
+        return np.asarray(value, dtype=type_.dtype)
+    return value
+
+
+def _wrap(value: Any) -> Any:
+    """A run-time value as what the caller gets: arrays, tuples of them, None for unit."""
+    if isinstance(value, tuple):
+        return tuple(_wrap(v) for v in value) if value else None
+    if isinstance(value, np.ndarray):
+        return Array(value)
+    return value
+
+
+# ---- the public functions
+
+
+def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
+    """Read a Python function's source and make it a function of the language. Raises FrontendError."""
+    return RelayFunction(lower.lower_function(python), options, python)
+
+
+def derivative(
+    function: Any,
+    wrt: int | str | Sequence[int | str] | None,
+    output: int | None,
+    keeping: Sequence[int],
+    seedable: bool,
+    with_value: bool,
+) -> RelayFunction:
+    """`grad` and `value_and_grad` outside of a program."""
+    definition = getattr(function, "__relay__", None)
+    if not isinstance(definition, Definition | DerivedDefinition):
+        raise TypeMismatch(
+            f"grad needs a function decorated with @relay, found {type(function).__name__}", help="decorate it with @relay"
+        )
+    positions = None if wrt is None else (wrt,) if isinstance(wrt, int | str) else tuple(wrt)
+    node = Grad(Static(None), None, output, tuple(keeping), seedable, with_value)
+    derived = DerivedDefinition(definition, node, positions)
+    from relay.typecheck.elaboration.objects import derived_entity
+
+    derived_entity(derived)  # checks the names and positions
+    return RelayFunction(derived, function._options)
+
+
+def from_source(
+    text: str, globals: Mapping[str, Any] | None = None, filename: str = "<relay>"
+) -> dict[str, RelayFunction] | RelayFunction:
+    """The functions of a text, by name; just the function if there is one. Raises FrontendError."""
+    definitions = lower.lower_text(text, filename, dict(globals or {}))
+    functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
+    return next(iter(functions.values())) if len(functions) == 1 else functions
+
+
+def check_text(text: str, filename: str, globals: Mapping[str, Any] | None = None) -> list[RelayError]:
+    """The errors of a text's functions at their annotated types, one for each function that has one."""
+    try:
+        definitions = lower.lower_text(text, filename, dict(globals or {}))
+    except RelayError as error:
+        return [error]
+    errors = []
+    for definition in definitions.values():
+        try:
+            scheme(definition)
+        except SchemeOnly:
+            pass
+        except RelayError as error:
+            errors.append(error)
+    return errors

@@ -1,0 +1,452 @@
+"""The reference interpreter: the meaning of the language.
+
+It runs every typed module, from elaboration's result to the last core. A machine has a stack of frames, one for each
+function that is being run; a frame has its variables and a stack of activations, one for each block that is being run.
+One step executes one binding or one terminator, so neither calls nor loops nor branches use Python's own stack, and a
+debugger can stop between any two steps. A call in tail position replaces the frame of its caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import attrs
+import numpy as np
+
+from relay.errors import ExecutionError, InternalError, Span
+from relay.eval.operation import Operations
+from relay.eval.tape import Differentiation, Differentiator, unboxed
+from relay.eval.values import Closure, Data, GradientFunction, Reference, Stack, describe, fits
+from relay.ir.expr import (
+    Annotated,
+    Apply,
+    Assert,
+    Atom,
+    Attribute,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Dead,
+    Exit,
+    ForEach,
+    Function,
+    Global,
+    Grad,
+    If,
+    Index,
+    IndexUpdate,
+    Lambda,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    Module,
+    Next,
+    OpCall,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    SetAttribute,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Static,
+    Unpack,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import free_variables
+from relay.ir.types import TensorType, Type, prune, show
+
+
+@attrs.define(slots=True, eq=False)
+class Activation:
+    """A block that is being run.
+
+    `owner` is the binding of the If, Match or Loop that the block belongs to (None: the function's body); `arm` the arm
+    of an If whose condition the block is; `label` a loop's; `round` and `count` those of a loop with a counter.
+    """
+
+    block: Block
+    owner: Binding | None = None
+    position: int = 0
+    arm: int | None = None
+    label: LoopLabel | None = None
+    round: int = 0
+    count: int = 0
+
+
+@attrs.define(slots=True, eq=False)
+class Frame:
+    """A function that is being run: its variables and, outermost first, its blocks."""
+
+    closure: Closure
+    environment: dict[Var, object]
+    activations: list[Activation]
+
+    @property
+    def name(self) -> str:
+        return self.closure.function.name
+
+    @property
+    def binding(self) -> Binding | None:
+        """The binding that is being run; None before the first."""
+        current = self.activations[-1]
+        return current.block.bindings[current.position - 1] if current.position else current.owner
+
+    @property
+    def span(self) -> Span | None:
+        """Where the function has got to."""
+        binding = self.binding
+        span = binding.value.span if binding is not None else None
+        return span if span is not None else self.closure.function.span
+
+
+class Machine:
+    """Runs one call. `frames` is the stack, the innermost last; `step` until it returns False, then see `result`.
+
+    With `checked`, every value is compared with the type of the variable that it is bound to.
+    """
+
+    def __init__(self, checked: bool = True) -> None:
+        self.checked = checked
+        self.frames: list[Frame | Differentiation] = []
+        self.result: object = None
+        self.operations = Operations(checked)
+        self.differentiator = Differentiator(self.operations)
+        self._captured: dict[Function, tuple[Var, ...]] = {}
+
+    def run(self, function: object, arguments: Sequence[object]) -> object:
+        """Call a function value and step to the end."""
+        self.enter(function, arguments)
+        with np.errstate(all="ignore"):
+            while self.step():
+                pass
+        return self.result
+
+    def backtrace(self) -> list[tuple[str, Span | None]]:
+        """The functions that are being run and where each has got to, the innermost last."""
+        return [("grad", f.grad.span) if isinstance(f, Differentiation) else (f.name, f.span) for f in self.frames]
+
+    # ---- one step
+
+    def step(self) -> bool:
+        """Execute one binding or terminator of the innermost block. False when the call has returned."""
+        frame = self.frames[-1]
+        assert isinstance(frame, Frame)
+        activation = frame.activations[-1]
+        if activation.position == len(activation.block.bindings):
+            self._terminate(frame, activation)
+        else:
+            binding = activation.block.bindings[activation.position]
+            activation.position += 1
+            self._execute(frame, activation, binding)
+        return bool(self.frames)
+
+    def _execute(self, frame: Frame, activation: Activation, binding: Binding) -> None:
+        """Run a binding. What takes more than a step leaves an activation or a frame, which will bind the targets."""
+
+        def value(atom: Atom) -> object:
+            return self._atom(frame, atom)
+
+        match binding.value:
+            case OpCall(_, arguments) as call:
+                (target,) = binding.targets
+                operands = [self._atom(frame, a) for a in arguments]
+                frame.environment[target] = self.differentiator.apply(call, operands, target.type)  # type: ignore[arg-type]
+            case Var() | Constant() | Global() as atom:
+                self._bind(frame, binding.targets, (value(atom),))
+            case If(arms, orelse):
+                if arms:
+                    frame.activations.append(Activation(arms[0].condition, binding, arm=0))
+                else:
+                    frame.activations.append(Activation(orelse, binding))
+            case Loop(label, _, initial, body, counter) as loop:
+                inner = Activation(body, binding, label=label)
+                initial_values = tuple(map(value, initial))
+                if counter is not None:
+                    inner.count = int(value(counter.count))  # type: ignore[call-overload]
+                frame.activations.append(inner)
+                self._begin_round(frame, inner, loop, initial_values)
+            case Call(function, arguments):
+                callee, passed = value(function), tuple(map(value, arguments))
+                if _is_tail_call(frame):
+                    self.frames.pop()
+                self.enter(callee, passed)
+            case MakeTuple(items):
+                self._bind(frame, binding.targets, (tuple(map(value, items)),))
+            case Project(whole, index):
+                self._bind(frame, binding.targets, (value(whole)[index],))  # type: ignore[index]
+            case Match(matched, match_arms):
+                data = value(matched)
+                assert isinstance(data, Data)
+                for match_arm in match_arms:
+                    if match_arm.constructor == data.constructor:
+                        self._bind(frame, match_arm.fields, data.fields)
+                        frame.activations.append(Activation(match_arm.body, binding))
+                        break
+                else:
+                    raise InternalError(f"no arm for {data.constructor}")
+            case Construct(definition, constructor, arguments):
+                self._bind(frame, binding.targets, (Data(definition, constructor, tuple(map(value, arguments))),))
+            case Lambda():
+                self._make_closures(frame, activation)
+            case Grad(function) as grad:
+                differentiated = value(function)
+                assert isinstance(differentiated, Closure | GradientFunction)
+                self._bind(frame, binding.targets, (GradientFunction(differentiated, grad),))
+            case RefNew(content):
+                self._bind(frame, binding.targets, (Reference(value(content)),))
+            case RefRead(reference):
+                self._bind(frame, binding.targets, (_cell(value(reference)).content,))
+            case RefWrite(reference, content):
+                _cell(value(reference)).content = value(content)
+            case Assert(condition, message, span):
+                if not value(condition):
+                    raise ExecutionError(message, span)
+            case StackNew():
+                self._bind(frame, binding.targets, (Stack([], 0),))
+            case StackPush(stack, element):
+                self._bind(frame, binding.targets, (_stack(value(stack)).push(value(element)),))
+            case StackGet(stack, at, span):
+                held, position = _stack(value(stack)), int(value(at))  # type: ignore[call-overload]
+                if not 0 <= position < held.length:
+                    raise ExecutionError(f"index {position} is out of range for a stack of {held.length}", span)
+                self._bind(frame, binding.targets, (held.buffer[position],))
+            case StackLength(stack):
+                self._bind(frame, binding.targets, (np.array(_stack(value(stack)).length, np.int64),))
+            case Static() | Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() as surface:
+                raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
+            case Annotated() | Unpack() | ForEach() as surface:
+                raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
+            case other:
+                assert_never(other)
+
+    def _terminate(self, frame: Frame, activation: Activation) -> None:
+        """Leave a block as its terminator says."""
+        match activation.block.terminator:
+            case Yield(atoms):
+                values = tuple(self._atom(frame, a) for a in atoms)
+                frame.activations.pop()
+                owner = activation.owner
+                assert owner is not None
+                if activation.arm is None:
+                    self._bind(frame, owner.targets, values)
+                    return
+                assert isinstance(owner.value, If)
+                arms, position = owner.value.arms, activation.arm
+                if values[0]:
+                    chosen = Activation(arms[position].body, owner)
+                elif position + 1 < len(arms):
+                    chosen = Activation(arms[position + 1].condition, owner, arm=position + 1)
+                else:
+                    chosen = Activation(owner.value.orelse, owner)
+                frame.activations.append(chosen)
+            case Next(label, atoms):
+                values = tuple(self._atom(frame, a) for a in atoms)
+                loop_activation = _unwind(frame, label)
+                assert loop_activation.owner is not None and isinstance(loop_activation.owner.value, Loop)
+                loop_activation.round += 1
+                self._begin_round(frame, loop_activation, loop_activation.owner.value, values)
+            case Exit(label, atoms):
+                values = tuple(self._atom(frame, a) for a in atoms)
+                if label is frame.closure.function.label:
+                    (result,) = values
+                    self._return(frame, result)
+                else:
+                    owner = _unwind(frame, label).owner
+                    assert owner is not None
+                    frame.activations.pop()
+                    self._bind(frame, owner.targets, values)
+            case Dead():
+                raise InternalError("the end of a block that should never be reached")
+            case other:
+                assert_never(other)
+
+    def _begin_round(self, frame: Frame, activation: Activation, loop: Loop, values: tuple[object, ...]) -> None:
+        """Start a loop's next round with these parameters, or end the loop with them if its count is reached."""
+        if loop.counter is not None and activation.round >= activation.count:
+            frame.activations.pop()
+            assert activation.owner is not None
+            self._bind(frame, activation.owner.targets, values)
+            return
+        self._bind(frame, loop.parameters, values)
+        if loop.counter is not None:
+            index = loop.counter.index
+            dtype = index.type.dtype if isinstance(index.type, TensorType) else np.int32
+            frame.environment[index] = np.array(activation.round, dtype)
+        activation.position = 0
+
+    # ---- calls
+
+    def enter(self, function: object, arguments: Sequence[object]) -> None:
+        """Push the frame of a function value. Below the frame of a differentiated function stands what waits for it."""
+        while isinstance(function, GradientFunction):
+            waiting = Differentiation.begin(function.grad, arguments, self.differentiator)
+            self.frames.append(waiting)
+            function, arguments = function.function, waiting.inputs
+        if not isinstance(function, Closure):
+            raise InternalError(f"{describe(function)} is called")
+        definition = function.function
+        frame = Frame(function, dict(function.environment), [Activation(definition.body)])
+        self.frames.append(frame)
+        self._bind(frame, definition.parameters, arguments)
+
+    def _return(self, frame: Frame, result: object) -> None:
+        """Pop a frame and give its result to whoever waits for it."""
+        if self.checked and (type_ := frame.closure.function.result) is not None and not fits(result, type_):
+            raise InternalError(f"{frame.name} returned {describe(result)}, its type says {show(type_)}")
+        self.frames.pop()
+        while self.frames:
+            caller = self.frames[-1]
+            if isinstance(caller, Frame):
+                assert caller.binding is not None
+                self._bind(caller, caller.binding.targets, (result,))
+                return
+            result = caller.finish(result)
+            self.frames.pop()
+        self.result = result
+
+    def _make_closures(self, frame: Frame, activation: Activation) -> None:
+        """Bind a lambda and those that follow it. They see each other, and what else they use as it is now."""
+        bindings = activation.block.bindings
+        end = activation.position
+        while end < len(bindings) and isinstance(bindings[end].value, Lambda):
+            end += 1
+        group = bindings[activation.position - 1 : end]
+        activation.position = end
+        environment: dict[Var, object] = {}
+        for binding in group:
+            (target,) = binding.targets
+            assert isinstance(binding.value, Lambda)
+            environment[target] = Closure(binding.value.function, environment, frame.closure.module)
+        own = frozenset(environment)
+        for binding in group:
+            assert isinstance(binding.value, Lambda)
+            for var in self._free(binding.value.function):
+                if var not in own:
+                    environment[var] = self._atom(frame, var)
+        frame.environment.update((target, environment[target]) for target in own)
+
+    def _free(self, function: Function) -> tuple[Var, ...]:
+        found = self._captured.get(function)
+        if found is None:
+            found = self._captured[function] = tuple(free_variables(function))
+        return found
+
+    # ---- variables
+
+    def _atom(self, frame: Frame, atom: Atom) -> object:
+        match atom:
+            case Var():
+                try:
+                    return frame.environment[atom]
+                except KeyError:
+                    raise InternalError(f"{atom!r} has no value in {frame.name}") from None
+            case Constant(value):
+                return value
+            case Global(name):
+                function = frame.closure.module.functions.get(name)
+                if not isinstance(function, Function):
+                    state = "does not exist" if function is None else "has not been derived yet"
+                    raise InternalError(f"the function {name} {state}")
+                return Closure(function, {}, frame.closure.module)
+            case Static():
+                raise InternalError("Static belongs to the surface IR and cannot be run")
+            case other:
+                assert_never(other)
+
+    def _bind(self, frame: Frame, targets: Sequence[Var], values: Sequence[object]) -> None:
+        if len(targets) != len(values):
+            raise InternalError(f"{len(values)} values for {len(targets)} variables in {frame.name}")
+        for target, value in zip(targets, values, strict=True):
+            if self.checked and target.type is not None and not fits(value, target.type):
+                raise InternalError(f"{target!r}: {show(target.type)} got {describe(value)} in {frame.name}")
+            frame.environment[target] = value
+
+
+def _is_tail_call(frame: Frame) -> bool:
+    """Whether the result of the binding that is being run is returned as it is, through any number of arms."""
+    activation = frame.activations[-1]
+    targets = activation.block.bindings[activation.position - 1].targets
+    for activation in reversed(frame.activations):
+        if activation.position != len(activation.block.bindings) or len(targets) != 1:
+            return False
+        match activation.block.terminator:
+            case Exit(label, values):
+                return label is frame.closure.function.label and values[0] is targets[0]
+            case Yield(values) if activation.arm is None and len(values) == 1 and values[0] is targets[0]:
+                assert activation.owner is not None
+                targets = activation.owner.targets
+            case _:
+                return False
+    return False
+
+
+def _unwind(frame: Frame, label: LoopLabel) -> Activation:
+    """Drop the blocks inside the loop with this label."""
+    while frame.activations and frame.activations[-1].label is not label:
+        frame.activations.pop()
+    if not frame.activations:
+        raise InternalError(f"no loop {label.name} around its Next or Exit in {frame.name}")
+    return frame.activations[-1]
+
+
+def _cell(value: object) -> Reference:
+    if not isinstance(value, Reference):
+        raise InternalError(f"{describe(value)} is used as a reference")
+    return value
+
+
+def _stack(value: object) -> Stack:
+    if not isinstance(value, Stack):
+        raise InternalError(f"{describe(value)} is used as a stack")
+    return value
+
+
+# ---- entry points
+
+
+def run(module: Module, arguments: Sequence[object], checked: bool = True) -> object:
+    """Call the module's entry with values (tensors are arrays, or Python numbers for rank 0).
+
+    The result's arrays belong to the caller. Raises ExecutionError, DifferentiationError, or for arguments of a wrong
+    number or type ExecutionError too.
+    """
+    return call(Closure(module.main, {}, module), arguments, checked)
+
+
+def call(function: object, arguments: Sequence[object], checked: bool = True) -> object:
+    """Call a function value; as `run`."""
+    if isinstance(function, Closure):
+        arguments = _accept(function.function, arguments)
+    return unboxed(Machine(checked).run(function, arguments))
+
+
+def _accept(function: Function, arguments: Sequence[object]) -> list[object]:
+    """The arguments as run-time values of the parameters' types."""
+    if len(arguments) != len(function.parameters):
+        raise ExecutionError(
+            f"{function.name} takes {len(function.parameters)} arguments, found {len(arguments)}", function.span
+        )
+    accepted = []
+    for parameter, argument in zip(function.parameters, arguments, strict=True):
+        value = argument if parameter.type is None else _convert(argument, parameter.type)
+        if parameter.type is not None and not fits(value, parameter.type):
+            raise ExecutionError(
+                f"{parameter.name} must be {show(parameter.type)}, found {describe(value)}", parameter.span
+            )
+        accepted.append(value)
+    return accepted
+
+
+def _convert(value: object, type_: Type) -> object:
+    type_ = prune(type_)  # type: ignore[assignment]
+    if isinstance(value, bool | int | float) and isinstance(type_, TensorType):
+        return np.asarray(value, dtype=type_.dtype)
+    return np.asarray(value) if isinstance(value, np.generic) else value

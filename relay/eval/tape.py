@@ -1,0 +1,249 @@
+"""The interpreter's own reverse-mode differentiation: a dynamic tape with nesting levels.
+
+Each application of `grad(f)` opens a tape. Its float arguments become boxes on the tape; an operator applied to boxes
+is applied to what is inside, one level further out, and recorded:
+
+    z = op(x, y)     records (op, x, y, z)
+    backward:        x' += dop/dx . z'      y' += dop/dy . z'      from the last entry to the first
+
+The tape opened last is the innermost: an operator that meets boxes of several tapes is recorded on that one first, and
+computes with the boxes of the others, so these record it in turn. The backward sweep computes with values of the levels
+further out in the same way; that makes derivatives of derivatives, and keeps the levels' perturbations apart. When its
+sweep is done a tape is closed, and boxes that it left behind (in a reference, say) count as what is inside them.
+
+This file shares nothing with `relay.ad`, whose oracle it is, except the operators' gradients.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+import attrs
+import numpy as np
+
+from relay.errors import DifferentiationError, ExecutionError, InternalError
+from relay.eval.operation import Code, Operations, spread, trace, type_of
+from relay.eval.values import Box, describe, is_float, map_leaves, primal
+from relay.ir.expr import AttributeValue, Grad, OpCall
+from relay.ir.types import TensorType, Type
+from relay.operator import Operator, Value
+
+Tensor: TypeAlias = np.ndarray | Box
+_T = TypeVar("_T")
+
+_levels = itertools.count()
+
+
+@attrs.frozen(slots=True, eq=False)
+class Entry:
+    """One operator application: what went in and came out, one level further out, and which entries it came from (None
+    for an operand that does not depend on the tape's inputs). An input of the tape has no call."""
+
+    call: OpCall | None
+    operands: tuple[Tensor, ...]
+    sources: tuple[int | None, ...]
+    output: Tensor
+
+
+class Tape:
+    """What one differentiated call has computed so far."""
+
+    def __init__(self) -> None:
+        self.level = next(_levels)
+        self.entries: list[Entry] = []
+        self.closed = False
+
+    def record(self, entry: Entry) -> Box:
+        """Append an entry, and box its output."""
+        self.entries.append(entry)
+        return Box(entry.output, self, len(self.entries) - 1)
+
+    def box(self, value: object) -> object:
+        """An argument with every float tensor in it, through tuples, made an input of the tape."""
+        if isinstance(value, tuple):
+            return tuple(map(self.box, value))
+        if isinstance(value, Box) or (isinstance(value, np.ndarray) and is_float(value)):
+            return self.record(Entry(None, (), (), settle(value)))
+        return value
+
+    def close(self) -> None:
+        """Forget everything. Boxes of the tape are constants from now on."""
+        self.closed = True
+        self.entries = []
+
+
+def settle(value: _T) -> _T:
+    """The value without boxes of closed tapes around it."""
+    while isinstance(value, Box) and value.tape.closed:
+        value = value.value  # type: ignore[assignment]
+    return value
+
+
+def unboxed(value: object) -> object:
+    """A result without boxes, sharing no memory with anything else."""
+
+    def leaf(part: object) -> object:
+        return primal(part).copy() if isinstance(part, Box | np.ndarray) else part
+
+    return map_leaves(value, leaf)
+
+
+class Differentiator:
+    """Applies operators to boxes, and sweeps tapes backward."""
+
+    def __init__(self, operations: Operations) -> None:
+        self.operations = operations
+        self._gradients: dict[tuple[OpCall, tuple[tuple[int, ...], ...]], Code] = {}
+        self._sums: dict[tuple[str, TensorType], OpCall] = {}
+
+    def apply(self, call: OpCall, operands: Sequence[Tensor], type_: Type | None) -> Tensor:
+        """The operator's value, recorded on the innermost tape among the operands' (and through it on the others)."""
+        for operand in operands:
+            if type(operand) is Box:
+                break
+        else:
+            return self.operations.apply(call, operands, type_)  # type: ignore[arg-type]
+        settled = [settle(o) for o in operands]
+        boxes = [o for o in settled if isinstance(o, Box)]
+        if not boxes:
+            return self.operations.apply(call, settled, type_)  # type: ignore[arg-type]
+        tape = max((b.tape for b in boxes), key=lambda t: t.level)
+        outer = tuple(o.value if isinstance(o, Box) and o.tape is tape else o for o in settled)
+        output = self.apply(call, outer, type_)
+        if not is_float(primal(output)):
+            return output
+        sources = tuple(o.position if isinstance(o, Box) and o.tape is tape else None for o in settled)
+        return tape.record(Entry(call, outer, sources, output))
+
+    def backward(self, result: Box, seed: Tensor) -> list[Tensor | None]:
+        """The cotangent of every entry of the result's tape, where the result's is `seed`."""
+        entries = result.tape.entries
+        cotangents: list[Tensor | None] = [None] * len(entries)
+        cotangents[result.position] = seed
+        for position in range(result.position, -1, -1):
+            entry, cotangent = entries[position], cotangents[position]
+            if cotangent is None or entry.call is None:
+                continue
+            cotangents[position] = None  # not needed again
+            for source, operand, part in zip(
+                entry.sources, entry.operands, self.pull(entry.call, entry, cotangent), strict=True
+            ):
+                if source is None or part is None:
+                    continue
+                type_ = type_of(primal(operand))
+                if primal(part).shape != type_.shape:  # the operator broadcast this operand
+                    part = self.apply(self._sum("sum_to", type_, {"shape": type_.dims}), (part,), type_)
+                present = cotangents[source]
+                if present is not None:
+                    part = self.apply(self._sum("add", type_, {}), (present, part), type_)
+                cotangents[source] = part
+        return cotangents
+
+    def pull(self, call: OpCall, entry: Entry, cotangent: Tensor) -> list[Tensor | None]:
+        """The cotangents of an entry's operands, by the operator's gradient.
+
+        Raises DifferentiationError if it has none and the cotangent is not zero.
+        """
+        operator = self.operations.operator(call)
+        if operator.gradient is None:
+            if not np.any(primal(cotangent)):
+                return [None] * len(entry.operands)
+            raise DifferentiationError(f"{operator.name} has no gradient: {operator.no_gradient}", call.span)
+        key = (call, tuple(primal(o).shape for o in entry.operands))
+        code = self._gradients.get(key)
+        if code is None:
+            code = self._gradients[key] = trace_gradient(
+                operator, call, [primal(o) for o in entry.operands], entry.output
+            )
+        return code.evaluate((*entry.operands, entry.output, cotangent), self.apply)
+
+    def _sum(self, operator: str, type_: TensorType, attributes: Mapping[str, AttributeValue]) -> OpCall:
+        """A call that gives a cotangent of this type, always the same, so that what is known of it is found again."""
+        return self._sums.setdefault((operator, type_), OpCall(operator, (), attributes))
+
+
+def trace_gradient(operator: Operator, call: OpCall, operands: Sequence[np.ndarray], output: Tensor) -> Code:
+    """The operator's gradient as code over the operands, the output and its cotangent."""
+    count = len(operands)
+
+    def gradient(*values: Value) -> list[Value | None]:
+        out, dout = values[count:]
+        assert operator.gradient is not None
+        found = operator.gradient(*spread(operator, values[:count]), out, dout, **call.attributes)
+        parts = list(found) if isinstance(found, tuple | list) else [found]
+        if len(parts) != count:
+            raise InternalError(f"the gradient of {operator.name} has {len(parts)} parts for {count} operands")
+        for part in parts:
+            if part is not None and not isinstance(part, Value):
+                raise InternalError(f"the gradient of {operator.name} returned {part!r}, which is no symbolic value")
+        return parts
+
+    types = [type_of(o) for o in operands]
+    result = type_of(primal(output))
+    return trace(gradient, call, [*types, result, result], [*(f"x{i}" for i in range(count)), "out", "dout"])
+
+
+@attrs.frozen(slots=True, eq=False)
+class Differentiation:
+    """A call of `grad(f)` that waits for f's result. It stands on the interpreter's stack below f's frame."""
+
+    grad: Grad
+    tape: Tape
+    inputs: tuple[object, ...]  # f's arguments, boxed where they are differentiated
+    seed: Tensor | None
+    differentiator: Differentiator
+
+    @staticmethod
+    def begin(grad: Grad, arguments: Sequence[object], differentiator: Differentiator) -> Differentiation:
+        """Open a tape, and box the arguments for which a gradient is wanted."""
+        seed: Tensor | None = None
+        if grad.seedable:
+            last = arguments[-1]
+            assert isinstance(last, Box | np.ndarray)
+            arguments, seed = arguments[:-1], last
+        tape = Tape()
+        wrt = range(len(arguments)) if grad.wrt is None else grad.wrt
+        inputs = tuple(tape.box(a) if i in wrt else a for i, a in enumerate(arguments))
+        return Differentiation(grad, tape, inputs, seed, differentiator)
+
+    def finish(self, result: object) -> object:
+        """What `grad(f)` returns when f has returned `result`; see `relay.ir.derivative`."""
+        grad = self.grad
+        components = result if isinstance(result, tuple) else (result,)
+        output = settle(components[grad.output or 0])
+        if not isinstance(output, Box | np.ndarray) or not is_float(primal(output)):
+            raise DifferentiationError(
+                f"only a float tensor can be differentiated; the function returned {describe(output)}", grad.span
+            )
+        like = primal(output)
+        if self.seed is not None and primal(self.seed).shape != like.shape:
+            raise ExecutionError(
+                f"the seed is {describe(self.seed)}, but the function returned {describe(output)}", grad.span
+            )
+        if self.seed is None and like.size != 1:
+            raise DifferentiationError(
+                f"the gradient needs a result with one element, not {describe(output)}", grad.span
+            )
+        seed = self.seed if self.seed is not None else np.ones_like(like)
+        cotangents: list[Tensor | None] = []
+        if isinstance(output, Box) and output.tape is self.tape:
+            cotangents = self.differentiator.backward(output, seed)
+
+        def gradient(value: object) -> object:
+            match value:
+                case Box(inner, tape, position) if tape is self.tape:
+                    found = cotangents[position] if cotangents else None
+                    return np.zeros_like(primal(inner)) if found is None else found
+                case tuple():
+                    return tuple(map(gradient, value))
+                case _:
+                    return ()
+
+        wrt = range(len(self.inputs)) if grad.wrt is None else grad.wrt
+        gradients = tuple(gradient(self.inputs[i]) for i in wrt)
+        self.tape.close()
+        kept = tuple(components[k] for k in grad.keeping)
+        answer = gradients[0] if len(gradients) == 1 and not kept else (*gradients, *kept)
+        return (result, answer) if grad.with_value else answer

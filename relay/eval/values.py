@@ -1,0 +1,175 @@
+"""Run-time values of the interpreter.
+
+A tensor is always an `np.ndarray`, also at rank 0; a tuple is a tuple. While a function is differentiated, float
+tensors may be wrapped in a `Box`, which says on which tape they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from relay.errors import InternalError
+from relay.ir.expr import Function, Grad, Module, Var
+from relay.ir.types import (
+    DataDefinition,
+    DataType,
+    FunctionType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    base_of_dtype,
+    prune,
+    show,
+    show_shape,
+)
+
+if TYPE_CHECKING:
+    from relay.eval.tape import Tape
+
+
+@attrs.define(slots=True, eq=False, repr=False)
+class Reference:
+    """A mutable cell."""
+
+    content: object
+
+
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Stack:
+    """The first `length` elements of a buffer, which longer stacks may share."""
+
+    buffer: list[object]
+    length: int
+
+    def push(self, value: object) -> Stack:
+        """A stack with one more element. In place if nothing was pushed on this one before, else by copying."""
+        buffer = self.buffer if len(self.buffer) == self.length else self.buffer[: self.length]
+        buffer.append(value)
+        return Stack(buffer, self.length + 1)
+
+
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Data:
+    """A value of a data type."""
+
+    definition: DataDefinition
+    constructor: str
+    fields: tuple[object, ...]
+
+
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Closure:
+    """A function value: the variables that it captured, and the module that its global names belong to."""
+
+    function: Function
+    environment: Mapping[Var, object]
+    module: Module
+
+
+@attrs.frozen(slots=True, eq=False, repr=False)
+class GradientFunction:
+    """The derivative of a function value, as a function value."""
+
+    function: Closure | GradientFunction
+    grad: Grad
+
+
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Box:
+    """A float tensor on a tape. `value` is the tensor as the levels further out see it: an array or a box of theirs."""
+
+    value: np.ndarray | Box
+    tape: Tape
+    position: int  # the entry of the tape that made it
+
+
+def primal(value: np.ndarray | Box) -> np.ndarray:
+    """The array inside any number of boxes."""
+    while isinstance(value, Box):
+        value = value.value
+    return value
+
+
+def is_float(array: np.ndarray) -> bool:
+    """Whether an array has a float dtype, and so a gradient."""
+    base = base_of_dtype(array.dtype)
+    return base is not None and base.is_float
+
+
+def fits(value: object, type_: Type) -> bool:
+    """Whether a value has a (known) type. Of references, stacks, data and functions it looks at the outside only."""
+    match prune(type_):
+        case TensorType() as tensor:
+            if isinstance(value, Box):
+                value = primal(value)
+            if not isinstance(value, np.ndarray) or value.dtype != tensor.dtype or value.ndim != tensor.rank:
+                return False
+            return all(d == n for d, n in zip(tensor.shape, value.shape, strict=True) if isinstance(d, int))
+        case TupleType(items):
+            return isinstance(value, tuple) and len(value) == len(items) and all(map(fits, value, items))
+        case FunctionType():
+            return isinstance(value, Closure | GradientFunction)
+        case RefType():
+            return isinstance(value, Reference)
+        case StackType():
+            return isinstance(value, Stack)
+        case DataType(definition):
+            return isinstance(value, Data) and value.definition is definition
+        case _:
+            raise InternalError(f"{type_} is not the type of a run-time value")
+
+
+def describe(value: object) -> str:
+    """What a value is, for messages: its type as far as it shows."""
+    match value:
+        case Box():
+            return describe(primal(value))
+        case np.ndarray():
+            return f"Tensor[{value.dtype}, {show_shape(value.shape)}]"
+        case tuple():
+            inside = ", ".join(map(describe, value))
+            return f"({inside},)" if len(value) == 1 else f"({inside})"
+        case Reference():
+            return "a reference"
+        case Stack(_, length):
+            return f"a stack of {length}"
+        case Data(definition, constructor):
+            return f"{definition.name}.{constructor}"
+        case Closure(function):
+            return f"fn {function.name}" if function.result is None else f"fn {function.name}: {show(function.type)}"
+        case GradientFunction(function):
+            return f"grad({describe(function)})"
+        case _:
+            return f"the Python object {value!r}"
+
+
+def map_leaves(value: object, leaf: Callable[[object], object]) -> object:
+    """The value with `leaf` applied to all that is neither a tuple nor data. Data may be of any depth; shared parts are
+    visited once and stay shared."""
+    done: dict[int, object] = {}
+    pending = [value]
+    while pending:
+        current = pending[-1]
+        if id(current) in done:
+            pending.pop()
+            continue
+        if isinstance(current, tuple):
+            parts = current
+        elif isinstance(current, Data):
+            parts = current.fields
+        else:
+            done[id(current)] = leaf(current)
+            continue
+        missing = [part for part in parts if id(part) not in done]
+        if missing:
+            pending += reversed(missing)
+            continue
+        new = tuple(done[id(part)] for part in parts)
+        done[id(current)] = Data(current.definition, current.constructor, new) if isinstance(current, Data) else new
+    return done[id(value)]

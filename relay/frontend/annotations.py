@@ -1,0 +1,216 @@
+"""Annotations, read from the syntax tree.
+
+    T ::= Tensor[B, S] | tuple[T, ..] | Fn[[T, ..], T] | Ref[T] | int | float | bool | None | a name of a type | "T"
+    B ::= Float | Int64 | ..  | a base type variable
+    S ::= (D, ..) | a shape variable
+    D ::= 3 | n | Any | *s | arithmetic on integers
+
+Names are looked up in the scope of the function, without running the annotation. What users write these with is in
+`relay.ir.annotation` and exported here as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import operator
+from collections.abc import Callable
+from typing import TypeVar
+
+import attrs
+
+from relay.errors import FrontendError, Span
+from relay.frontend.source import SourceFile
+from relay.ir.annotation import (
+    FUNCTION_HELP,
+    REFERENCE_HELP,
+    TENSOR_HELP,
+    Fn,
+    Ref,
+    Tensor,
+    base_type_var,
+    described,
+    dims,
+    shape_var,
+    to_base,
+    to_dim,
+    to_shape,
+    to_type,
+    type_var,
+)
+from relay.ir.definition import MISSING, Scope
+from relay.ir.types import Base, Dim, FunctionType, Kind, RefType, Shape, TensorType, TupleType, Type, TypeId
+
+__all__ = ["AnnotationReader", "Fn", "Ref", "Tensor", "UndefinedName", "base_type_var", "dims", "shape_var", "type_var"]
+
+_T = TypeVar("_T")
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+
+class UndefinedName(FrontendError):
+    """An annotation names something that the scope does not have."""
+
+
+def _nothing_is_local(name: str) -> bool:
+    return False
+
+
+@attrs.frozen(eq=False)
+class AnnotationReader:
+    """Reads annotations of one function. `is_local` tells its variables, whose values a type cannot depend on."""
+
+    file: SourceFile
+    scope: Scope
+    is_local: Callable[[str], bool] = _nothing_is_local
+    whole: Span | None = None  # inside of a string annotation: the place of every error
+
+    def type(self, node: ast.expr) -> Type:
+        """The type that an annotation means. Raises FrontendError at the part that means nothing."""
+        match node:
+            case ast.Constant(value=None):
+                return to_type(None)
+            case ast.Constant(value=str(text)):
+                return self._string(node, text)
+            case ast.Subscript(value=head, slice=inside):
+                return self._application(node, self._object(head), inside)
+            case ast.Name() | ast.Attribute():
+                found = self._object(node)
+                return self._placed(node, lambda: to_type(found))
+            case ast.Tuple():
+                raise self._error(node, "a tuple is not a type", "write tuple[A, B]")
+            case ast.BinOp(op=ast.BitOr()):
+                raise self._error(node, "a value has one type; there are no unions", "write two functions, or a data type")
+            case _:
+                raise self._error(node, "this is not a type", TENSOR_HELP)
+
+    def _application(self, node: ast.expr, head: object, inside: ast.expr) -> Type:
+        items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+        if head is Tensor:
+            if len(items) != 2:
+                message = f"Tensor takes an element type and a shape, found {len(items)} argument{'s' * (len(items) != 1)}"
+                raise self._error(node, message, TENSOR_HELP)
+            return TensorType(self._base(items[0]), self._shape(items[1]))
+        if head is Fn:
+            if len(items) != 2 or not isinstance(items[0], ast.List):
+                raise self._error(node, "Fn takes a list of parameter types and a result type", FUNCTION_HELP)
+            return FunctionType(tuple(self.type(item) for item in items[0].elts), self.type(items[1]))
+        if head is Ref:
+            if len(items) != 1:
+                raise self._error(node, f"Ref takes one type, found {len(items)}", REFERENCE_HELP)
+            return RefType(self.type(items[0]))
+        if head is tuple:
+            for item in items:
+                if isinstance(item, ast.Constant) and item.value is Ellipsis:
+                    raise self._error(item, "a tuple type lists all its items", "write tuple[A, A, A]")
+            return TupleType(tuple(self.type(item) for item in items))
+        raise self._error(node, f"{described(head)} takes no arguments in a type", "write Tensor[..], tuple[..], Fn[..] or Ref[..]")
+
+    def _base(self, node: ast.expr) -> Base:
+        if not isinstance(node, ast.Name | ast.Attribute):
+            raise self._error(node, "this is no element type", "write Float, Float64, Int, Bool, ...")
+        found = self._object(node)
+        return self._placed(node, lambda: to_base(found))
+
+    def _shape(self, node: ast.expr) -> Shape:
+        match node:
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                return tuple(self._dim(item) for item in items)
+            case ast.Name() | ast.Attribute():
+                found = self._object(node)
+                return self._placed(node, lambda: to_shape(found))
+            case ast.Constant(value=int(number)):
+                message = f"the shape of a tensor is a tuple, found {number}"
+                raise self._error(node, message, f"write ({number},) for one dimension")
+            case ast.BinOp():
+                raise self._error(node, "the shape of a tensor is a tuple", f"write ({ast.unparse(node)},) for one dimension")
+            case _:
+                raise self._error(node, "this is no shape", TENSOR_HELP)
+
+    def _dim(self, node: ast.expr) -> Dim:
+        match node:
+            case ast.Constant(value=value):
+                return self._placed(node, lambda: to_dim(value))
+            case ast.Name() | ast.Attribute():
+                found = self._object(node)
+                return self._placed(node, lambda: to_dim(found))
+            case ast.Starred(value=ast.Name() | ast.Attribute() as variable):
+                found = self._object(variable)
+                if not isinstance(found, TypeId) or found.kind is not Kind.Shape:
+                    raise self._error(node, f"{ast.unparse(variable)} is no shape variable", 'make one by s = shape_var("s")')
+                return found
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                negative = self._dim(operand)
+                return self._placed(node, lambda: to_dim(-negative if isinstance(negative, int) else described(negative)))
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._arithmetic(node, self._dim(left), op, self._dim(right))
+            case _:
+                raise self._error(node, "this is no dimension", 'write a number, Any, or a variable made by `n, m = dims("n m")`')
+
+    def _arithmetic(self, node: ast.expr, left: Dim, op: ast.operator, right: Dim) -> Dim:
+        if not isinstance(left, int) or not isinstance(right, int):
+            raise self._error(
+                node, "arithmetic on dim variables is not supported yet", "give this dimension a variable of its own, or Any"
+            )
+        apply = _ARITHMETIC.get(type(op))
+        if apply is None:
+            raise self._error(node, "dimensions have no such operation", "use +, -, *, // or %")
+        try:
+            return self._placed(node, lambda: to_dim(apply(left, right)))
+        except ZeroDivisionError:
+            raise self._error(node, "a division by zero", None) from None
+
+    def _string(self, node: ast.expr, text: str) -> Type:
+        span = self._span(node)
+        try:
+            tree = ast.parse(text.strip(), mode="eval")
+        except SyntaxError as error:
+            raise FrontendError(f"this annotation is not valid Python: {error.msg}", span) from None
+        return attrs.evolve(self, whole=span).type(tree.body)
+
+    def _object(self, node: ast.expr) -> object:
+        """What a dotted name means in the scope."""
+        match node:
+            case ast.Name(id=name):
+                if self.is_local(name):
+                    message = f"`{name}` is a variable of the function; a type cannot depend on its value"
+                    raise self._error(node, message, "write Any for a dimension that is only known at run time")
+                found = self.scope.resolve(name)
+                if found is MISSING:
+                    raise UndefinedName(f"the name `{name}` is not defined here", self._span(node), help=self._suggestion(name))
+                return found
+            case ast.Attribute(value=value, attr=name):
+                around = self._object(value)
+                found = getattr(around, name, MISSING)
+                if found is MISSING:
+                    raise self._error(node, f"{ast.unparse(value)} has no attribute `{name}`", None)
+                return found
+            case _:
+                raise self._error(node, "this is not a type", TENSOR_HELP)
+
+    def _suggestion(self, name: str) -> str:
+        close = difflib.get_close_matches(name, self.scope.names(), n=1)
+        if close:
+            return f"did you mean `{close[0]}`?"
+        if name[:1].islower():
+            return f'make a dim variable before the function: ({name},) = dims("{name}")'
+        return f"import it before the function is decorated: from relay import {name}"
+
+    def _placed(self, node: ast.expr, convert: Callable[[], _T]) -> _T:
+        try:
+            return convert()
+        except FrontendError as error:
+            raise error.at(self._span(node)) from None
+
+    def _span(self, node: ast.expr) -> Span:
+        return self.whole if self.whole is not None else self.file.span(node)
+
+    def _error(self, node: ast.expr, message: str, help: str | None) -> FrontendError:
+        return FrontendError(message, self._span(node), help=help)

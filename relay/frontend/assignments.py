@@ -1,0 +1,170 @@
+"""Assignments: to names, patterns, items and references."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from relay.errors import FrontendError
+from relay.frontend.annotations import AnnotationReader
+from relay.frontend.context import REFERENCE_HELP, Context
+from relay.frontend.expressions import BINARY, lower_items
+from relay.ir.expr import Annotated, Atom, Attribute, Index, IndexUpdate, OpCall, SetAttribute, Slice, Unpack, Var
+
+
+def lower_assignment(context: Context, node: ast.Assign) -> None:
+    """`target = value`, also with several targets."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
+            context.assign(name, context.expression(value), context.span(target))
+        case ast.Assign(
+            targets=[ast.Tuple(elts=targets) | ast.List(elts=targets) as pattern],
+            value=ast.Tuple(elts=values) | ast.List(elts=values),
+        ) if not any(isinstance(item, ast.Starred) for item in (*targets, *values)):
+            if len(targets) != len(values):
+                raise FrontendError(f"{len(values)} values for {len(targets)} names", context.span(pattern))
+            atoms = [context.atom(value) for value in values]
+            for part, atom in zip(targets, atoms, strict=True):
+                store(context, part, atom)
+        case _:
+            whole = context.atom(node.value)
+            for each in node.targets:
+                store(context, each, whole)
+
+
+def lower_annotated_assignment(context: Context, node: ast.AnnAssign) -> None:
+    """`name: T = value`"""
+    if not isinstance(node.target, ast.Name):
+        raise FrontendError(
+            "only a variable can be annotated", context.span(node.target), help="assign to a variable first"
+        )
+    if node.value is None:
+        raise FrontendError(
+            f"`{node.target.id}` is declared without a value",
+            context.span(node),
+            help=f"write `{node.target.id}: {ast.unparse(node.annotation)} = ..` where it gets its value",
+        )
+    value = context.atom(node.value)
+    type_ = AnnotationReader(context.file, context.scope, context.defines).type(node.annotation)
+    context.assign(node.target.id, Annotated(value, type_, context.span(node.value)), context.span(node.target))
+
+
+def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
+    """`target += value`: the target's old value is read before the value is computed."""
+    operator = BINARY[type(node.op)]
+
+    def combined(old: Atom) -> Atom:
+        value = OpCall(operator, (old, context.atom(node.value)), {}, context.span(node))
+        return context.bind(value, "updated", context.span(node))
+
+    target = context.span(node.target)
+    match node.target:
+        case ast.Name(id=name):
+            old = context.read(name, target)
+            value = OpCall(operator, (old, context.atom(node.value)), {}, context.span(node))
+            context.assign(name, value, target)
+        case ast.Attribute(value=reference, attr=name) as attribute:
+            _require_reference(context, attribute)
+            cell = context.atom(reference)
+            before = context.bind(Attribute(cell, name, target), name, target)
+            context.emit((), SetAttribute(cell, name, combined(before), context.span(node)))
+        case ast.Subscript() as item:
+            _update(context, item, combined)
+
+
+def store(context: Context, target: ast.expr, value: Atom) -> None:
+    """Give a computed value to a target."""
+    match target:
+        case ast.Name(id=name):
+            context.assign(name, value, context.span(target))
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            _unpack(context, target, parts, value)
+        case ast.Attribute(value=reference, attr=name):
+            _require_reference(context, target)
+            cell = context.atom(reference)
+            context.emit((), SetAttribute(cell, name, value, context.span(target)))
+        case ast.Subscript():
+            _update(context, target, lambda old: value, reads_old=False)
+        case _:
+            raise FrontendError(
+                "this is not something that can be assigned", context.span(target), help="assign to a variable"
+            )
+
+
+def _unpack(context: Context, target: ast.expr, parts: list[ast.expr], value: Atom) -> None:
+    for part in parts:
+        if isinstance(part, ast.Starred):
+            raise FrontendError(
+                "`*` in an assignment is not supported yet", context.span(part), help="name the items one by one"
+            )
+    variables = tuple(Var(p.id if isinstance(p, ast.Name) else "part", None, context.span(p)) for p in parts)
+    context.emit(variables, Unpack(value, len(parts), context.span(target)))
+    for part, variable in zip(parts, variables, strict=True):
+        if isinstance(part, ast.Name):
+            context.rename(part.id, variable, context.span(part))
+        else:
+            store(context, part, variable)
+
+
+def _require_reference(context: Context, target: ast.Attribute) -> None:
+    if target.attr != "value":
+        raise FrontendError(
+            f"`.{target.attr}` cannot be assigned; only `.value` of a reference can",
+            context.span(target),
+            help="build a new value with relay.replace, or keep what changes in a reference",
+        )
+
+
+def _update(
+    context: Context, target: ast.Subscript, new: Callable[[Atom], Atom], *, reads_old: bool = True
+) -> None:
+    """`x[i] = new`, `x[i][j] = new`, `r.value[i] = new`: replace the item in a copy, inside out, and rebind the base."""
+    path = [target]
+    while isinstance(path[-1].value, ast.Subscript):
+        path.append(path[-1].value)
+    base = path[-1].value
+    cell: Atom | None = None
+    match base:
+        case ast.Name(id=name):
+            _require_local(context, base, target)
+            whole: Atom = context.read(name, context.span(base))
+        case ast.Attribute(value=reference, attr="value"):
+            cell = context.atom(reference)
+            whole = context.bind(Attribute(cell, "value", context.span(base)), "value", context.span(base))
+        case _:
+            raise FrontendError(
+                "only an item of a variable can be assigned",
+                context.span(target),
+                help="assign the value to a variable first; of a record, build a new one with relay.replace",
+            )
+    steps: list[tuple[Atom, tuple[Atom | Slice, ...], ast.Subscript]] = []
+    for step in reversed(path):
+        if steps:
+            inner, items, node = steps[-1]
+            whole = context.bind(Index(inner, items, context.span(node)), "item", context.span(node))
+        steps.append((whole, lower_items(context, step.slice), step))
+    last, items, node = steps[-1]
+    if reads_old:
+        value = new(context.bind(Index(last, items, context.span(node)), "item", context.span(node)))
+    else:
+        value = new(last)
+    for position in range(len(steps) - 1, -1, -1):
+        inner, items, node = steps[position]
+        update = IndexUpdate(inner, items, value, context.span(node))
+        if position == 0 and isinstance(base, ast.Name):
+            context.assign(base.id, update, context.span(node))
+        else:
+            value = context.bind(update, "updated", context.span(node))
+    if cell is not None:
+        context.emit((), SetAttribute(cell, "value", value, context.span(target)))
+
+
+def _require_local(context: Context, base: ast.Name, target: ast.expr) -> None:
+    """Only a variable of the function itself can be rebound by `x[i] = v`."""
+    if base.id in context.locals:
+        return
+    if context.defines(base.id):
+        message = f"`{base.id}` is a variable of the function around this one, whose items cannot be assigned here"
+    else:
+        message = f"`{base.id}` is a global name, whose items cannot be assigned in a function"
+    raise FrontendError(message, context.span(target), help=REFERENCE_HELP.format(base.id))

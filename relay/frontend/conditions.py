@@ -1,0 +1,218 @@
+"""Whatever decides: `if`, conditional expressions, `and`, `or`, chained comparisons. All become `If`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from relay.errors import FrontendError, InternalError, Span
+from relay.frontend.context import BlockBuilder, Branch, Context, join
+from relay.frontend.names import has_assignment, if_chain
+from relay.ir.expr import Arm, Atom, Block, Constant, Dead, Expr, If, OpCall, Var, Yield
+
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
+
+_NO_COMPARISON: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Is: ("is", "values have no identity; compare them with `==`"),
+    ast.IsNot: ("is not", "values have no identity; compare them with `!=`"),
+    ast.In: ("in", "compare with `==` and reduce with `.any()`"),
+    ast.NotIn: ("not in", "compare with `!=` and reduce with `.all()`"),
+}
+
+
+def truth(value: bool, span: Span | None) -> Constant:
+    """True or False."""
+    return Constant(np.asarray(value), span)
+
+
+# ---- statements
+
+
+def lower_if(context: Context, node: ast.If) -> None:
+    """`if`, all its `elif`s, and `else`."""
+    chain, orelse = if_chain(node)
+    _lower_arms(context, chain, orelse, context.liveness.around(node).after)
+
+
+def _lower_arms(context: Context, chain: Sequence[ast.If], orelse: Sequence[ast.stmt], live: frozenset[str]) -> None:
+    first_condition = Block((), Yield((context.atom(chain[0].test),), context.span(chain[0].test)))
+    span = context.file.header(chain[0], chain[0].test)
+    conditions, branches = [first_condition], [_arm(context, chain[0])]
+    rest = len(chain)
+    for position, arm in enumerate(chain[1:], start=1):
+        if has_assignment(arm.test):  # its names must be visible in the arms that follow
+            rest = position
+            break
+        conditions.append(_condition(context, arm.test, context.atom))
+        branches.append(_arm(context, arm))
+    with context.new_block() as otherwise:
+        if rest < len(chain):
+            _lower_arms(context, chain[rest:], orelse, live)
+        else:
+            context.statements(orelse)
+    if orelse:
+        branches.append(Branch(otherwise, context.span(orelse[0]), "not assigned on this path"))
+    else:
+        test = context.span(chain[-1].test)
+        branches.append(Branch(otherwise, test, "not assigned if this does not hold"))
+    targets = join(context, branches, live, span)
+    emit_if(context, targets, conditions, branches, span)
+
+
+def _arm(context: Context, node: ast.If) -> Branch:
+    with context.new_block() as block:
+        context.statements(node.body)
+    return Branch(block, context.span(node.test), "not assigned if this holds")
+
+
+def _condition(context: Context, node: ast.expr, lower: Callable[[ast.expr], Atom]) -> Block:
+    """The block of a condition that is computed only if those before it do not hold."""
+    with context.new_block() as block:
+        value = lower(node)
+    context.block.environment.captured.update(block.environment.captured)
+    return block.finished(Yield((value,), context.span(node)))
+
+
+def emit_if(
+    context: Context, targets: tuple[Var, ...], conditions: Sequence[Block], branches: Sequence[Branch], span: Span
+) -> None:
+    """Append the If of these branches, the last of which is its else. The block ends if none of them yields."""
+    *arms, otherwise = (branch.block.finished() for branch in branches)
+    value = If(tuple(map(Arm, conditions, arms)), otherwise, span)
+    context.emit(targets, value)
+    if not any(isinstance(branch.block.terminator, Yield) for branch in branches):
+        context.block.terminator = Dead()
+
+
+# ---- expressions
+
+
+def lower_conditional(context: Context, node: ast.IfExp) -> Expr:
+    """`a if c else b`. A chain of them in the last place is one If with several arms."""
+    conditions = [Block((), Yield((context.atom(node.test),), context.span(node.test)))]
+    branches = [_value_branch(context, node.body)]
+    values = [branches[0][1]]
+    last = node.orelse
+    while isinstance(last, ast.IfExp) and not has_assignment(last.test):
+        conditions.append(_condition(context, last.test, context.atom))
+        branches.append(_value_branch(context, last.body))
+        values.append(branches[-1][1])
+        last = last.orelse
+    branches.append(_value_branch(context, last))
+    values.append(branches[-1][1])
+    return _chosen(context, node, conditions, [b for b, _ in branches], values)
+
+
+def lower_boolean(context: Context, node: ast.BoolOp) -> Expr:
+    """`a and b`, `a or b ..`; what is not needed is not computed."""
+    is_and = isinstance(node.op, ast.And)
+    if len(node.values) > 2 and not any(map(has_assignment, node.values)):
+        return _long_boolean(context, node, is_and)
+    return _nested_boolean(context, node, node.values, is_and)
+
+
+def _nested_boolean(context: Context, node: ast.BoolOp, operands: Sequence[ast.expr], is_and: bool) -> Expr:
+    """An If for the first operand, which is always computed; the others in its arm or its else."""
+    first = context.atom(operands[0])
+    condition = Block((), Yield((first,), context.span(operands[0])))
+    with context.new_block() as rest:
+        if len(operands) == 2:
+            value = context.atom(operands[1])
+        else:
+            nested = _nested_boolean(context, node, operands[1:], is_and)
+            value = context.bind(nested, "condition", context.span(operands[1]))
+    known = _empty_block(context)
+    outcome = truth(not is_and, context.span(operands[0]))
+    rest_branch = Branch(rest, context.span(operands[1]), "")
+    known_branch = Branch(known, context.span(operands[0]), "not assigned if this decides alone")
+    if is_and:
+        return _chosen(context, node, [condition], [rest_branch, known_branch], [value, outcome])
+    return _chosen(context, node, [condition], [known_branch, rest_branch], [outcome, value])
+
+
+def _long_boolean(context: Context, node: ast.BoolOp, is_and: bool) -> Expr:
+    """An arm for each operand but the last, so that many operands do not nest."""
+
+    def decides(operand: ast.expr) -> Atom:
+        value = context.atom(operand)
+        if not is_and:
+            return value
+        return context.bind(OpCall("logical_not", (value,), {}, context.span(operand)), "condition", context.span(operand))
+
+    *early, last = node.values
+    first = decides(early[0])
+    conditions = [Block((), Yield((first,), context.span(early[0])))]
+    conditions += [_condition(context, operand, decides) for operand in early[1:]]
+    branches, values = [], []
+    for operand in early:
+        branches.append(Branch(_empty_block(context), context.span(operand), ""))
+        values.append(truth(not is_and, context.span(operand)))
+    branch, value = _value_branch(context, last)
+    return _chosen(context, node, conditions, [*branches, branch], [*values, value])
+
+
+def lower_comparison(context: Context, node: ast.Compare) -> Expr:
+    """`a < b`, or `a < b < c ..`, where b is computed once and c only if the first comparison holds."""
+    left, span = context.atom(node.left), context.span(node.left)
+    return _comparison(context, node, left, span, 0)
+
+
+def _comparison(context: Context, node: ast.Compare, left: Atom, left_span: Span, position: int) -> Expr:
+    operation = type(node.ops[position])
+    if operation in _NO_COMPARISON:
+        word, help = _NO_COMPARISON[operation]
+        raise FrontendError(f"`{word}` is not part of Relay", context.span(node), help=help)
+    right_node = node.comparators[position]
+    right, right_span = context.atom(right_node), context.span(right_node)
+    span = Span(left_span.source, left_span.line, left_span.column, right_span.end_line, right_span.end_column)
+    value = OpCall(COMPARISONS[operation], (left, right), {}, span)
+    if position == len(node.ops) - 1:
+        return value
+    condition = Block((), Yield((context.bind(value, "condition", span),), span))
+    with context.new_block() as rest:
+        nested = _comparison(context, node, right, right_span, position + 1)
+        outcome = context.bind(nested, "condition", span)
+    known = _empty_block(context)
+    branches = [Branch(rest, span, ""), Branch(known, span, "not assigned if this does not hold")]
+    return _chosen(context, node, [condition], branches, [outcome, truth(False, span)])
+
+
+def _value_branch(context: Context, node: ast.expr) -> tuple[Branch, Atom]:
+    with context.new_block() as block:
+        value = context.atom(node)
+        block.last_span = context.span(node)
+    return Branch(block, context.span(node), "not assigned in this case"), value
+
+
+def _chosen(
+    context: Context, node: ast.expr, conditions: Sequence[Block], branches: Sequence[Branch], values: Sequence[Atom]
+) -> Expr:
+    """An If whose first target is the value of an expression. Names that its parts assign are further targets."""
+    span = context.span(node)
+    targets = join(context, branches, None, span)
+    for branch, value in zip(branches, values, strict=True):
+        end = branch.block.terminator
+        if not isinstance(end, Yield):
+            raise InternalError("a part of an expression that does not yield")
+        branch.block.terminator = Yield((value, *end.values), end.span)
+    if not targets:
+        *arms, otherwise = (branch.block.finished() for branch in branches)
+        return If(tuple(map(Arm, conditions, arms)), otherwise, span)
+    result = Var("chosen" if isinstance(node, ast.IfExp) else "condition", None, span)
+    emit_if(context, (result, *targets), conditions, branches, span)
+    return result
+
+
+def _empty_block(context: Context) -> BlockBuilder:
+    """A block without bindings."""
+    with context.new_block() as block:
+        return block

@@ -1,0 +1,377 @@
+"""What the translation of one function knows: the block that is being written, and what each name means there.
+
+Variables are renamed at each assignment. An `Environment` maps names to the `Var` that holds their value now; the arms of an `if`
+and the bodies of loops have environments of their own, which hold only what they change, and `join` brings them together.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import attrs
+
+from relay.errors import FrontendError, InternalError, Label, Span
+from relay.frontend.liveness import Liveness
+from relay.frontend.names import Names, local_names
+from relay.frontend.source import FunctionNode, SourceFile
+from relay.ir.definition import Scope
+from relay.ir.expr import (
+    Annotated,
+    Atom,
+    Binding,
+    Block,
+    Expr,
+    Global,
+    If,
+    Lambda,
+    LoopLabel,
+    MakeTuple,
+    Terminator,
+    Unpack,
+    Var,
+    Yield,
+)
+
+REFERENCE_HELP = "make it a reference: `{0} = relay.ref(..)`, then read and assign `{0}.value`"
+
+
+@attrs.frozen(eq=False)
+class NoValue:
+    """The state of a name that has a value on some paths only (with what says so), or that nobody reads any more."""
+
+    message: str
+    labels: tuple[Label, ...] = ()
+    help: str | None = None
+
+
+UNREAD = NoValue("")
+"""A name whose value was not joined, because the liveness analysis found no read of it."""
+
+State = Var | NoValue
+
+
+class Environment:
+    """The names that a block has changed, in front of what its surroundings know."""
+
+    def __init__(self, parent: Environment | None = None) -> None:
+        self.parent = parent
+        self.states: dict[str, State] = {}
+        self.captured: dict[str, Span] = {}
+
+    def lookup(self, name: str) -> State | None:
+        """What a name means here; None if no path has assigned it."""
+        environment: Environment | None = self
+        while environment is not None:
+            if name in environment.states:
+                return environment.states[name]
+            environment = environment.parent
+        return None
+
+    def capture_of(self, name: str) -> Span | None:
+        """Where a function was made that captured the name, on a path to here."""
+        environment: Environment | None = self
+        while environment is not None:
+            if name in environment.captured:
+                return environment.captured[name]
+            environment = environment.parent
+        return None
+
+
+class BlockBuilder:
+    """A block that is being written. It is open until it has a terminator."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.bindings: list[Binding] = []
+        self.environment = environment
+        self.terminator: Terminator | None = None
+        self.last_span: Span | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.terminator is None
+
+    def finished(self, terminator: Terminator | None = None) -> Block:
+        """The block, which ends in `terminator` unless it has one."""
+        end = self.terminator if self.terminator is not None else terminator
+        if end is None:
+            raise InternalError("a block without an end")
+        return Block(tuple(self.bindings), end)
+
+
+@attrs.frozen(eq=False)
+class Capture:
+    """A variable of `owner` that a nested function refers to, and where."""
+
+    owner: Context
+    name: str
+    span: Span
+
+
+@attrs.define(eq=False)
+class LoopFrame:
+    """A loop whose body is being written: what `break` and `continue` need."""
+
+    label: LoopLabel
+    span: Span
+    parameters: dict[str, Var]
+    results: tuple[str, ...]  # the names that an Exit gives
+    assigned: Names
+    carried: frozenset[str]  # the names that a further round may read
+    on_next: tuple[Atom, ...] = ()  # further values after those of the parameters
+    on_break: tuple[Atom, ...] = ()
+    exits: int = 0
+    captured: dict[str, Span] = attrs.field(factory=dict)
+
+
+class Translator(Protocol):
+    """The two functions that translate syntax; they call each other through the context."""
+
+    def expression(self, context: Context, node: ast.expr) -> Expr: ...
+
+    def statements(self, context: Context, statements: Sequence[ast.stmt]) -> None: ...
+
+
+class Context:
+    """The translation of one function."""
+
+    def __init__(
+        self, file: SourceFile, scope: Scope, node: FunctionNode, name: str, translator: Translator, parent: Context | None
+    ) -> None:
+        self.file = file
+        self.scope = scope
+        self.node = node
+        self.name = name
+        self.translator = translator
+        self.parent = parent
+        self.label = LoopLabel(name)
+        self.locals = local_names(node)
+        self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [])
+        self.block = BlockBuilder(Environment())
+        self.loops: list[LoopFrame] = []
+        self.captures: list[Capture] = []  # of variables around this function
+        self.holds: dict[Var, tuple[Capture, ...]] = {} if parent is None else parent.holds
+        self.captures_of: dict[LoopLabel, tuple[Capture, ...]] = {} if parent is None else parent.captures_of
+        self.valued_return: Span | None = None
+        self.bare_return: Span | None = None
+
+    # ---- syntax
+
+    def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Span:
+        """The stretch of a node."""
+        return self.file.span(node)
+
+    def expression(self, node: ast.expr) -> Expr:
+        """Translate an expression; what it needs is bound before."""
+        return self.translator.expression(self, node)
+
+    def atom(self, node: ast.expr) -> Atom:
+        """Translate an expression and bind it to a temporary, if it is no atom."""
+        value = self.expression(node)
+        return value if isinstance(value, Atom) else self.bind(value, temporary_name(node), self.span(node))
+
+    def statements(self, statements: Sequence[ast.stmt]) -> None:
+        """Translate statements into the current block."""
+        self.translator.statements(self, statements)
+
+    # ---- blocks and bindings
+
+    @contextmanager
+    def new_block(self) -> Iterator[BlockBuilder]:
+        """Write a block that stands inside of the current one."""
+        outer = self.block
+        self.block = BlockBuilder(Environment(outer.environment))
+        try:
+            yield self.block
+        finally:
+            self.block = outer
+
+    def emit(self, targets: tuple[Var, ...], value: Expr) -> None:
+        """Append a binding."""
+        self.block.bindings.append(Binding(targets, value))
+        held = self._held(value)
+        if held:
+            for target in targets:
+                self.holds[target] = held
+
+    def bind(self, value: Expr, name: str, span: Span | None) -> Var:
+        """Append a binding of one new variable."""
+        var = Var(name, None, span)
+        self.emit((var,), value)
+        return var
+
+    def _held(self, value: Expr) -> tuple[Capture, ...]:
+        """The variables that the functions in a value refer to, as far as it is visible without types."""
+        match value:
+            case Lambda(function):
+                return self.captures_of.get(function.label, ())
+            case Var():
+                return self.holds.get(value, ())
+            case MakeTuple(items):
+                return tuple(c for v in items if isinstance(v, Var) for c in self.holds.get(v, ()))
+            case If(arms, orelse):
+                ends = [block.terminator for block in (*(arm.body for arm in arms), orelse)]
+                yielded = [v for end in ends if isinstance(end, Yield) for v in end.values]
+                return tuple(c for v in yielded if isinstance(v, Var) for c in self.holds.get(v, ()))
+            case Annotated(Var() as whole, _) | Unpack(Var() as whole, _):
+                return self.holds.get(whole, ())
+            case _:
+                return ()
+
+    # ---- names
+
+    def assign(self, name: str, value: Expr, span: Span) -> Var:
+        """Give a local name a new value."""
+        var = Var(name, None, span)
+        self.emit((var,), value)
+        self.rename(name, var, span)
+        return var
+
+    def rename(self, name: str, var: Var, span: Span) -> None:
+        """Let a name mean a variable that is bound already. Raises FrontendError if a function has captured it."""
+        capture = self.block.environment.capture_of(name)
+        if capture is not None:
+            raise FrontendError(
+                f"`{name}` is assigned after a function has captured it",
+                span,
+                labels=(Label(capture, "captured here"),),
+                help=REFERENCE_HELP.format(name),
+            )
+        self.block.environment.states[name] = var
+
+    def read(self, name: str, span: Span) -> Atom:
+        """The value of a name. Raises FrontendError if it has none on some path to here."""
+        owner: Context | None = self
+        inside: list[Context] = []
+        while owner is not None and name not in owner.locals:
+            inside.append(owner)
+            owner = owner.parent
+        if owner is None:
+            return Global(name, None, span)
+        state = owner.block.environment.lookup(name)
+        if isinstance(state, Var):
+            if inside:
+                capture = Capture(owner, name, span)
+                owner.block.environment.captured.setdefault(name, span)
+                for context in inside:
+                    context.captures.append(capture)
+                    context.captures += owner.holds.get(state, ())
+            return state
+        if state is UNREAD:
+            raise InternalError(f"`{name}` is read at {span}, which the liveness analysis did not see")
+        if isinstance(state, NoValue):
+            raise FrontendError(state.message, span, labels=state.labels, help=state.help)
+        if inside:
+            raise FrontendError(
+                f"`{name}` has no value yet where this function is defined",
+                span,
+                help=f"define `{name}` before this function (functions defined right after each other may use each other)",
+            )
+        outside = self.parent is not None and self.parent.defines(name)
+        raise FrontendError(
+            f"`{name}` has no value here: the function assigns it, so it is a local variable, but not before this line",
+            span,
+            help=REFERENCE_HELP.format(name) if outside else f"give `{name}` a value first, or use another name",
+        )
+
+    def defines(self, name: str) -> bool:
+        """Whether a name is local to this function or to one around it."""
+        return name in self.locals or (self.parent is not None and self.parent.defines(name))
+
+
+@attrs.frozen(eq=False)
+class Branch:
+    """One way to the end of an `if`: its block, and what to say where it lacks a value."""
+
+    block: BlockBuilder
+    span: Span
+    text: str
+
+
+def join(context: Context, branches: Sequence[Branch], live: Collection[str] | None, span: Span | None) -> tuple[Var, ...]:
+    """Bring the ends of an `if` together: yield what they assign, and return the variables for it.
+
+    `live` are the names that are read later; None if that is not known (inside an expression).
+    """
+    environment = context.block.environment
+    for branch in branches:
+        for name, place in branch.block.environment.captured.items():
+            if branch.block.is_open:
+                environment.captured.setdefault(name, place)
+    ends = [branch for branch in branches if branch.block.is_open]
+    changed: Names = {name: None for branch in ends for name in branch.block.environment.states}
+    targets: list[Var] = []
+    yields: list[list[Var]] = [[] for _ in ends]
+    for name in changed:
+        states = [end.block.environment.lookup(name) for end in ends]
+        values = [state for state in states if isinstance(state, Var)]
+        if live is not None and name not in live:
+            environment.states[name] = UNREAD
+        elif len(values) == len(ends):
+            target = Var(name, None, values[0].span)
+            held = tuple(capture for value in values for capture in context.holds.get(value, ()))
+            if held:
+                context.holds[target] = held
+            targets.append(target)
+            environment.states[name] = target
+            for row, value in zip(yields, values, strict=True):
+                row.append(value)
+        else:
+            environment.states[name] = _partial(name, ends, states)
+    for end, row in zip(ends, yields, strict=True):
+        end.block.terminator = Yield(tuple(row), end.block.last_span if end.block.last_span is not None else span)
+    return tuple(targets)
+
+
+def _partial(name: str, ends: Sequence[Branch], states: Sequence[State | None]) -> NoValue:
+    """The state of a name that some ends have not assigned."""
+    for state in states:
+        if isinstance(state, NoValue) and state is not UNREAD:
+            return state
+    assigned = next((s.span for s in states if isinstance(s, Var)), None)
+    missing = next(end for end, state in zip(ends, states, strict=True) if not isinstance(state, Var))
+    labels = [Label(missing.span, missing.text)]
+    if assigned is not None:
+        labels.insert(0, Label(assigned, "assigned here"))
+    return NoValue(
+        f"`{name}` may have no value here: one path assigns it and another one does not",
+        tuple(labels),
+        f"give `{name}` a value on every path, or before the `if`",
+    )
+
+
+TEMPORARY_NAMES: dict[type[ast.AST], str] = {
+    ast.Add: "sum",
+    ast.Sub: "difference",
+    ast.Mult: "product",
+    ast.Div: "quotient",
+    ast.FloorDiv: "quotient",
+    ast.Mod: "remainder",
+    ast.Pow: "power",
+    ast.MatMult: "product",
+    ast.USub: "negative",
+    ast.Not: "condition",
+    ast.Compare: "condition",
+    ast.BoolOp: "condition",
+    ast.Tuple: "items",
+    ast.List: "items",
+    ast.Lambda: "function",
+    ast.IfExp: "chosen",
+}
+
+
+def temporary_name(node: ast.expr) -> str:
+    """What a temporary for an expression is called."""
+    match node:
+        case ast.BinOp(op=op) | ast.UnaryOp(op=op):
+            return TEMPORARY_NAMES.get(type(op), "value")
+        case ast.Attribute(attr=name):
+            return name
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return f"{name}_result"
+        case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return f"{name}_item"
+        case _:
+            return TEMPORARY_NAMES.get(type(node), "value")

@@ -1,0 +1,202 @@
+"""Functions: their parameters, bodies and results, and the functions inside of functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from relay.errors import FrontendError, Label
+from relay.frontend.annotations import AnnotationReader, UndefinedName
+from relay.frontend.context import Capture, Context
+from relay.frontend.names import read_names
+from relay.frontend.source import FunctionNode
+from relay.ir.annotation import to_type
+from relay.ir.expr import Atom, Exit, Function, Lambda, MakeTuple, Parameter, Var
+from relay.ir.types import Type
+
+
+def lower_body(
+    context: Context, reader: AnnotationReader, defaults: Sequence[Atom | None], evaluated: Mapping[str, object]
+) -> Function:
+    """The function of a context.
+
+    `defaults` are those of all parameters, in order. `evaluated` are annotations that Python has evaluated already: they are used
+    where a name of the annotation is no longer visible (a local name of the function around a decorated one).
+    """
+    node = context.node
+    parameters = []
+    for argument in all_parameters(node):
+        type_ = _annotation(reader, argument.annotation, evaluated.get(argument.arg))
+        var = Var(argument.arg, type_, context.file.parameter_span(argument))
+        context.block.environment.states[argument.arg] = var
+        parameters.append(var)
+    documentation, result = None, None
+    if isinstance(node, ast.Lambda):
+        value = context.atom(node.body)
+        context.block.terminator = Exit(context.label, (value,), context.span(node.body))
+    else:
+        result = _annotation(reader, node.returns, evaluated.get("return"))
+        documentation = ast.get_docstring(node)
+        context.statements(node.body if documentation is None else node.body[1:])
+        _end(context, node)
+    signature = tuple(map(Parameter, _kinds(node.args), defaults))
+    span = context.file.function_span(node)
+    return Function(
+        context.name, tuple(parameters), context.block.finished(), context.label, result, signature, documentation, span
+    )
+
+
+def all_parameters(node: FunctionNode) -> list[ast.arg]:
+    """The parameters in order: positional ones, then those that are given by keyword only."""
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def all_defaults(arguments: ast.arguments) -> list[ast.expr | None]:
+    """The default of each parameter."""
+    positional = len(arguments.posonlyargs) + len(arguments.args)
+    missing: list[ast.expr | None] = [None] * (positional - len(arguments.defaults))
+    return [*missing, *arguments.defaults, *arguments.kw_defaults]
+
+
+def refuse_signature(context: Context) -> None:
+    """Raise FrontendError for what a function's head cannot have."""
+    node = context.node
+    for argument, stars in ((node.args.vararg, "*"), (node.args.kwarg, "**")):
+        if argument is not None:
+            raise FrontendError(
+                f"`{stars}{argument.arg}` is not part of Relay: a function has a fixed number of parameters",
+                context.file.parameter_span(argument),
+                help="name the parameters one by one, or take a tuple",
+            )
+    for variable in getattr(node, "type_params", ()):  # Python 3.12
+        raise FrontendError(
+            "type parameters in brackets are not part of Relay",
+            context.span(variable),
+            help=f'make a variable before the function: ({variable.name},) = dims("{variable.name}")',
+        )
+
+
+def _kinds(arguments: ast.arguments) -> list[str]:
+    return (
+        ["positional_only"] * len(arguments.posonlyargs)
+        + ["positional_or_keyword"] * len(arguments.args)
+        + ["keyword_only"] * len(arguments.kwonlyargs)
+    )
+
+
+def _annotation(reader: AnnotationReader, node: ast.expr | None, evaluated: object) -> Type | None:
+    if node is None:
+        return None
+    try:
+        return reader.type(node)
+    except UndefinedName:
+        if evaluated is None or isinstance(evaluated, str):
+            raise
+    try:
+        return to_type(evaluated)
+    except FrontendError as error:
+        raise error.at(reader.file.span(node)) from None
+
+
+def _end(context: Context, node: ast.FunctionDef) -> None:
+    """Return unit from the end of the body, if it can be reached."""
+    valued = context.valued_return
+    if context.block.is_open:
+        if valued is not None:
+            end = context.span(node.body[-1])
+            raise FrontendError(
+                f"`{context.name}` returns a value here, but its end can also be reached without `return`",
+                valued,
+                labels=(Label(end, "nothing is returned after this"),),
+                help="return a value on every path",
+            )
+        unit = context.bind(MakeTuple((), None), "unit", context.file.function_span(node))
+        context.block.terminator = Exit(context.label, (unit,), context.file.function_span(node))
+    elif valued is not None and context.bare_return is not None:
+        raise FrontendError(
+            f"`{context.name}` returns a value on one path and nothing on another",
+            context.bare_return,
+            labels=(Label(valued, "returns a value"),),
+            help="return a value on every path",
+        )
+
+
+# ---- functions inside of functions
+
+
+def lower_lambda(context: Context, node: ast.Lambda, name: str) -> Lambda:
+    """A function value."""
+    return _nested(context, node, name, _defaults(context, node))
+
+
+def is_definition(statement: ast.stmt) -> bool:
+    """Whether a statement is `def` or `name = lambda ..`."""
+    match statement:
+        case ast.FunctionDef() | ast.Assign(targets=[ast.Name()], value=ast.Lambda()):
+            return True
+        case _:
+            return False
+
+
+def lower_definitions(context: Context, statements: Sequence[ast.stmt]) -> None:
+    """A run of definitions. All that stand next to each other see each other, unless a default needs an earlier one."""
+    group: dict[str, ast.stmt] = {}
+    for statement in statements:
+        name, node = _definition(statement)
+        needed = {n for default in all_defaults(node.args) for n in read_names(default)}
+        if name in group or needed & group.keys():
+            _lower_group(context, list(group.values()))
+            group = {}
+        group[name] = statement
+    _lower_group(context, list(group.values()))
+
+
+def _lower_group(context: Context, statements: Sequence[ast.stmt]) -> None:
+    definitions = []
+    for statement in statements:
+        name, node = _definition(statement)
+        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+            raise FrontendError(
+                "a decorator on a function in a function is not part of Relay",
+                context.span(node.decorator_list[0]),
+                help=f"apply it after the definition: `{name} = {ast.unparse(node.decorator_list[0])}({name})`",
+            )
+        definitions.append((name, node, _defaults(context, node)))
+    variables = []
+    for statement, (name, node, _) in zip(statements, definitions, strict=True):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        span = context.span(target) if target is not None else context.file.function_span(node)
+        variables.append(Var(name, None, span))
+        context.rename(name, variables[-1], span)
+    captures: list[Capture] = []
+    for variable, (name, node, defaults) in zip(variables, definitions, strict=True):
+        value = _nested(context, node, name, defaults)
+        context.emit((variable,), value)
+        captures += context.captures_of.get(value.function.label, ())
+    if captures:
+        for variable in variables:  # each may call the others
+            context.holds[variable] = tuple(captures)
+
+
+def _definition(statement: ast.stmt) -> tuple[str, FunctionNode]:
+    match statement:
+        case ast.FunctionDef(name=name):
+            return name, statement
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as node):
+            return name, node
+        case _:
+            raise AssertionError(statement)
+
+
+def _defaults(context: Context, node: FunctionNode) -> list[Atom | None]:
+    return [None if default is None else context.atom(default) for default in all_defaults(node.args)]
+
+
+def _nested(context: Context, node: FunctionNode, name: str, defaults: Sequence[Atom | None]) -> Lambda:
+    inner = Context(context.file, context.scope, node, name, context.translator, context)
+    refuse_signature(inner)
+    reader = AnnotationReader(context.file, context.scope, context.defines)
+    function = lower_body(inner, reader, defaults, {})
+    if inner.captures:
+        context.captures_of[function.label] = tuple(inner.captures)
+    return Lambda(function, function.span)

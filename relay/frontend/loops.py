@@ -1,0 +1,227 @@
+"""Loops: `while` and `for`, `break` and `continue`.
+
+Which variables a loop carries is known before its body is translated, from what it assigns and from what is read later.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from relay.errors import FrontendError, InternalError, Label, Span
+from relay.frontend.assignments import store
+from relay.frontend.conditions import emit_if, truth
+from relay.frontend.context import UNREAD, Branch, Context, Environment, LoopFrame, NoValue, join
+from relay.frontend.liveness import bound_at_exits, leaves_by_break
+from relay.frontend.names import Names, assigned_names, is_always_true, read_names
+from relay.ir.expr import Arm, Atom, Block, Dead, Exit, ForEach, If, Loop, LoopLabel, Next, Var, Yield
+
+
+def lower_while(context: Context, node: ast.While) -> None:
+    """`while test: body else: orelse`"""
+    live = context.liveness.around(node)
+    environment = context.block.environment
+    assigned = assigned_names([node])
+    bound = {name for name in assigned if isinstance(environment.lookup(name), Var)}
+    wanted = [name for name in assigned if name in live.after]
+    if not bound.issuperset(wanted):
+        known = bound | bound_at_exits(node, bound)
+        wanted = [name for name in wanted if name in known]
+    parameters = _parameters(environment, [name for name in assigned if name in bound and name in live.head])
+    initial = tuple(_value(environment, name) for name in parameters)
+    span = context.file.header(node, node.test)
+    carried = live.begin | read_names(node.test)
+    frame = LoopFrame(LoopLabel("while"), span, parameters, tuple(wanted), assigned, carried)
+    with context.new_block() as body:
+        body.environment.states.update(parameters)
+        if is_always_true(node.test):
+            if node.orelse:
+                raise FrontendError("this is never reached", context.span(node.orelse[0]), help="remove the `else`")
+            _round(context, frame, node.body)
+        else:
+            _tested_round(context, frame, node)
+    loop = Loop(frame.label, tuple(parameters.values()), initial, body.finished(), None, span)
+    for name, place in frame.captured.items():
+        environment.captured.setdefault(name, place)
+    if frame.exits == 0:
+        context.emit((), loop)
+        context.block.terminator = Dead()
+        return
+    targets = _parameters(environment, wanted)
+    context.emit(tuple(targets.values()), loop)
+    _rename_after(environment, assigned, targets, live.after, span)
+
+
+def _round(context: Context, frame: LoopFrame, body: list[ast.stmt]) -> None:
+    """The statements of a round, in the current block, then the next round."""
+    context.loops.append(frame)
+    outer = context.block.environment.parent
+    try:
+        context.statements(body)
+        if context.block.is_open:
+            _next(context, frame, frame.span)
+    finally:
+        context.loops.pop()
+    _note_captures(frame, context.block.environment, outer)
+
+
+def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
+    condition = context.atom(node.test)
+    span = context.span(node.test)
+    with context.new_block() as again:
+        _round(context, frame, node.body)
+    with context.new_block() as done:
+        context.statements(node.orelse)
+        if done.is_open:
+            _exit(context, frame, frame.span, ())
+    _note_captures(frame, done.environment, context.block.environment.parent)
+    arm = Arm(Block((), Yield((condition,), span)), again.finished())
+    context.emit((), If((arm,), done.finished(), frame.span))
+    context.block.terminator = Dead()
+
+
+def lower_for(context: Context, node: ast.For) -> None:
+    """`for target in iterable: body else: orelse`"""
+    iterable = context.atom(node.iter)
+    live = context.liveness.around(node)
+    environment = context.block.environment
+    assigned = assigned_names([node.target, *node.body])
+    read_later = live.head | live.after
+    names = [name for name in assigned if name in read_later and isinstance(environment.lookup(name), Var)]
+    parameters = _parameters(environment, names)
+    initial: tuple[Atom, ...] = tuple(_value(environment, name) for name in parameters)
+    span = context.file.header(node, node.iter)
+    label = LoopLabel(f"for_{node.target.id}" if isinstance(node.target, ast.Name) else "for")
+    frame = LoopFrame(label, span, parameters, tuple(names), assigned, live.begin)
+    flag: tuple[Var, ...] = ()
+    if node.orelse and leaves_by_break(node.body):
+        flag = (Var("broke", None, span),)
+        initial = (*initial, truth(False, span))
+        frame.on_next, frame.on_break = (truth(False, span),), (truth(True, span),)
+    target_span = context.span(node.target)
+    element = Var(node.target.id if isinstance(node.target, ast.Name) else "element", None, target_span)
+    with context.new_block() as body:
+        body.environment.states.update(parameters)
+        if isinstance(node.target, ast.Name):
+            context.rename(node.target.id, element, target_span)
+        else:
+            store(context, node.target, element)
+        _round(context, frame, node.body)
+    loop = ForEach(label, element, iterable, (*parameters.values(), *flag), initial, body.finished(), span)
+    targets = _parameters(environment, names)
+    broke = tuple(Var("broke", None, span) for _ in flag)
+    context.emit((*targets.values(), *broke), loop)
+    for name, place in frame.captured.items():
+        environment.captured.setdefault(name, place)
+    _rename_after(environment, assigned, targets, read_later, span)
+    if broke:
+        _lower_else(context, node, broke[0], live.after, span)
+    else:
+        context.statements(node.orelse)
+
+
+def _lower_else(context: Context, node: ast.For, broke: Var, live: frozenset[str], span: Span) -> None:
+    """What runs if the loop was not left by `break`."""
+    with context.new_block() as left:
+        pass
+    with context.new_block() as finished:
+        context.statements(node.orelse)
+    branches = [
+        Branch(left, span, "not assigned if the loop is left by `break`"),
+        Branch(finished, context.span(node.orelse[0]), "not assigned in the `else`"),
+    ]
+    targets = join(context, branches, live, span)
+    emit_if(context, targets, [Block((), Yield((broke,), span))], branches, span)
+
+
+def lower_break(context: Context, node: ast.Break) -> None:
+    """Leave the innermost loop."""
+    frame = _frame(context, node, "break")
+    _exit(context, frame, context.span(node), frame.on_break)
+
+
+def lower_continue(context: Context, node: ast.Continue) -> None:
+    """Start the next round of the innermost loop."""
+    _next(context, _frame(context, node, "continue"), context.span(node))
+
+
+def _frame(context: Context, node: ast.stmt, word: str) -> LoopFrame:
+    if not context.loops:
+        raise FrontendError(f"`{word}` outside of a loop", context.span(node))
+    return context.loops[-1]
+
+
+def _parameters(environment: Environment, names: list[str]) -> dict[str, Var]:
+    """New variables for names that go into a loop or come out of it."""
+    states = {name: environment.lookup(name) for name in names}
+    return {name: Var(name, None, s.span if isinstance(s, Var) else None) for name, s in states.items()}
+
+
+def _value(environment: Environment, name: str) -> Var:
+    state = environment.lookup(name)
+    if not isinstance(state, Var):
+        raise InternalError(f"`{name}` has no value at the edge of a loop")
+    return state
+
+
+def _next(context: Context, frame: LoopFrame, span: Span) -> None:
+    """End the block with the next round."""
+    environment = context.block.environment
+    values: list[Atom] = []
+    for name, parameter in frame.parameters.items():
+        state = environment.lookup(name)
+        value = parameter if state is UNREAD else _value(environment, name)  # what is not read may be anything
+        _refuse_survivors(context, frame, name, value)
+        values.append(value)
+    context.block.terminator = Next(frame.label, (*values, *frame.on_next), span)
+    _note_captures(frame, environment, None)
+
+
+def _exit(context: Context, frame: LoopFrame, span: Span, further: tuple[Atom, ...]) -> None:
+    """End the block by leaving the loop."""
+    environment = context.block.environment
+    values: list[Atom] = []
+    for name in frame.results:
+        state = environment.lookup(name)
+        values.append(frame.parameters[name] if state is UNREAD else _value(environment, name))
+    context.block.terminator = Exit(frame.label, (*values, *further), span)
+    frame.exits += 1
+    _note_captures(frame, environment, None)
+
+
+def _note_captures(frame: LoopFrame, environment: Environment, outer: Environment | None) -> None:
+    """Remember what functions have captured on the way to here."""
+    inner: Environment | None = environment
+    while inner is not None and inner is not outer:
+        frame.captured.update(inner.captured)
+        inner = inner.parent
+
+
+def _refuse_survivors(context: Context, frame: LoopFrame, name: str, value: Var) -> None:
+    """A function made in this round must not see the variables of the next one as if they were its own."""
+    if name not in frame.carried:
+        return
+    for capture in context.holds.get(value, ()):
+        if capture.owner is context and capture.name in frame.assigned:
+            raise FrontendError(
+                f"`{name}` carries a function to the next round of the loop, which assigns the captured `{capture.name}` again",
+                capture.span,
+                labels=(Label(frame.span, "the loop"),),
+                help=f"keep this round's value with a default: `lambda v, {capture.name}={capture.name}: ..`",
+            )
+
+
+def _rename_after(
+    environment: Environment, assigned: Names, targets: dict[str, Var], live: frozenset[str], span: Span
+) -> None:
+    """What the names that a loop assigns mean after it."""
+    for name in assigned:
+        if name in targets:
+            environment.states[name] = targets[name]
+        elif name not in live:
+            environment.states[name] = UNREAD
+        else:
+            environment.states[name] = NoValue(
+                f"`{name}` may have no value here: only the loop assigns it, and the loop may end before that",
+                (Label(span, "this loop"),),
+                f"give `{name}` a value before the loop",
+            )

@@ -1,0 +1,126 @@
+"""Which names a piece of syntax assigns and reads, without entering the bodies of nested functions more than needed.
+
+`x[i] = v` counts as an assignment of x wherever variables are renamed, but it does not make x local: Python does not either.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+Names = dict[str, None]
+"""A set that keeps the order of first occurrence."""
+
+NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def assigned_names(nodes: Iterable[ast.AST]) -> Names:
+    """The names that these nodes give a new value, in the order of the text."""
+    names: Names = {}
+    for node in _walk_function(nodes):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = None
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            base = subscripted_name(node)
+            if base is not None:
+                names[base] = None
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names[node.name] = None
+    return names
+
+
+def local_names(function: ast.FunctionDef | ast.Lambda) -> Names:
+    """The names that are local to a function: its parameters, and what its own statements assign."""
+    arguments = function.args
+    names: Names = {a.arg: None for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    body = function.body if isinstance(function, ast.FunctionDef) else [function.body]
+    for node in _walk_function(body):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = None
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names[node.name] = None
+    return names
+
+
+def read_names(node: ast.AST | None) -> set[str]:
+    """The names whose value an expression may read now, or a function that it makes may read later."""
+    if node is None:
+        return set()
+    names: set[str] = set()
+    stack: list[ast.AST] = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, ast.Name):
+            if isinstance(current.ctx, ast.Load):
+                names.add(current.id)
+        elif not isinstance(current, ast.Constant):
+            stack.extend(ast.iter_child_nodes(current))
+    return names
+
+
+def certainly_assigned(node: ast.AST) -> set[str]:
+    """The names that an expression assigns with `:=` whichever way its conditions go."""
+    names: set[str] = set()
+    stack: list[ast.AST] = [node]
+    while stack:
+        match stack.pop():
+            case ast.NamedExpr(target=ast.Name(id=name), value=value):
+                names.add(name)
+                stack.append(value)
+            case ast.BoolOp(values=values):
+                stack.append(values[0])
+            case ast.IfExp(test=test):
+                stack.append(test)
+            case ast.Compare(left=left, comparators=comparators):
+                stack += [left, comparators[0]]
+            case ast.Lambda():
+                pass
+            case other:
+                stack.extend(ast.iter_child_nodes(other))
+    return names
+
+
+def has_assignment(node: ast.AST) -> bool:
+    """Whether an expression has a `:=` of the function that it stands in."""
+    return any(isinstance(n, ast.NamedExpr) for n in _walk_function([node]))
+
+
+def subscripted_name(node: ast.expr) -> str | None:
+    """The variable that `x[..]`, `x[..][..]` change; None where the base is no name."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def target_names(target: ast.expr) -> set[str]:
+    """The names that an assignment's target binds."""
+    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def is_always_true(test: ast.expr) -> bool:
+    """Whether a loop's condition is written as a constant that holds."""
+    return isinstance(test, ast.Constant) and isinstance(test.value, bool | int) and bool(test.value)
+
+
+def if_chain(node: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
+    """An `if` with all its `elif`s, and the last `else`. Python's tree nests them; here they are a list."""
+    chain = [node]
+    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        node = node.orelse[0]
+        chain.append(node)
+    return chain, node.orelse
+
+
+def _walk_function(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of one function in the order of the text. Of nested functions only what runs at the definition."""
+    stack = list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, ast.Name | ast.Constant | ast.ClassDef):
+            continue  # without this line, most of the time goes into asking leaves for their children
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            children: list[ast.AST] = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+        else:
+            children = list(ast.iter_child_nodes(node))
+        stack.extend(reversed(children))

@@ -1,0 +1,65 @@
+"""The Python names around a function, looked up when they are asked for."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from types import CellType, FunctionType
+
+import attrs
+
+from relay.ir.definition import MISSING
+
+
+@attrs.frozen(eq=False)
+class FunctionScope:
+    """The names that a Python function sees: its closure, its module, the builtins. Later definitions count."""
+
+    cells: Mapping[str, CellType]
+    globals: Mapping[str, object]
+
+    @classmethod
+    def of(cls, function: FunctionType) -> FunctionScope:
+        """The scope of a Python function."""
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        return cls(dict(cells), function.__globals__)
+
+    def resolve(self, name: str) -> object:
+        """The object that the name means now, or MISSING. A closure's variable that is not yet assigned is MISSING."""
+        if name not in self.cells:
+            return _resolve_global(self.globals, name)
+        try:
+            return self.cells[name].cell_contents
+        except ValueError:  # the enclosing function assigns it later
+            return MISSING
+
+    def names(self) -> list[str]:
+        """All visible names, for suggestions."""
+        return [*self.cells, *self.globals, *dir(builtins)]
+
+
+@attrs.frozen(eq=False)
+class TextScope:
+    """The names that the functions of a text see: each other, what the caller passed, the builtins."""
+
+    definitions: Mapping[str, object]
+    globals: Mapping[str, object]
+
+    def resolve(self, name: str) -> object:
+        """The object that the name means now, or MISSING."""
+        if name in self.definitions:
+            return self.definitions[name]
+        return _resolve_global(self.globals, name)
+
+    def names(self) -> list[str]:
+        """All visible names, for suggestions."""
+        return [*self.definitions, *self.globals, *dir(builtins)]
+
+
+def _resolve_global(names: Mapping[str, object], name: str) -> object:
+    if name in names:
+        return names[name]
+    around = names.get("__builtins__", builtins)  # a module, or its dictionary
+    if isinstance(around, Mapping):
+        return around.get(name, MISSING)
+    return getattr(around, name, MISSING)

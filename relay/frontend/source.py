@@ -1,0 +1,207 @@
+"""The source of a function: its text, its syntax tree and the positions of nodes.
+
+The whole file (or notebook cell, or text) is parsed once, so that lines and columns are those of the file, also for functions
+inside functions, for lambdas and for texts that were given to `exec` together with an entry in `linecache`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import warnings
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import TypeAlias
+from weakref import WeakValueDictionary
+
+from relay.errors import FrontendError, Source, Span
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
+
+
+class SourceFile:
+    """A parsed text. `tree` is its module."""
+
+    def __init__(self, source: Source, tree: ast.Module) -> None:
+        self.source = source
+        self.tree = tree
+        self._is_ascii = source.text.isascii()
+        self._lines = [] if self._is_ascii else source.text.split("\n")
+
+    def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern | ast.alias | ast.withitem) -> Span:
+        """The stretch of a node. A `with` item and the like stand for their first expression."""
+        if isinstance(node, ast.withitem):
+            node = node.context_expr
+        end_line = node.end_lineno if node.end_lineno is not None else node.lineno
+        end_column = node.end_col_offset if node.end_col_offset is not None else node.col_offset
+        return self.span_between(node.lineno, node.col_offset, end_line, end_column)
+
+    def span_between(self, line: int, offset: int, end_line: int, end_offset: int) -> Span:
+        """A span from line numbers from 1 and offsets in bytes from 0, as syntax trees have them."""
+        return Span(self.source, line, self._column(line, offset), end_line, self._column(end_line, end_offset))
+
+    def header(self, node: ast.stmt, last: ast.expr) -> Span:
+        """From the start of a statement to the end of an expression in it: `while n > 0`."""
+        inner = self.span(last)
+        return Span(self.source, node.lineno, self._column(node.lineno, node.col_offset), inner.end_line, inner.end_column)
+
+    def function_span(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda) -> Span:
+        """`def name`, or the whole lambda."""
+        if isinstance(node, ast.Lambda):
+            return self.span(node)
+        start = self._column(node.lineno, node.col_offset)
+        line = self.source.line(node.lineno)
+        position = line.find(node.name, start + 2)
+        end = position + len(node.name) + 1 if position >= 0 else len(line) + 1
+        return Span(self.source, node.lineno, start, node.lineno, end)
+
+    def keyword_span(self, node: ast.stmt) -> Span:
+        """A statement, or its first line if it has several."""
+        span = self.span(node)
+        if span.end_line == span.line:
+            return span
+        text = self.source.line(node.lineno).rstrip()
+        return Span(self.source, span.line, span.column, span.line, max(len(text), span.column) + 1)
+
+    def parameter_span(self, node: ast.arg) -> Span:
+        """A parameter's name, without its annotation."""
+        column = self._column(node.lineno, node.col_offset)
+        return Span(self.source, node.lineno, column, node.lineno, column + len(node.arg))
+
+    def _column(self, line: int, offset: int) -> int:
+        if self._is_ascii:
+            return offset + 1
+        return len(self._lines[line - self.source.first_line].encode()[:offset].decode(errors="replace")) + 1
+
+
+_parsed: WeakValueDictionary[str, SourceFile] = WeakValueDictionary()
+_recent: list[SourceFile] = []  # keeps a few files alive between the decorations of their functions
+
+
+def parse_text(text: str, filename: str) -> SourceFile:
+    """Parse a text whose first line is line 1 of `filename`. Raises FrontendError where Python's own grammar is violated."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    known = _parsed.get(filename)
+    if known is not None and known.source.text == text:
+        return known
+    source = Source(filename, text)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python has said them when it imported the file
+            tree = ast.parse(text, filename)
+    except SyntaxError as error:
+        line = error.lineno or 1
+        column = max(error.offset or 1, 1)
+        last = (error.end_lineno or 0) == line and max(error.end_offset or 0, column + 1)
+        span = Span(source, line, column, line, last or column + 1)
+        raise FrontendError(f"this is not valid Python: {error.msg}", span) from None
+    except (RecursionError, MemoryError):
+        raise FrontendError(f"{filename} is nested too deeply for Python's parser") from None
+    except ValueError as error:  # null bytes
+        raise FrontendError(f"{filename} cannot be parsed: {error}") from None
+    file = SourceFile(source, tree)
+    _parsed[filename] = file
+    _recent.append(file)
+    del _recent[:-8]
+    return file
+
+
+def find_function(function: FunctionType) -> tuple[SourceFile, FunctionNode]:
+    """The source of a Python function: its file and its node.
+
+    Raises FrontendError where there is no source, where it has changed, or where a lambda cannot be told from another one.
+    """
+    if not isinstance(function, FunctionType):
+        raise FrontendError(
+            f"{function!r} is not a function written in Python",
+            help="decorate a function that is defined with `def` or `lambda`",
+        )
+    code = function.__code__
+    try:
+        lines, _ = inspect.findsource(code)
+    except (OSError, TypeError, IndexError):
+        raise FrontendError(
+            f"the source of {_described(code)} is not available ({code.co_filename})",
+            help="Relay reads a function's source. Put it into a file, or give the text to relay.from_source(text)",
+        ) from None
+    file = parse_text("".join(lines), code.co_filename)
+    if code.co_name == "<lambda>":
+        return file, _find_lambda(file, code)
+    return file, _find_definition(file, code)
+
+
+def _described(code: CodeType) -> str:
+    return "this lambda" if code.co_name == "<lambda>" else f"`{code.co_name}`"
+
+
+def _find_definition(file: SourceFile, code: CodeType) -> ast.FunctionDef:
+    for node in _walk(file.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
+            first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+            if first == code.co_firstlineno:
+                if isinstance(node, ast.AsyncFunctionDef):
+                    raise FrontendError(
+                        "`async def` is not part of Relay", file.function_span(node), help="write a plain `def`"
+                    )
+                return node
+    raise FrontendError(
+        f"`{code.co_name}` does not stand at line {code.co_firstlineno} of {code.co_filename}",
+        help="the file has changed since it was imported; import it again",
+    )
+
+
+def _find_lambda(file: SourceFile, code: CodeType) -> ast.Lambda:
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    candidates = [
+        node
+        for node in _walk(file.tree)
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _parameter_names(node) == names
+    ]
+    if not candidates:
+        raise FrontendError(
+            f"there is no such lambda at line {code.co_firstlineno} of {code.co_filename}",
+            help="the file has changed since it was imported; import it again",
+        )
+    extent = _extent(code)
+    if extent is not None:
+        around = [node for node in candidates if _contains(node, extent)]
+        if around:  # of nested ones, the innermost
+            return min(around, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0, -node.col_offset))
+    if len(candidates) > 1:
+        raise FrontendError(
+            f"line {code.co_firstlineno} has {len(candidates)} lambdas that may be meant",
+            file.span(candidates[0]),
+            help="put them on separate lines, or give them names with `def`",
+        )
+    return candidates[0]
+
+
+def _parameter_names(node: ast.Lambda) -> tuple[str, ...]:
+    arguments = node.args
+    return tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+
+
+def _extent(code: CodeType) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Where the code's instructions begin and end, as (line, offset); None if Python was told to forget columns."""
+    starts, ends = [], []
+    for line, end_line, offset, end_offset in code.co_positions():
+        if line is None or end_line is None or offset is None or end_offset is None or (offset, end_offset) == (0, 0):
+            continue  # the prologue has no columns of its own
+        if (line, offset) != (end_line, end_offset):
+            starts.append((line, offset))
+            ends.append((end_line, end_offset))
+    return (min(starts), max(ends)) if starts else None
+
+
+def _contains(node: ast.Lambda, extent: tuple[tuple[int, int], tuple[int, int]]) -> bool:
+    start, end = extent
+    return (node.lineno, node.col_offset) <= start and end <= (node.end_lineno or 0, node.end_col_offset or 0)
+
+
+def _walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes, outer before inner, in the order of the text."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(list(ast.iter_child_nodes(node))))

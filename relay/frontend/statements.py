@@ -1,0 +1,106 @@
+"""Statements: one case for each that Relay has."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from relay.errors import FrontendError, Label
+from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
+from relay.frontend.conditions import lower_if
+from relay.frontend.context import Context, temporary_name
+from relay.frontend.functions import is_definition, lower_definitions
+from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
+from relay.frontend.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
+from relay.ir.expr import Assert, Exit, MakeTuple
+
+
+def lower_statements(context: Context, statements: Sequence[ast.stmt]) -> None:
+    """Translate statements into the current block. Raises FrontendError for those that are never reached."""
+    position = 0
+    while position < len(statements):
+        statement = statements[position]
+        if not context.block.is_open:
+            before = context.span(statements[position - 1]) if position else None
+            labels = (Label(before, "every path leaves here"),) if before is not None else ()
+            raise FrontendError("this is never reached", context.file.keyword_span(statement), labels=labels, help="remove it")
+        end = position + 1
+        if is_definition(statement):
+            while end < len(statements) and is_definition(statements[end]):
+                end += 1
+            lower_definitions(context, statements[position:end])
+        else:
+            _lower_statement(context, statement)
+        context.block.last_span = context.file.keyword_span(statements[end - 1])
+        position = end
+
+
+def _lower_statement(context: Context, node: ast.stmt) -> None:
+    match node:
+        case ast.Assign():
+            lower_assignment(context, node)
+        case ast.AugAssign():
+            lower_augmented_assignment(context, node)
+        case ast.AnnAssign():
+            lower_annotated_assignment(context, node)
+        case ast.Return():
+            _lower_return(context, node)
+        case ast.If():
+            lower_if(context, node)
+        case ast.While():
+            lower_while(context, node)
+        case ast.For():
+            lower_for(context, node)
+        case ast.Expr(value=value):
+            _lower_expression_statement(context, value)
+        case ast.Break():
+            lower_break(context, node)
+        case ast.Continue():
+            lower_continue(context, node)
+        case ast.Assert():
+            _lower_assert(context, node)
+        case ast.Pass():
+            pass
+        case _:
+            raise refuse_statement(context.file, node)
+
+
+def _lower_return(context: Context, node: ast.Return) -> None:
+    match node.value:
+        case None | ast.Constant(value=None):
+            value = context.bind(MakeTuple((), context.span(node)), "unit", context.span(node))
+            context.bare_return = context.span(node)
+            context.block.terminator = Exit(context.label, (value,), context.span(node))
+        case expression:
+            context.valued_return = context.span(expression)
+            result = context.atom(expression)
+            context.block.terminator = Exit(context.label, (result,), context.span(expression))
+
+
+def _lower_assert(context: Context, node: ast.Assert) -> None:
+    condition = context.atom(node.test)
+    match node.msg:
+        case None:
+            message = f"assertion failed: {ast.unparse(node.test)}"
+        case ast.Constant(value=str(text)):
+            message = text
+        case other:
+            if type(other) in EXPRESSIONS:
+                raise refuse_expression(context.file, other)
+            raise FrontendError("the text of an assertion is a plain string", context.span(other), help='write "text"')
+    context.emit((), Assert(condition, message, context.span(node.test)))
+
+
+def _lower_expression_statement(context: Context, node: ast.expr) -> None:
+    if isinstance(node, ast.NamedExpr):
+        context.expression(node)
+        return
+    if isinstance(node, ast.Call):
+        context.bind(context.expression(node), temporary_name(node), context.span(node))
+        return
+    if type(node) in EXPRESSIONS:
+        raise refuse_expression(context.file, node)
+    help = "assign it, return it, or remove it"
+    if isinstance(node, ast.IfExp | ast.BoolOp):
+        help = "write `if` as a statement for what should happen, or use the value"
+    raise FrontendError("this expression has no effect", context.span(node), help=help)

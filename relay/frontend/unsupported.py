@@ -1,0 +1,60 @@
+"""The constructs of Python that Relay does not have: what each is called, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+
+from relay.errors import FrontendError
+from relay.frontend.source import SourceFile
+
+_REFERENCE = "make the variable a reference: `r = relay.ref(..)`, then read and assign `r.value`"
+_LOOP = "write a loop that fills a tensor by `x[i] = v`, or a tuple with its items one by one"
+
+EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
+    ast.ListComp: ("a list comprehension", _LOOP),
+    ast.GeneratorExp: ("a generator expression", _LOOP),
+    ast.SetComp: ("a set comprehension", _LOOP),
+    ast.DictComp: ("a dict comprehension", "write a tuple with its items one by one"),
+    ast.Dict: ("a dict", "use a tuple"),
+    ast.Set: ("a set", "use a tuple"),
+    ast.JoinedStr: ("an f-string", "strings are only names of options and texts of `assert`; write a plain string"),
+    ast.FormattedValue: ("an f-string", "strings are only names of options and texts of `assert`; write a plain string"),
+    ast.Await: ("`await`", "the functions of a program run to their end; call the function without it"),
+    ast.Yield: ("`yield`", "return a tuple, or fill a tensor by `x[i] = v`"),
+    ast.YieldFrom: ("`yield from`", "return a tuple, or fill a tensor by `x[i] = v`"),
+    ast.Starred: ("`*` in an expression", "write the items one by one"),
+    ast.Slice: ("a slice outside of brackets", "write it inside `x[..]`"),
+}
+
+STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
+    ast.Try: ("`try`", "check the condition before with `if`; errors stop the program"),
+    ast.TryStar: ("`try`", "check the condition before with `if`; errors stop the program"),
+    ast.Raise: ("`raise`", 'write `assert condition, "text"`'),
+    ast.With: ("`with`", "call what it needs before and after"),
+    ast.AsyncWith: ("`async with`", "call what it needs before and after"),
+    ast.AsyncFor: ("`async for`", "write a plain `for`"),
+    ast.AsyncFunctionDef: ("`async def`", "write a plain `def`"),
+    ast.ClassDef: ("a class in a function", "define it outside, with @relay.data"),
+    ast.Delete: ("`del`", "leave the variable alone; memory is freed after the last use"),
+    ast.Import: ("`import` in a function", "import it at the top of the file"),
+    ast.ImportFrom: ("`import` in a function", "import it at the top of the file"),
+    ast.Global: ("`global`", _REFERENCE),
+    ast.Nonlocal: ("`nonlocal`", _REFERENCE),
+    ast.Match: ("`match`", "write `if` and `elif`"),
+}
+
+
+def refuse_expression(file: SourceFile, node: ast.expr) -> FrontendError:
+    """The error for an expression that is not part of the language."""
+    name, help = EXPRESSIONS.get(type(node), (f"`{type(node).__name__}`", None))
+    return FrontendError(f"{name} is not part of Relay", file.span(node), help=help)
+
+
+def refuse_statement(file: SourceFile, node: ast.stmt) -> FrontendError:
+    """The error for a statement that is not part of the language, at its first line."""
+    name, help = STATEMENTS.get(type(node), (f"`{type(node).__name__}`", None))
+    if isinstance(node, ast.AsyncFunctionDef | ast.ClassDef):
+        span = file.function_span(node)
+    else:
+        span = file.keyword_span(node)
+    return FrontendError(f"{name} is not part of Relay", span, help=help)

@@ -1,0 +1,206 @@
+"""The objects that users write types with: `Tensor[Float, (n, 3)]`, `Fn[[A, B], C]`, `Ref[T]`, `dims("n m")`.
+
+Evaluated by Python they are the types of `relay.ir.types`, so that a type can have a name: `Image = Tensor[Float, (3, n, n)]`.
+In the functions of a program the front end reads the same notation from the syntax tree.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from relay.errors import FrontendError
+from relay.ir.types import (
+    ANY,
+    BOOL,
+    FLOAT32,
+    INT32,
+    UNIT,
+    AnyDim,
+    Base,
+    BaseType,
+    DataDefinition,
+    DataType,
+    Dim,
+    FunctionType,
+    Kind,
+    QuantifiedType,
+    RefType,
+    Shape,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    scalar,
+)
+
+TENSOR_HELP = "write Tensor[Float, (n, 3)], or Tensor[Float, ()] for a scalar"
+FUNCTION_HELP = "write Fn[[A, B], C] for a function from A and B to C"
+REFERENCE_HELP = "write Ref[T], with the type of the content"
+
+
+class Tensor:
+    """The type of tensors: `Tensor[element type, shape]`."""
+
+    def __new__(cls, *arguments: object) -> Tensor:
+        raise FrontendError("Tensor is a type, not a function that makes tensors", help=TENSOR_HELP)
+
+    def __class_getitem__(cls, item: object) -> TensorType:
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise FrontendError("Tensor takes an element type and a shape", help=TENSOR_HELP)
+        return TensorType(to_base(item[0]), to_shape(item[1]))
+
+
+class Fn:
+    """The type of functions: `Fn[[parameters], result]`."""
+
+    def __class_getitem__(cls, item: object) -> FunctionType:
+        if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], list | tuple):
+            raise FrontendError("Fn takes a list of parameter types and a result type", help=FUNCTION_HELP)
+        return FunctionType(tuple(to_type(t) for t in item[0]), to_type(item[1]))
+
+
+class Ref:
+    """The type of references: `Ref[content]`."""
+
+    def __class_getitem__(cls, item: object) -> RefType:
+        if isinstance(item, tuple):
+            raise FrontendError("Ref takes one type", help=REFERENCE_HELP)
+        return RefType(to_type(item))
+
+
+def dims(names: str) -> tuple[TypeId, ...]:
+    """New dim variables, one for each name: `n, m = dims("n m")`, `(n,) = dims("n")`."""
+    return tuple(TypeId(name, Kind.Dim) for name in _split(names))
+
+
+def shape_var(name: str) -> TypeId:
+    """A new shape variable, which stands for any number of dims: `Tensor[Float, s]`, `Tensor[Float, (*s, 3)]`."""
+    return TypeId(_single(name), Kind.Shape)
+
+
+def base_type_var(name: str) -> TypeId:
+    """A new variable for an element type: `Tensor[b, (n,)]`."""
+    return TypeId(_single(name), Kind.BaseType)
+
+
+def type_var(name: str) -> TypeId:
+    """A new variable for any type."""
+    return TypeId(_single(name), Kind.Type)
+
+
+def _split(names: str) -> list[str]:
+    found = names.replace(",", " ").split() if isinstance(names, str) else []
+    if not found or not all(name.isidentifier() for name in found):
+        raise FrontendError(f"{names!r} is no list of names", help='write dims("n m")')
+    return found
+
+
+def _single(name: str) -> str:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise FrontendError(f"{name!r} is no name for a variable of a type")
+    return name
+
+
+# ---- from Python objects to types
+
+
+def to_base(item: object) -> Base:
+    """An element type. Raises FrontendError for anything else."""
+    if isinstance(item, BaseType) or (isinstance(item, TypeId) and item.kind is Kind.BaseType):
+        return item
+    if isinstance(item, type) and item in _SCALARS:
+        return _SCALARS[item]
+    raise FrontendError(f"{described(item)} is no element type", help="write Float, Float64, Int, Bool, ...")
+
+
+def to_shape(item: object) -> Shape:
+    """A shape: a tuple or list of dims, or a shape variable. Raises FrontendError for anything else."""
+    if isinstance(item, TypeId) and item.kind is Kind.Shape:
+        return (item,)
+    if isinstance(item, tuple | list):
+        return tuple(to_dim(dim) for dim in item)
+    if isinstance(item, int | TypeId | AnyDim) or item is typing.Any:
+        shown = "Any" if item is typing.Any else item
+        raise FrontendError(
+            f"the shape of a tensor is a tuple, found {shown}", help=f"write ({shown},) for one dimension"
+        )
+    raise FrontendError(f"{described(item)} is no shape", help=TENSOR_HELP)
+
+
+def to_dim(item: object) -> Dim:
+    """One dim of a shape, or a shape variable in it. Raises FrontendError for anything else."""
+    if isinstance(item, np.integer):
+        item = int(item)
+    if isinstance(item, bool) or not isinstance(item, int | TypeId | AnyDim):
+        if item is typing.Any:
+            return ANY
+        raise FrontendError(
+            f"{described(item)} is no dimension", help='write a number, Any, or a variable made by `n, m = dims("n m")`'
+        )
+    if isinstance(item, int) and item < 0:
+        raise FrontendError(f"a dimension cannot be negative, found {item}", help="write Any for one that is not known")
+    if isinstance(item, TypeId) and item.kind not in (Kind.Dim, Kind.Shape):
+        raise FrontendError(
+            f"{item} is a variable of kind {item.kind.value}, not a dimension", help='write dims("n m")'
+        )
+    return item
+
+
+def to_type(item: object) -> Type:
+    """What a Python object means where a type is expected. Raises FrontendError if that is nothing."""
+    if isinstance(item, TensorType | TupleType | FunctionType | QuantifiedType | RefType | StackType | DataType):
+        return item
+    if isinstance(item, TypeId):
+        if item.kind is Kind.Type:
+            return item
+        raise FrontendError(f"{item} is a variable of kind {item.kind.value}, not a type", help=TENSOR_HELP)
+    if isinstance(item, DataDefinition):
+        return DataType(item)
+    if item is None:
+        return UNIT
+    if isinstance(item, type) and item in _SCALARS:
+        return scalar(_SCALARS[item])
+    if isinstance(item, types.GenericAlias) and item.__origin__ is tuple:
+        return tuple_type(item.__args__)
+    if isinstance(item, BaseType):
+        raise FrontendError(f"{item} is an element type, not a type", help=f"write Tensor[{item}, ()] for a scalar")
+    if isinstance(item, type) and item in _CONSTRUCTORS:
+        raise FrontendError(f"{described(item)} needs its arguments", help=_CONSTRUCTORS[item])
+    definition = getattr(item, "__relay_type__", None)  # what stands for a data type carries it
+    if definition is not None and definition is not item:
+        return to_type(definition)
+    raise FrontendError(f"{described(item)} is no type of Relay", help=TENSOR_HELP)
+
+
+def tuple_type(items: Sequence[object]) -> TupleType:
+    """`tuple[A, B]`; `tuple[()]` is unit."""
+    if Ellipsis in items:
+        raise FrontendError("a tuple type lists all its items", help="write tuple[A, A, A]")
+    return TupleType(to_types(items))
+
+
+def to_types(items: Iterable[object]) -> tuple[Type, ...]:
+    """Several types."""
+    return tuple(to_type(item) for item in items)
+
+
+def described(item: object) -> str:
+    """A short name of a Python object for an error."""
+    if isinstance(item, type):
+        return item.__name__
+    text = repr(item)
+    return text if len(text) <= 60 else f"an object of class {type(item).__name__}"
+
+
+_SCALARS: dict[type, BaseType] = {int: INT32, float: FLOAT32, bool: BOOL}
+_CONSTRUCTORS: dict[type, str] = {
+    Tensor: TENSOR_HELP,
+    Fn: FUNCTION_HELP,
+    Ref: REFERENCE_HELP,
+    tuple: "write tuple[A, B]",
+}

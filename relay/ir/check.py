@@ -1,0 +1,524 @@
+"""Whether a module is well formed: what every pass may rely on, and must leave behind.
+
+    typed        every variable is bound once, in scope where it is used, and typed with a known type; every expression
+                 has exactly the type of its targets; every path of a block ends as its surroundings demand
+    core         and: no lambda, no grad, no function types; calls go to module functions; derivatives may be pending
+    structured   and: the arms of an If or Match either all yield, or it stands last in its block (before Dead) and all
+                 leave the innermost loop, or outside of loops the function; nothing leaves several constructs at once
+
+A violation is an InternalError: a pass made it, not the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias, assert_never
+
+import attrs
+
+from relay.errors import InternalError, RelayError
+from relay.ir.derivative import derivative_type, gradient_type
+from relay.ir.expr import (
+    Annotated,
+    Apply,
+    Assert,
+    Atom,
+    Attribute,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Counter,
+    Dead,
+    Derivative,
+    Exit,
+    Expr,
+    ForEach,
+    Function,
+    Global,
+    Grad,
+    If,
+    Index,
+    IndexUpdate,
+    Lambda,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    Module,
+    Next,
+    OpCall,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    SetAttribute,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Static,
+    Unpack,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import blocks
+from relay.ir.types import (
+    BOOL,
+    INT32,
+    INT64,
+    BaseType,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    QuantifiedType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    scalar,
+    show,
+)
+
+Stage: TypeAlias = Literal["typed", "core", "structured"]
+OperatorType: TypeAlias = Callable[[OpCall, Sequence[Type]], Type]
+_INDICES = (scalar(INT32), scalar(INT64))
+
+
+def _no_operators(call: OpCall, types: Sequence[Type]) -> Type:
+    raise KeyError(call.operator)
+
+
+_operator_type: OperatorType = _no_operators
+
+
+def use_operators(operator_type: OperatorType) -> None:
+    """Say how operators are typed: by the type of a call for operands of known types, or KeyError if there is no such
+    operator, or TypeMismatch. `relay.operator`, which lies above this package, does it when it is imported."""
+    global _operator_type
+    _operator_type = operator_type
+
+
+def check(module: Module, stage: Stage = "typed") -> None:
+    """Raise InternalError unless the module is well formed at this stage."""
+    if module.entry not in module.functions:
+        raise InternalError(f"the entry {module.entry} is no function of the module")
+    checker = _Checker(module, stage)
+    for definition in module.data:
+        checker.definition(definition)
+    for name, function in module.functions.items():
+        if name != function.name:
+            raise InternalError(f"the function {function.name} is in the module as {name}")
+        if isinstance(function, Derivative):
+            checker.derivative(function)
+        else:
+            checker.where = name
+            checker.function(function)
+
+
+@attrs.frozen
+class _Surroundings:
+    """What the terminators of a block may do: the types of a Yield (None: it may not yield), and of Next (None: it is a
+    function) and Exit for each label around it; the innermost of these is `innermost` (None: no Next or Exit here)."""
+
+    yields: tuple[Type, ...] | None
+    labels: Mapping[LoopLabel, tuple[tuple[Type, ...] | None, tuple[Type, ...]]]
+    innermost: LoopLabel | None
+
+
+class _Checker:
+    def __init__(self, module: Module, stage: Stage) -> None:
+        self.module = module
+        self.core = stage != "typed"
+        self.structured = stage == "structured"
+        self.where = ""
+        self.bound: set[Var] = set()
+        self.labels: set[LoopLabel] = set()
+        self.visible: set[Var] = set()
+        self.left: set[LoopLabel] = set()  # loops with an Exit
+        self._known: set[Type] = set()
+        self._definitions: set[DataDefinition] = set()
+
+    def fail(self, message: str) -> InternalError:
+        return InternalError(f"in {self.where}: {message}")
+
+    # ---- types
+
+    def definition(self, definition: DataDefinition) -> None:
+        """The field types of a data type."""
+        if definition in self._definitions:
+            return
+        self._definitions.add(definition)
+        self.where = definition.name
+        for constructor in definition.constructors:
+            for field in constructor.fields:
+                self.known(field)
+
+    def known(self, type_: Type) -> None:
+        """A type is one of run-time values at this stage."""
+        if type_ in self._known:
+            return
+        match type_:
+            case TensorType(base, shape):
+                if not isinstance(base, BaseType) or any(isinstance(d, TypeId | Unknown) for d in shape):
+                    raise self.fail(f"{show(type_)} has variables")
+            case TupleType(items):
+                for item in items:
+                    self.known(item)
+            case FunctionType(parameters, result):
+                if self.core:
+                    raise self.fail(f"the function type {show(type_)} in the core")
+                for part in (*parameters, result):
+                    self.known(part)
+            case RefType(content):
+                self.known(content)
+            case StackType(element):
+                self.known(element)
+            case DataType(definition):
+                where = self.where
+                self.definition(definition)
+                self.where = where
+            case QuantifiedType() | TypeId() | Unknown():
+                raise self.fail(f"{show(type_)} is not the type of a run-time value")
+            case _:
+                assert_never(type_)
+        self._known.add(type_)
+
+    def same(self, what: str, found: Sequence[Type], wanted: Sequence[Type]) -> None:
+        """Two sequences of types are equal."""
+        if len(found) != len(wanted):
+            raise self.fail(f"{what}: {len(found)} values where {len(wanted)} are wanted")
+        for position, (f, w) in enumerate(zip(found, wanted, strict=True)):
+            if f is not w and f != w:
+                raise self.fail(f"{what}: value {position} is {show(f)} where {show(w)} is wanted")
+
+    # ---- variables and atoms
+
+    def bind(self, variables: Iterable[Var]) -> None:
+        """New variables come into scope."""
+        for var in variables:
+            if var in self.bound:
+                raise self.fail(f"{var!r} is bound twice")
+            if var.type is None:
+                raise self.fail(f"{var!r} has no type")
+            self.known(var.type)
+            self.bound.add(var)
+            self.visible.add(var)
+
+    def new_label(self, label: LoopLabel) -> None:
+        if label in self.labels:
+            raise self.fail(f"the label {label.name} belongs to two loops or functions")
+        self.labels.add(label)
+
+    def atom(self, atom: Atom, callee: bool = False) -> Type:
+        """The type of an operand."""
+        match atom:
+            case Var(_, type_):
+                if atom not in self.visible:
+                    state = "used out of its scope" if atom in self.bound else "not bound before it is used"
+                    raise self.fail(f"{atom!r} is {state}")
+                assert type_ is not None
+                return type_
+            case Constant():
+                return atom.type
+            case Global(name):
+                if self.core and not callee:
+                    raise self.fail(f"@{name} is used as a value in the core")
+                function = self.module.functions.get(name)
+                if function is None:
+                    raise self.fail(f"there is no function @{name}")
+                return function.type
+            case Static():
+                raise self.fail("Static belongs to the surface IR")
+            case _:
+                assert_never(atom)
+
+    def atoms(self, atoms: Iterable[Atom]) -> tuple[Type, ...]:
+        return tuple(self.atom(a) for a in atoms)
+
+    def scalar_bool(self, what: str, type_: Type) -> None:
+        self.same(what, (type_,), (scalar(BOOL),))
+
+    def index(self, what: str, type_: Type) -> None:
+        if type_ not in _INDICES:
+            raise self.fail(f"{what} is {show(type_)}, not int32 or int64")
+
+    # ---- functions
+
+    def function(self, function: Function) -> None:
+        """A function of the module, or of a lambda, whose surroundings' variables are visible."""
+        if function.result is None:
+            raise self.fail(f"{function.name} has no result type")
+        self.known(function.result)
+        self.new_label(function.label)
+        inside = _Surroundings(None, {function.label: (None, (function.result,))}, function.label)
+        self.block(function.body, inside, function.parameters)
+
+    def derivative(self, derivative: Derivative) -> None:
+        """A pending derivative: its type is that of the gradient of the function."""
+        self.where = derivative.name
+        if not self.core:
+            raise self.fail("a pending derivative before the core")
+        of = self.module.functions.get(derivative.of)
+        if of is None:
+            raise self.fail(f"there is no function @{derivative.of}")
+        if derivative.grad.wrt is None:
+            raise self.fail("a pending derivative that does not say with respect to which parameters")
+        try:
+            expected = derivative_type(of.type, derivative.grad)
+        except RelayError as error:
+            raise self.fail(error.message) from None
+        if derivative.type == expected:
+            return
+        raise self.fail(f"{show(derivative.type)} is no derivative of {show(of.type)}")
+
+    # ---- blocks
+
+    def block(self, block: Block, around: _Surroundings, variables: Sequence[Var] = ()) -> None:
+        """A block that binds `variables` at its start. They and its own variables are out of scope after it."""
+        self.bind(variables)
+        lambdas_until = 0
+        for position, binding in enumerate(block.bindings):
+            if isinstance(binding.value, Lambda):
+                if position >= lambdas_until:  # the first of a group, which sees all of the group
+                    lambdas_until = position
+                    while lambdas_until < len(block.bindings) and isinstance(
+                        block.bindings[lambdas_until].value, Lambda
+                    ):
+                        self.bind(block.bindings[lambdas_until].targets)
+                        lambdas_until += 1
+                self.binding(binding, around)
+            else:
+                self.binding(binding, around)
+                self.bind(binding.targets)
+                last = position + 1 == len(block.bindings) and isinstance(block.terminator, Dead)
+                if self.structured and not last and not self.may_end(binding.value):
+                    raise self.fail(f"something follows an {type(binding.value).__name__} that never ends")
+        self.terminator(block, around)
+        self.visible.difference_update(variables)
+        for binding in block.bindings:
+            self.visible.difference_update(binding.targets)
+
+    def terminator(self, block: Block, around: _Surroundings) -> None:
+        match block.terminator:
+            case Yield(values):
+                if around.yields is None:
+                    raise self.fail("a Yield outside of an arm")
+                self.same("a Yield", self.atoms(values), around.yields)
+            case Next(label, values):
+                parameters, _ = self.leave("Next", label, around)
+                if parameters is None:
+                    raise self.fail(f"a Next to the function {label.name}")
+                self.same(f"the Next of {label.name}", self.atoms(values), parameters)
+            case Exit(label, values):
+                _, results = self.leave("Exit", label, around)
+                self.left.add(label)
+                self.same(f"the Exit of {label.name}", self.atoms(values), results)
+            case Dead():
+                if not block.bindings or self.may_end(block.bindings[-1].value):
+                    raise self.fail("Dead after something that may end")
+            case other:
+                assert_never(other)
+
+    def leave(
+        self, what: str, label: LoopLabel, around: _Surroundings
+    ) -> tuple[tuple[Type, ...] | None, tuple[Type, ...]]:
+        """The types of Next and Exit for a label."""
+        found = around.labels.get(label)
+        if found is None:
+            raise self.fail(f"{what} with the label {label.name}, which is not around it")
+        if self.structured and label is not around.innermost:
+            raise self.fail(f"{what} with the label {label.name} leaves several constructs at once")
+        return found
+
+    def may_end(self, expression: Expr) -> bool:
+        """Whether execution can go on behind an expression (which has been checked already)."""
+        match expression:
+            case If(arms, orelse):
+                return any(isinstance(b.terminator, Yield) for b in (*(a.body for a in arms), orelse))
+            case Match(_, match_arms):
+                return any(isinstance(a.body.terminator, Yield) for a in match_arms)
+            case Loop(label, counter=counter):
+                return counter is not None or label in self.left
+            case _:
+                return True
+
+    def binding(self, binding: Binding, around: _Surroundings) -> None:
+        """The expression has the type of its targets, which are not in scope yet."""
+        wanted = []
+        for target in binding.targets:
+            if target.type is None:
+                raise self.fail(f"{target!r} has no type")
+            wanted.append(target.type)
+        targets = tuple(wanted)
+        match binding.value:
+            case If() | Match() as branch:
+                self.branch(branch, targets, around)
+            case Loop() as loop:
+                self.loop(loop, targets, around)
+            case other:
+                found = self.simple(other)
+                name = ", ".join(f"%{t.name}" for t in binding.targets) or "an effect"
+                self.same(f"{type(other).__name__} for {name}", found, targets)
+
+    # ---- expressions with blocks
+
+    def branch(self, branch: If | Match, targets: tuple[Type, ...], around: _Surroundings) -> None:
+        inside = attrs.evolve(around, yields=targets)
+        match branch:
+            case If(arms, orelse):
+                bodies: list[Block] = [*(a.body for a in arms), orelse]
+                for arm in arms:
+                    # A condition may leave too, except in the structured form.
+                    no_exit = None if self.structured else around.innermost
+                    labels = {} if self.structured else around.labels
+                    self.block(arm.condition, _Surroundings((scalar(BOOL),), labels, no_exit))
+                    self.block(arm.body, inside)
+                self.block(orelse, inside)
+            case Match(value, match_arms):
+                bodies = [a.body for a in match_arms]
+                type_ = self.atom(value)
+                if not isinstance(type_, DataType):
+                    raise self.fail(f"a Match on {show(type_)}")
+                wanted = [c.name for c in type_.definition.constructors]
+                if sorted(a.constructor for a in match_arms) != sorted(wanted):
+                    found = ", ".join(a.constructor for a in match_arms)
+                    raise self.fail(f"a Match on {show(type_)} with arms for {found}; wanted {', '.join(wanted)}")
+                for match_arm in match_arms:
+                    constructor = type_.definition.constructors[type_.definition.index(match_arm.constructor)]
+                    types = tuple(f.type for f in match_arm.fields if f.type is not None)
+                    self.same(f"the fields of {constructor.name}", types, constructor.fields)
+                    self.block(match_arm.body, inside, match_arm.fields)
+        if self.structured:
+            yielding = {isinstance(b.terminator, Yield) for b in bodies}
+            if len(yielding) > 1:
+                raise self.fail("some arms yield and others leave")
+            if yielding == {False} and targets:
+                raise self.fail("no arm yields, but there are targets")
+
+    def loop(self, loop: Loop, targets: tuple[Type, ...], around: _Surroundings) -> None:
+        initial = self.atoms(loop.initial)
+        bound = loop.parameters
+        if loop.counter is not None:
+            count = self.atom(loop.counter.count)
+            self.index(f"the count of {loop.label.name}", count)
+            self.counter(loop.counter, count)
+            bound = (*bound, loop.counter.index)
+        parameters = tuple(p.type for p in loop.parameters if p.type is not None)
+        self.same(f"the initial values of {loop.label.name}", initial, parameters)
+        if loop.counter is not None:
+            self.same(f"the results of {loop.label.name}", parameters, targets)
+        self.new_label(loop.label)
+        labels = {**around.labels, loop.label: (parameters, targets)}
+        self.block(loop.body, _Surroundings(None, labels, loop.label), bound)
+
+    def counter(self, counter: Counter, count: Type) -> None:
+        if counter.index.type != count:
+            found = "nothing" if counter.index.type is None else show(counter.index.type)
+            raise self.fail(f"the index {counter.index!r} is {found}, its count {show(count)}")
+
+    # ---- expressions without blocks
+
+    def simple(self, expression: Expr) -> tuple[Type, ...]:
+        """The types of the targets."""
+        match expression:
+            case Var() | Constant() | Global() | Static():
+                return (self.atom(expression),)
+            case OpCall() as call:
+                return (self.operator(call),)
+            case Call(function, arguments):
+                if self.core and not isinstance(function, Global):
+                    raise self.fail("a call of a function value in the core")
+                callee = self.atom(function, callee=True)
+                if not isinstance(callee, FunctionType):
+                    raise self.fail(f"a call of {show(callee)}")
+                self.same(f"the call of {_name(function)}", self.atoms(arguments), callee.parameters)
+                return (callee.result,)
+            case MakeTuple(items):
+                return (TupleType(self.atoms(items)),)
+            case Project(value, index):
+                whole = self.atom(value)
+                if not isinstance(whole, TupleType) or not 0 <= index < len(whole.items):
+                    raise self.fail(f"component {index} of {show(whole)}")
+                return (whole.items[index],)
+            case Lambda(function):
+                if self.core:
+                    raise self.fail("a Lambda in the core")
+                self.function(function)
+                return (function.type,)
+            case Grad(function) as grad:
+                if self.core:
+                    raise self.fail("a Grad in the core")
+                differentiated = self.atom(function)
+                if not isinstance(differentiated, FunctionType):
+                    raise self.fail(f"grad of {show(differentiated)}")
+                try:
+                    return (gradient_type(differentiated, grad),)
+                except RelayError as error:
+                    raise self.fail(f"grad of {show(differentiated)}: {error.message}") from error
+            case RefNew(value):
+                return (RefType(self.atom(value)),)
+            case RefRead(reference):
+                return (self.content(reference),)
+            case RefWrite(reference, value):
+                self.same("a write", (self.atom(value),), (self.content(reference),))
+                return ()
+            case Assert(condition):
+                self.scalar_bool("an Assert", self.atom(condition))
+                return ()
+            case Construct(definition, name, arguments):
+                if name not in [c.name for c in definition.constructors]:
+                    raise self.fail(f"{definition.name} has no constructor {name}")
+                fields = definition.constructors[definition.index(name)].fields
+                self.same(f"the fields of {name}", self.atoms(arguments), fields)
+                return (DataType(definition),)
+            case StackNew(element):
+                return (StackType(element),)
+            case StackPush(stack, value):
+                element_type = self.element(stack)
+                self.same("a push", (self.atom(value),), (element_type,))
+                return (StackType(element_type),)
+            case StackGet(stack, position):
+                self.index("the index of a get", self.atom(position))
+                return (self.element(stack),)
+            case StackLength(stack):
+                self.element(stack)
+                return (scalar(INT64),)
+            case Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach():
+                raise self.fail(f"{type(expression).__name__} belongs to the surface IR")
+            case If() | Match() | Loop():
+                raise AssertionError(f"{type(expression).__name__} has {len(tuple(blocks(expression)))} blocks")
+            case _:
+                assert_never(expression)
+
+    def operator(self, call: OpCall) -> Type:
+        """The type that the operator's relation gives."""
+        types = self.atoms(call.arguments)
+        try:
+            return _operator_type(call, types)
+        except KeyError:
+            raise self.fail(f"there is no operator {call.operator!r}") from None
+        except RelayError as error:
+            raise self.fail(
+                f"{call.operator}({', '.join(map(show, types))}) with {dict(call.attributes)}: {error.message}"
+            ) from error
+
+    def content(self, reference: Atom) -> Type:
+        type_ = self.atom(reference)
+        if not isinstance(type_, RefType):
+            raise self.fail(f"{show(type_)} is used as a reference")
+        return type_.content
+
+    def element(self, stack: Atom) -> Type:
+        type_ = self.atom(stack)
+        if not isinstance(type_, StackType):
+            raise self.fail(f"{show(type_)} is used as a stack")
+        return type_.element
+
+
+def _name(atom: Atom) -> str:
+    return f"@{atom.name}" if isinstance(atom, Global) else repr(atom)

@@ -1,0 +1,516 @@
+"""The intermediate representation: every node, on one screen.
+
+A program is in A-normal form. A block is a flat sequence of bindings and a terminator; operands are atoms. Variables
+have identity and are bound once per module; names are for printing. Nodes are immutable and compare by identity.
+
+    atom  a ::= v | constant | global
+    expr  e ::= a | op(a, ..){attributes} | a(a, ..) | (a, ..) | a.i | fn(v, ..) block
+              | if block then block elif .. else block | match a { C(v, ..) -> block, .. }
+              | loop L (v = a, ..) [for v < a] block | ref a | read a | write a a | assert a "text"
+              | C(a, ..) | grad{options} a | stack | push a a | get a a | len a
+    block b ::= (v, ..) = e; ..; (yield a, .. | next L a, .. | exit L a, .. | dead)
+
+*Results.* An `If`, `Match` or `Loop` binds any number of targets at once; an effect (write, assert) binds none; every
+other expression binds one.
+
+*Leaving.* `Yield` gives an arm's values to the targets of the `If` or `Match` around it. `Next(L, values)` starts the
+next round of loop L; `Exit(L, values)` leaves the loop or function L with its results; both may stand several
+constructs inside. `Dead` ends a block whose last expression never yields. A function has exactly one result value.
+
+*Loops.* Without a counter a loop runs until an `Exit`. With `Counter(index, count)` the index runs from 0 to count - 1
+(both int32 or int64); when it reaches count the loop's results are its current parameters, and `Next` omits the index.
+
+*Stages.* The surface IR, which the front end makes, has no types and also holds the nodes marked "surface"; the typed
+IR has a type on every variable and none of these; in the core there are no `Lambda` and `Grad` any more, and all calls go to
+module functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias, TypeVar, dataclass_transform
+
+import attrs
+import numpy as np
+
+from relay.errors import InternalError, Span
+from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type, base_of_dtype
+
+_T = TypeVar("_T")
+
+
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(attrs.field,))
+def node(cls: type[_T]) -> type[_T]:
+    """Make a class of nodes: immutable, compared by identity."""
+    return attrs.frozen(slots=True, eq=False)(cls)
+
+
+AttributeValue: TypeAlias = "None | bool | int | float | str | BaseType | tuple[AttributeValue, ...]"
+
+
+# ---- atoms
+
+
+@attrs.define(slots=True, eq=False)
+class Var:
+    """A variable. `type` is None in the surface IR unless annotated; the type checker assigns it."""
+
+    name: str
+    type: Type | None = None
+    span: Span | None = None
+
+    def __repr__(self) -> str:
+        return f"%{self.name}"
+
+
+@node
+class Constant:
+    """A value known before the run. The array is never written to."""
+
+    value: np.ndarray
+    span: Span | None = None
+
+    @property
+    def type(self) -> TensorType:
+        base = base_of_dtype(self.value.dtype)
+        if base is None:
+            raise InternalError(f"a constant of dtype {self.value.dtype}")
+        return TensorType(base, self.value.shape)
+
+
+@node
+class Global:
+    """A function of the module (or, in the surface IR, a name of the Python module) by its name."""
+
+    name: str
+    type: Type | None = None
+    span: Span | None = None
+
+
+@node
+class Static:
+    """surface: a Python value that is no tensor yet: a literal number, string, None, or any captured object."""
+
+    value: object
+    span: Span | None = None
+
+
+Atom: TypeAlias = Var | Constant | Global | Static
+
+
+# ---- expressions
+
+
+@node
+class OpCall:
+    """A registered operator applied. Variadic operands are spread."""
+
+    operator: str
+    arguments: tuple[Atom, ...]
+    attributes: Mapping[str, AttributeValue] = attrs.field(factory=dict)
+    span: Span | None = None
+
+
+@node
+class Call:
+    """A function applied."""
+
+    function: Atom
+    arguments: tuple[Atom, ...]
+    span: Span | None = None
+
+
+@node
+class MakeTuple:
+    """A tuple."""
+
+    items: tuple[Atom, ...]
+    span: Span | None = None
+
+
+@node
+class Project:
+    """One component of a tuple; the index counts from 0."""
+
+    value: Atom
+    index: int
+    span: Span | None = None
+
+
+@node
+class Arm:
+    """A condition, whose block yields one bool, and what happens if it holds. The first arm that holds is taken."""
+
+    condition: Block
+    body: Block
+
+
+@node
+class If:
+    """A chain of conditions. An `elif` is a further arm, so it does not nest."""
+
+    arms: tuple[Arm, ...]
+    orelse: Block
+    span: Span | None = None
+
+
+@node
+class MatchArm:
+    """One constructor, by its name, with a variable for each field."""
+
+    constructor: str
+    fields: tuple[Var, ...]
+    body: Block
+
+
+@node
+class Match:
+    """Case distinction over a data type: one arm for each constructor."""
+
+    value: Atom
+    arms: tuple[MatchArm, ...]
+    span: Span | None = None
+
+
+@attrs.frozen(eq=False)
+class LoopLabel:
+    """The identity of a loop or function, for `Next` and `Exit`."""
+
+    name: str
+
+
+@node
+class Counter:
+    """The known trip count of a loop: `index` is bound in the body to 0, 1, .., count - 1."""
+
+    index: Var
+    count: Atom
+
+
+@node
+class Loop:
+    """A loop over its parameters. See the module's text for how it ends."""
+
+    label: LoopLabel
+    parameters: tuple[Var, ...]
+    initial: tuple[Atom, ...]
+    body: Block
+    counter: Counter | None = None
+    span: Span | None = None
+
+
+@node
+class Lambda:
+    """A function value, in the block that it captures variables of. Consecutive bindings of lambdas see each other."""
+
+    function: Function
+    span: Span | None = None
+
+
+@node
+class Grad:
+    """The derivative of a function value, as a function value.
+
+    `wrt` are positions of parameters (None: all that have a gradient); `output` the component of a tuple result, `keeping`
+    those components that are also returned; `seedable`: the result takes the incoming cotangent as one more argument;
+    `with_value`: the result is (value, gradients). The result is as `relay.grad` documents.
+    """
+
+    function: Atom
+    wrt: tuple[int, ...] | None = None
+    output: int | None = None
+    keeping: tuple[int, ...] = ()
+    seedable: bool = False
+    with_value: bool = False
+    span: Span | None = None
+
+
+@node
+class RefNew:
+    """A new cell."""
+
+    value: Atom
+    span: Span | None = None
+
+
+@node
+class RefRead:
+    """A cell's content."""
+
+    reference: Atom
+    span: Span | None = None
+
+
+@node
+class RefWrite:
+    """Replace a cell's content. Binds no target."""
+
+    reference: Atom
+    value: Atom
+    span: Span | None = None
+
+
+@node
+class Assert:
+    """Stop with an ExecutionError at `span` unless the condition, a rank-0 bool, holds. Binds no target."""
+
+    condition: Atom
+    message: str
+    span: Span | None = None
+
+
+@node
+class Construct:
+    """A value of a data type."""
+
+    definition: DataDefinition
+    constructor: str
+    arguments: tuple[Atom, ...]
+    span: Span | None = None
+
+
+@node
+class StackNew:
+    """An empty stack. An allocation: two of them are never merged."""
+
+    element: Type
+    span: Span | None = None
+
+
+@node
+class StackPush:
+    """The stack with one more element at its end. The old stack stays valid."""
+
+    stack: Atom
+    value: Atom
+    span: Span | None = None
+
+
+@node
+class StackGet:
+    """The element at an index from 0 (int32 or int64)."""
+
+    stack: Atom
+    index: Atom
+    span: Span | None = None
+
+
+@node
+class StackLength:
+    """The number of elements, int64."""
+
+    stack: Atom
+    span: Span | None = None
+
+
+@node
+class Apply:
+    """surface: a call of anything: an operator, a function, a class, a Python builtin, a bound method."""
+
+    function: Atom
+    arguments: tuple[Atom, ...]
+    keywords: tuple[tuple[str, Atom], ...] = ()
+    span: Span | None = None
+
+
+@node
+class Attribute:
+    """surface: `value.name`, of a tensor (`x.shape`), a Python module, or a record."""
+
+    value: Atom
+    name: str
+    span: Span | None = None
+
+
+@node
+class SetAttribute:
+    """surface: `value.name = new`; only `.value` of a reference has a meaning. Binds no target."""
+
+    value: Atom
+    name: str
+    new: Atom
+    span: Span | None = None
+
+
+@node
+class Slice:
+    """surface: one slice of a subscript."""
+
+    start: Atom | None
+    stop: Atom | None
+    step: Atom | None
+
+
+@node
+class Index:
+    """surface: `value[items]`. An item is an atom (Static(None) is newaxis, Static(...) the ellipsis) or a slice."""
+
+    value: Atom
+    items: tuple[Atom | Slice, ...]
+    span: Span | None = None
+
+
+@node
+class IndexUpdate:
+    """surface: the value of the variable after `value[items] = new`. Binds one target."""
+
+    value: Atom
+    items: tuple[Atom | Slice, ...]
+    new: Atom
+    span: Span | None = None
+
+
+@node
+class Annotated:
+    """surface: `value` checked against a written type. Binds one target."""
+
+    value: Atom
+    annotation: Type
+    span: Span | None = None
+
+
+@node
+class Unpack:
+    """surface: `a, b = value`; binds one target for each component."""
+
+    value: Atom
+    count: int
+    span: Span | None = None
+
+
+@node
+class ForEach:
+    """surface: `for element in iterable`. `element` is bound in the body; otherwise as a loop with a counter."""
+
+    label: LoopLabel
+    element: Var
+    iterable: Atom
+    parameters: tuple[Var, ...]
+    initial: tuple[Atom, ...]
+    body: Block
+    span: Span | None = None
+
+
+Expr: TypeAlias = (
+    Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite | Assert
+    | Construct | StackNew | StackPush | StackGet | StackLength
+    | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach
+)  # fmt: skip
+
+
+# ---- blocks
+
+
+@node
+class Binding:
+    """targets = value"""
+
+    targets: tuple[Var, ...]
+    value: Expr
+
+
+@node
+class Yield:
+    """Give values to the targets of the enclosing If or Match (or the condition of an arm)."""
+
+    values: tuple[Atom, ...]
+    span: Span | None = None
+
+
+@node
+class Next:
+    """Start the next round of a loop with these parameters."""
+
+    label: LoopLabel
+    values: tuple[Atom, ...]
+    span: Span | None = None
+
+
+@node
+class Exit:
+    """Leave a loop with these results, or return from a function with one."""
+
+    label: LoopLabel
+    values: tuple[Atom, ...]
+    span: Span | None = None
+
+
+@node
+class Dead:
+    """Never reached: the last expression leaves on every path."""
+
+
+Terminator: TypeAlias = Yield | Next | Exit | Dead
+
+
+@node
+class Block:
+    """Bindings in order, then how the block ends."""
+
+    bindings: tuple[Binding, ...]
+    terminator: Terminator
+
+
+@node
+class Parameter:
+    """surface: what a Python parameter says beside its variable. `kind` is as in inspect.Parameter: "positional_only",
+    "positional_or_keyword" or "keyword_only"."""
+
+    kind: str = "positional_or_keyword"
+    default: Atom | None = None
+
+
+@node
+class Function:
+    """A function. `signature` and a parameter's annotation belong to the surface; `result` is the declared or found type."""
+
+    name: str
+    parameters: tuple[Var, ...]
+    body: Block
+    label: LoopLabel
+    result: Type | None = None
+    signature: tuple[Parameter, ...] = ()
+    documentation: str | None = None
+    span: Span | None = None
+
+    @property
+    def type(self) -> FunctionType:
+        """The type of a typed function. Raises InternalError in the surface IR."""
+        if self.result is None or any(p.type is None for p in self.parameters):
+            raise InternalError(f"function {self.name} has no type yet")
+        return FunctionType(tuple(p.type for p in self.parameters if p.type is not None), self.result)
+
+
+@node
+class Derivative:
+    """core: a module function that is still to be derived from another one, `of` (which may itself be a Derivative).
+
+    Its parameters are all those of `of`, in their order (the ordinary ones, then the captured ones), then the incoming
+    cotangent if `grad.seedable`. `grad.wrt` is always given, as positions among the parameters of `of`; a position whose
+    type has no gradient gives unit. The result is laid out as `Grad` with these options says: one gradient for each
+    position, then the kept components, flat, bare if there is one gradient and nothing kept; `(value, that)` with
+    `grad.with_value`. `type` is the whole type; `grad.function` is `Global(of)`.
+    """
+
+    name: str
+    of: str
+    type: FunctionType
+    grad: Grad
+    span: Span | None = None
+
+
+@node
+class Module:
+    """Functions by name, in the order of definition, and the one that a call enters."""
+
+    functions: Mapping[str, Function | Derivative]
+    entry: str
+    data: tuple[DataDefinition, ...] = ()
+
+    @property
+    def main(self) -> Function:
+        """The function that a call enters. Raises InternalError if it is still to be derived."""
+        function = self.functions[self.entry]
+        if not isinstance(function, Function):
+            raise InternalError(f"{self.entry} has not been derived yet")
+        return function

@@ -1,0 +1,437 @@
+"""Looking at and rebuilding the parts of expressions.
+
+One function, `map_parts`, knows where each node has atoms, bound variables, labels and blocks; `operands`, `blocks` and
+`bound` list them. Everything recurses on nesting and loops on length, and returns new nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar, assert_never
+
+from relay.ir.expr import (
+    Annotated,
+    Apply,
+    Arm,
+    Assert,
+    Atom,
+    Attribute,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Counter,
+    Dead,
+    Exit,
+    Expr,
+    ForEach,
+    Function,
+    Global,
+    Grad,
+    If,
+    Index,
+    IndexUpdate,
+    Lambda,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    MatchArm,
+    Next,
+    OpCall,
+    Parameter,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    SetAttribute,
+    Slice,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Static,
+    Terminator,
+    Unpack,
+    Var,
+    Yield,
+)
+
+_T = TypeVar("_T")
+
+
+def _same(part: _T) -> _T:
+    return part
+
+
+# ---- listing
+
+
+def operands(expression: Expr) -> Iterator[Atom]:
+    """The atoms that an expression reads itself, in order, without those inside its blocks."""
+    match expression:
+        case Var() | Constant() | Global() | Static():
+            yield expression
+        case OpCall(_, arguments) | Construct(_, _, arguments):
+            yield from arguments
+        case Call(function, arguments):
+            yield function
+            yield from arguments
+        case MakeTuple(items):
+            yield from items
+        case If():
+            pass
+        case Loop(_, _, initial, _, counter):
+            yield from initial
+            if counter is not None:
+                yield counter.count
+        case Match(value) | Project(value) | RefNew(value) | Attribute(value) | Annotated(value) | Unpack(value):
+            yield value
+        case Grad(function):
+            yield function
+        case Lambda(function):
+            yield from (p.default for p in function.signature if p.default is not None)
+        case RefRead(reference):
+            yield reference
+        case RefWrite(reference, value):
+            yield reference
+            yield value
+        case Assert(condition):
+            yield condition
+        case StackNew():
+            pass
+        case StackPush(stack, value):
+            yield stack
+            yield value
+        case StackGet(stack, index):
+            yield stack
+            yield index
+        case StackLength(stack):
+            yield stack
+        case Apply(function, arguments, keywords):
+            yield function
+            yield from arguments
+            yield from (atom for _, atom in keywords)
+        case SetAttribute(value, _, new):
+            yield value
+            yield new
+        case Index(value, items):
+            yield value
+            yield from _item_atoms(items)
+        case IndexUpdate(value, items, new):
+            yield value
+            yield from _item_atoms(items)
+            yield new
+        case ForEach(_, _, iterable, _, initial):
+            yield iterable
+            yield from initial
+        case _:
+            assert_never(expression)
+
+
+def _item_atoms(items: tuple[Atom | Slice, ...]) -> Iterator[Atom]:
+    for item in items:
+        if isinstance(item, Slice):
+            yield from (a for a in (item.start, item.stop, item.step) if a is not None)
+        else:
+            yield item
+
+
+def blocks(expression: Expr) -> Iterator[Block]:
+    """The blocks directly inside an expression, in order. The body of a lambda is one of them."""
+    match expression:
+        case If(arms, orelse):
+            for arm in arms:
+                yield arm.condition
+                yield arm.body
+            yield orelse
+        case Match(_, match_arms):
+            yield from (arm.body for arm in match_arms)
+        case Loop(body=body) | ForEach(body=body):
+            yield body
+        case Lambda(function):
+            yield function.body
+        case _:
+            pass
+
+
+def bound(expression: Expr) -> Iterator[Var]:
+    """The variables that an expression binds for its own blocks: parameters, fields, counters."""
+    match expression:
+        case Match(_, arms):
+            for arm in arms:
+                yield from arm.fields
+        case Loop(_, parameters, _, _, counter):
+            yield from parameters
+            if counter is not None:
+                yield counter.index
+        case Lambda(function):
+            yield from function.parameters
+        case ForEach(_, element, _, parameters):
+            yield element
+            yield from parameters
+        case _:
+            pass
+
+
+def terminator_operands(terminator: Terminator) -> tuple[Atom, ...]:
+    """The atoms that a terminator passes on."""
+    return () if isinstance(terminator, Dead) else terminator.values
+
+
+def walk(block: Block) -> Iterator[Binding]:
+    """All bindings of a block and of the blocks inside it, each before those inside it. Linear."""
+    pending = [iter(block.bindings)]
+    while pending:
+        binding = next(pending[-1], None)
+        if binding is None:
+            pending.pop()
+            continue
+        yield binding
+        pending += [iter(b.bindings) for b in reversed(tuple(blocks(binding.value)))]
+
+
+def all_blocks(block: Block) -> Iterator[Block]:
+    """A block and all blocks inside it. Linear."""
+    yield block
+    for binding in walk(block):
+        yield from blocks(binding.value)
+
+
+def count_bindings(block: Block) -> int:
+    """The number of bindings in a block and inside it."""
+    return sum(1 for _ in walk(block))
+
+
+def free_variables(part: Block | Function) -> dict[Var, None]:
+    """The variables that a block or function uses and does not bind, in the order of first use, as an ordered set.
+
+    Linear, since every variable is bound once.
+    """
+    body = part.body if isinstance(part, Function) else part
+    bound_here: set[Var] = set(part.parameters) if isinstance(part, Function) else set()
+    used: dict[Var, None] = {}
+
+    def use(atoms: Iterator[Atom] | tuple[Atom, ...]) -> None:
+        used.update((a, None) for a in atoms if isinstance(a, Var))
+
+    for binding in walk(body):
+        bound_here.update(binding.targets)
+        bound_here.update(bound(binding.value))
+        use(operands(binding.value))
+        for block in blocks(binding.value):
+            use(terminator_operands(block.terminator))
+    use(terminator_operands(body.terminator))
+    return {v: None for v in used if v not in bound_here}
+
+
+# ---- rebuilding
+
+
+def map_parts(
+    expression: Expr,
+    *,
+    atom: Callable[[Atom], Atom] = _same,
+    block: Callable[[Block], Block] = _same,
+    var: Callable[[Var], Var] = _same,
+    label: Callable[[LoopLabel], LoopLabel] = _same,
+) -> Expr:
+    """The same expression with other parts.
+
+    `atom` maps what it reads, `var` the variables and `label` the labels that it binds for its blocks (called before
+    `block` is called for the blocks that they are visible in), `block` the blocks directly inside it.
+    """
+    match expression:
+        case Var() | Constant() | Global() | Static():
+            return atom(expression)
+        case OpCall(operator, arguments, attributes, span):
+            return OpCall(operator, tuple(map(atom, arguments)), attributes, span)
+        case Call(function, arguments, span):
+            return Call(atom(function), tuple(map(atom, arguments)), span)
+        case MakeTuple(items, span):
+            return MakeTuple(tuple(map(atom, items)), span)
+        case Project(value, index, span):
+            return Project(atom(value), index, span)
+        case If(arms, orelse, span):
+            return If(tuple(Arm(block(a.condition), block(a.body)) for a in arms), block(orelse), span)
+        case Match(value, match_arms, span):
+            new_value = atom(value)
+            return Match(
+                new_value,
+                tuple(MatchArm(a.constructor, tuple(map(var, a.fields)), block(a.body)) for a in match_arms),
+                span,
+            )
+        case Loop(loop_label, parameters, initial, body, counter, span):
+            new_initial = tuple(map(atom, initial))
+            new_count = None if counter is None else atom(counter.count)
+            new_label, new_parameters = label(loop_label), tuple(map(var, parameters))
+            new_counter = None if counter is None or new_count is None else Counter(var(counter.index), new_count)
+            return Loop(new_label, new_parameters, new_initial, block(body), new_counter, span)
+        case Lambda(function, span):
+            return Lambda(_map_function(function, atom, block, var, label), span)
+        case Grad(function, wrt, output, keeping, seedable, with_value, span):
+            return Grad(atom(function), wrt, output, keeping, seedable, with_value, span)
+        case RefNew(value, span):
+            return RefNew(atom(value), span)
+        case RefRead(reference, span):
+            return RefRead(atom(reference), span)
+        case RefWrite(reference, value, span):
+            return RefWrite(atom(reference), atom(value), span)
+        case Assert(condition, message, span):
+            return Assert(atom(condition), message, span)
+        case Construct(definition, constructor, arguments, span):
+            return Construct(definition, constructor, tuple(map(atom, arguments)), span)
+        case StackNew():
+            return StackNew(expression.element, expression.span)
+        case StackPush(stack, value, span):
+            return StackPush(atom(stack), atom(value), span)
+        case StackGet(stack, index_atom, span):
+            return StackGet(atom(stack), atom(index_atom), span)
+        case StackLength(stack, span):
+            return StackLength(atom(stack), span)
+        case Apply(function, arguments, keywords, span):
+            return Apply(
+                atom(function),
+                tuple(map(atom, arguments)),
+                tuple((name, atom(value)) for name, value in keywords),
+                span,
+            )
+        case Attribute(value, name, span):
+            return Attribute(atom(value), name, span)
+        case SetAttribute(value, name, new, span):
+            return SetAttribute(atom(value), name, atom(new), span)
+        case Index(value, subscripts, span):
+            return Index(atom(value), _map_items(subscripts, atom), span)
+        case IndexUpdate(value, subscripts, new, span):
+            return IndexUpdate(atom(value), _map_items(subscripts, atom), atom(new), span)
+        case Annotated(value, annotation, span):
+            return Annotated(atom(value), annotation, span)
+        case Unpack(value, count, span):
+            return Unpack(atom(value), count, span)
+        case ForEach(loop_label, element, iterable, parameters, initial, body, span):
+            new_iterable, new_initial = atom(iterable), tuple(map(atom, initial))
+            new_label, new_element, new_parameters = label(loop_label), var(element), tuple(map(var, parameters))
+            return ForEach(new_label, new_element, new_iterable, new_parameters, new_initial, block(body), span)
+        case _:
+            assert_never(expression)
+
+
+def _map_items(items: tuple[Atom | Slice, ...], atom: Callable[[Atom], Atom]) -> tuple[Atom | Slice, ...]:
+    def end(value: Atom | None) -> Atom | None:
+        return None if value is None else atom(value)
+
+    return tuple(
+        Slice(end(item.start), end(item.stop), end(item.step)) if isinstance(item, Slice) else atom(item)
+        for item in items
+    )
+
+
+def _map_function(
+    function: Function,
+    atom: Callable[[Atom], Atom],
+    block: Callable[[Block], Block],
+    var: Callable[[Var], Var],
+    label: Callable[[LoopLabel], LoopLabel],
+) -> Function:
+    signature = tuple(Parameter(p.kind, None if p.default is None else atom(p.default)) for p in function.signature)
+    parameters, new_label = tuple(map(var, function.parameters)), label(function.label)
+    return Function(
+        function.name,
+        parameters,
+        block(function.body),
+        new_label,
+        function.result,
+        signature,
+        function.documentation,
+        function.span,
+    )
+
+
+def map_atoms(expression: Expr, function: Callable[[Atom], Atom]) -> Expr:
+    """The expression reading other atoms. Its blocks stay as they are."""
+    return map_parts(expression, atom=function)
+
+
+def map_blocks(expression: Expr, function: Callable[[Block], Block]) -> Expr:
+    """The expression with other blocks directly inside it."""
+    return map_parts(expression, block=function)
+
+
+def map_terminator(
+    terminator: Terminator,
+    atom: Callable[[Atom], Atom] = _same,
+    label: Callable[[LoopLabel], LoopLabel] = _same,
+) -> Terminator:
+    """The terminator passing on other atoms, with `label` applied to where it leads."""
+    match terminator:
+        case Yield(values, span):
+            return Yield(tuple(map(atom, values)), span)
+        case Next(target, values, span):
+            return Next(label(target), tuple(map(atom, values)), span)
+        case Exit(target, values, span):
+            return Exit(label(target), tuple(map(atom, values)), span)
+        case Dead():
+            return terminator
+        case _:
+            assert_never(terminator)
+
+
+def substitute(block: Block, mapping: Mapping[Var, Atom]) -> Block:
+    """The block with atoms in place of free variables. Bound variables and labels keep their identity, so the old block
+    must not stay in the module."""
+
+    def atom(a: Atom) -> Atom:
+        return mapping.get(a, a) if isinstance(a, Var) else a
+
+    def visit(inner: Block) -> Block:
+        bindings = tuple(Binding(b.targets, map_parts(b.value, atom=atom, block=visit)) for b in inner.bindings)
+        return Block(bindings, map_terminator(inner.terminator, atom))
+
+    return visit(block)
+
+
+class _Copy:
+    """Fresh variables and labels for all that a copied part binds."""
+
+    def __init__(self, mapping: Mapping[Var, Atom], labels: Mapping[LoopLabel, LoopLabel]) -> None:
+        self.variables: dict[Var, Atom] = dict(mapping)
+        self.labels: dict[LoopLabel, LoopLabel] = dict(labels)
+
+    def fresh(self, var: Var) -> Var:
+        copy = Var(var.name, var.type, var.span)
+        self.variables[var] = copy
+        return copy
+
+    def fresh_label(self, label: LoopLabel) -> LoopLabel:
+        return self.labels.setdefault(label, LoopLabel(label.name))
+
+    def atom(self, atom: Atom) -> Atom:
+        return self.variables.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def block(self, block: Block) -> Block:
+        # All targets first: lambdas next to each other see each other.
+        targets = [tuple(map(self.fresh, b.targets)) for b in block.bindings]
+        bindings = tuple(Binding(t, self.expression(b.value)) for t, b in zip(targets, block.bindings, strict=True))
+        return Block(bindings, map_terminator(block.terminator, self.atom, lambda name: self.labels.get(name, name)))
+
+    def expression(self, expression: Expr) -> Expr:
+        return map_parts(expression, atom=self.atom, block=self.block, var=self.fresh, label=self.fresh_label)
+
+
+def copy_block(
+    block: Block, mapping: Mapping[Var, Atom] | None = None, labels: Mapping[LoopLabel, LoopLabel] | None = None
+) -> Block:
+    """A copy in which everything bound is fresh, free variables are mapped to atoms and free labels to labels."""
+    return _Copy(mapping or {}, labels or {}).block(block)
+
+
+def copy_expression(expression: Expr, mapping: Mapping[Var, Atom] | None = None) -> Expr:
+    """A copy of an expression in which everything bound inside it is fresh."""
+    return _Copy(mapping or {}, {}).expression(expression)
+
+
+def copy_function(function: Function, mapping: Mapping[Var, Atom] | None = None) -> Function:
+    """A copy of a function in which parameters, label and everything bound inside are fresh."""
+    copy = _Copy(mapping or {}, {})
+    return _map_function(function, copy.atom, copy.block, copy.fresh, copy.fresh_label)

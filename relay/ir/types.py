@@ -1,0 +1,373 @@
+"""The types of the language.
+
+A shape is a tuple of dims; before and during checking it may also hold shape variables, which stand for any number of
+dims. A dim is an integer, a variable, or `ANY`. Scalars are tensors of rank 0. Types compare by structure, variables
+and data definitions by identity.
+
+    Type   T ::= Tensor[B, S] | (T, ..) | fn(T, ..) -> T | Ref[T] | Stack[T] | D[T, ..] | t | forall a.. . T
+    Base   B ::= float32 | int32 | bool | ..  | b
+    Shape  S ::= (d | s, ..)
+    Dim    d ::= 0 | 1 | 2 | ..  | n | Any
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias, assert_never
+
+import attrs
+import ml_dtypes
+import numpy as np
+
+from relay.errors import Span
+
+
+class Kind(enum.Enum):
+    """What a type variable stands for."""
+
+    Type = "Type"
+    BaseType = "BaseType"
+    Dim = "Dim"
+    Shape = "Shape"
+    Constraint = "Constraint"
+
+
+class BaseClass(enum.Enum):
+    """The classes of base types that operators distinguish. Each contains those that come before it in `ORDER`."""
+
+    FLOAT = "float"
+    INTEGER = "int"
+    BOOL = "bool"
+
+
+@attrs.frozen
+class BaseType:
+    """An element type of tensors, named as in NumPy ("float32"; "bfloat16" is ml_dtypes')."""
+
+    name: str
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return np.dtype(ml_dtypes.bfloat16) if self.name == "bfloat16" else np.dtype(self.name)
+
+    @property
+    def base_class(self) -> BaseClass:
+        if self.name == "bool":
+            return BaseClass.BOOL
+        return BaseClass.FLOAT if "float" in self.name else BaseClass.INTEGER
+
+    @property
+    def is_float(self) -> bool:
+        return self.base_class is BaseClass.FLOAT
+
+    def __str__(self) -> str:
+        return self.name
+
+
+FLOAT16, FLOAT32, FLOAT64, BFLOAT16 = (BaseType(n) for n in ("float16", "float32", "float64", "bfloat16"))
+INT8, INT16, INT32, INT64 = (BaseType(n) for n in ("int8", "int16", "int32", "int64"))
+UINT8, UINT16, UINT32, UINT64 = (BaseType(n) for n in ("uint8", "uint16", "uint32", "uint64"))
+BOOL = BaseType("bool")
+BASE_TYPES: dict[str, BaseType] = {
+    b.name: b
+    for b in (
+        FLOAT16, FLOAT32, FLOAT64, BFLOAT16, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, BOOL,
+    )
+}  # fmt: skip
+
+
+def base_of_dtype(dtype: object) -> BaseType | None:
+    """The base type of a NumPy dtype (or what `np.dtype` accepts); None if Relay has none."""
+    return BASE_TYPES.get(np.dtype(dtype).name)  # type: ignore[call-overload]
+
+
+@attrs.frozen(eq=False)
+class TypeId:
+    """A named type variable: bound by a quantifier, or rigid inside the function whose annotation names it."""
+
+    name: str
+    kind: Kind
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __iter__(self) -> Iterator[TypeId]:
+        """`(*s, 4)` is a shape that holds the shape variable s. Raises TypeError for other kinds."""
+        if self.kind is not Kind.Shape:
+            raise TypeError(f"{self.name} is no shape variable, and `*` has no meaning for it")
+        yield self
+
+
+@attrs.define(eq=False)
+class Unknown:
+    """A variable of the type checker's solver. It exists only while a program is checked; no finished module holds one.
+
+    `binding` is what it was found to be. A base variable made by a literal holds in `literals` the values that the
+    base type has to represent. `watchers` are the deferred constraints that wait for it.
+    """
+
+    kind: Kind
+    name: str = "_"
+    binding: Type | Base | Dim | Shape | None = None
+    literals: tuple[Literal, ...] = ()
+    watchers: list[Callable[[], None]] = attrs.field(factory=list)
+    classes: frozenset[BaseClass] | None = None  # the classes that a base variable may still take; None: all
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@attrs.frozen(eq=False)
+class Literal:
+    """A Python number in the source, whose dtype its use decides."""
+
+    value: int | float
+    span: Span | None
+
+
+class AnyDim(enum.Enum):
+    """The type of `ANY`."""
+
+    ANY = "Any"
+
+    def __str__(self) -> str:
+        return "Any"
+
+
+ANY = AnyDim.ANY
+"""A dim that is known only at run time. Two are never equal without a check."""
+
+Base: TypeAlias = BaseType | TypeId | Unknown
+Dim: TypeAlias = int | AnyDim | TypeId | Unknown
+Shape: TypeAlias = tuple[Dim, ...]  # a TypeId or Unknown of kind Shape among them stands for any number of dims
+
+
+def _shape(shape: Iterable[Dim] | TypeId | Unknown) -> Shape:
+    return (shape,) if isinstance(shape, TypeId | Unknown) else tuple(shape)
+
+
+def _types(types: Iterable[Type]) -> tuple[Type, ...]:
+    return tuple(types)
+
+
+@attrs.frozen
+class TensorType:
+    """Tensor[base, shape]. `shape` may be given as a sequence or as one shape variable."""
+
+    base: Base
+    shape: Shape = attrs.field(converter=_shape)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The shape of a type without variables. Raises TypeError if there are any."""
+        for dim in self.shape:
+            if not isinstance(dim, int):
+                raise TypeError(f"{self} has a dimension that is not a number")
+        return self.shape  # type: ignore[return-value]
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The NumPy dtype of a type whose base is known. Raises TypeError if it is not."""
+        if not isinstance(self.base, BaseType):
+            raise TypeError(f"{self} has no known base type")
+        return self.base.dtype
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+@attrs.frozen
+class TupleType:
+    """A tuple; the empty one is unit."""
+
+    items: tuple[Type, ...] = attrs.field(converter=_types)
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+UNIT = TupleType(())
+
+
+@attrs.frozen
+class FunctionType:
+    """fn(parameters) -> result. `where` holds what a polymorphic function demands of its arguments, as text."""
+
+    parameters: tuple[Type, ...] = attrs.field(converter=_types)
+    result: Type
+    where: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+@attrs.frozen
+class QuantifiedType:
+    """forall (identifiers). body"""
+
+    identifiers: tuple[TypeId, ...]
+    body: Type
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+@attrs.frozen
+class RefType:
+    """A mutable cell."""
+
+    content: Type
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+@attrs.frozen
+class StackType:
+    """A sequence that grows at its end: what loops record for their backward part."""
+
+    element: Type
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+@attrs.frozen
+class Constructor:
+    """One alternative of a data type."""
+
+    name: str
+    fields: tuple[Type, ...] = attrs.field(converter=_types)
+
+
+@attrs.define(eq=False)
+class DataDefinition:
+    """A sum of products. `constructors` is assigned once, after creation, so that fields may mention the definition."""
+
+    name: str
+    constructors: tuple[Constructor, ...] = ()
+
+    def index(self, constructor: str) -> int:
+        """The position of a constructor. Raises KeyError."""
+        for position, candidate in enumerate(self.constructors):
+            if candidate.name == constructor:
+                return position
+        raise KeyError(constructor)
+
+
+@attrs.frozen
+class DataType:
+    """A data type by its definition."""
+
+    definition: DataDefinition
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+Type: TypeAlias = (
+    TensorType | TupleType | FunctionType | QuantifiedType | RefType | StackType | DataType | TypeId | Unknown
+)
+
+
+def scalar(base: Base) -> TensorType:
+    """The type of a rank-0 tensor."""
+    return TensorType(base, ())
+
+
+def prune(x: Unknown | Type | Base | Dim) -> Type | Base | Dim | Shape:
+    """What a solver variable is bound to, following chains (and shortening them); anything else is itself."""
+    seen = []
+    while isinstance(x, Unknown) and x.binding is not None:
+        seen.append(x)
+        x = x.binding  # type: ignore[assignment]
+    for unknown in seen[:-1]:
+        unknown.binding = x
+    return x
+
+
+# ---- the constructors of the 2018 talk
+
+
+def FloatType(bits: int) -> BaseType:
+    """The floating-point base type with 16, 32 or 64 bits."""
+    return BASE_TYPES[f"float{bits}"]
+
+
+def IntType(bits: int) -> BaseType:
+    """The signed integer base type with 8, 16, 32 or 64 bits."""
+    return BASE_TYPES[f"int{bits}"]
+
+
+def UIntType(bits: int) -> BaseType:
+    """The unsigned integer base type with 8, 16, 32 or 64 bits."""
+    return BASE_TYPES[f"uint{bits}"]
+
+
+def BoolType() -> BaseType:
+    """The base type of truth values."""
+    return BOOL
+
+
+def mk_arrow(inputs: Sequence[Type], output: Type) -> FunctionType:
+    """The type of functions from `inputs` to `output`."""
+    return FunctionType(tuple(inputs), output)
+
+
+def mk_quant(identifier: TypeId, body: Type) -> QuantifiedType:
+    """forall identifier. body"""
+    if isinstance(body, QuantifiedType):
+        return QuantifiedType((identifier, *body.identifiers), body.body)
+    return QuantifiedType((identifier,), body)
+
+
+# ---- printing
+
+
+def show_shape(shape: Shape) -> str:
+    """A shape as the user writes it: `()`, `(3,)`, `(n, 4)`, `(*s, 4)`."""
+    parts: list[str] = []
+    for dim in shape:
+        dim = prune(dim)  # type: ignore[assignment]
+        if isinstance(dim, tuple):
+            parts += [str(d) for d in dim]
+        elif isinstance(dim, TypeId | Unknown) and dim.kind is Kind.Shape:
+            parts.append(f"*{dim}")
+        else:
+            parts.append(str(dim))
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def show(type_: Type) -> str:
+    """A type in Relay's notation."""
+    type_ = prune(type_)  # type: ignore[assignment]
+    match type_:
+        case TensorType(base, shape):
+            lone = prune(shape[0]) if len(shape) == 1 else None
+            if isinstance(lone, TypeId | Unknown) and lone.kind is Kind.Shape:
+                return f"Tensor[{prune(base)}, {lone}]"
+            return f"Tensor[{prune(base)}, {show_shape(shape)}]"
+        case TupleType(items):
+            inside = ", ".join(show(t) for t in items)
+            return f"({inside},)" if len(items) == 1 else f"({inside})"
+        case FunctionType(parameters, result, where):
+            clause = f" where {', '.join(where)}" if where else ""
+            return f"fn({', '.join(show(t) for t in parameters)}) -> {show(result)}{clause}"
+        case QuantifiedType(identifiers, body):
+            binders = " ".join(f"({i.name}: {i.kind.value})" for i in identifiers)
+            return f"forall {binders}. {show(body)}"
+        case RefType(content):
+            return f"Ref[{show(content)}]"
+        case StackType(element):
+            return f"Stack[{show(element)}]"
+        case DataType(definition):
+            return definition.name
+        case TypeId(name) | Unknown(_, name):
+            return name
+        case _:
+            assert_never(type_)

@@ -1,0 +1,27 @@
+"""What an operator is, the registry of all of them, and calls on symbolic values."""
+
+from relay.ir.check import use_operators
+from relay.operator.definition import Operator, Pattern, Requirement
+from relay.operator.registry import Environment, alias, get_env, lookup, operators, register_op, resolve_name
+from relay.operator.relation import BaseSignature, Relation, Undetermined
+from relay.operator.symbolic import Emitter, Value
+
+use_operators(lambda call, types: lookup(call.operator).infer(types, call.attributes))
+
+__all__ = [
+    "BaseSignature",
+    "Emitter",
+    "Environment",
+    "Operator",
+    "Pattern",
+    "Relation",
+    "Requirement",
+    "Undetermined",
+    "Value",
+    "alias",
+    "get_env",
+    "lookup",
+    "operators",
+    "register_op",
+    "resolve_name",
+]

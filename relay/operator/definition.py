@@ -1,0 +1,206 @@
+"""One operator: its type, meaning, derivative, code and documentation in one object."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from relay.errors import TypeMismatch
+from relay.ir.expr import AttributeValue
+from relay.ir.types import (
+    BASE_TYPES,
+    BOOL,
+    FLOAT32,
+    INT32,
+    BaseClass,
+    BaseType,
+    FunctionType,
+    QuantifiedType,
+    TensorType,
+    Type,
+    base_of_dtype,
+)
+from relay.operator.relation import Relation, infer_function_type, infer_relation
+from relay.operator.symbolic import Value
+
+
+class Pattern(enum.Enum):
+    """How an operator fuses with its neighbours, from the freest to the strictest."""
+
+    ELEMENTWISE = "elementwise"  # output element i needs input element i
+    BROADCAST = "broadcast"  # the same, after broadcasting
+    INJECTIVE = "injective"  # each output element needs one input element, somewhere
+    REDUCTION = "reduction"  # many input elements for one output element
+    OUTPUT_FUSABLE = "output-fusable"  # matmul, convolution: elementwise consumers may join
+    OPAQUE = "opaque"  # never fused
+
+
+REQUIRED: Any = inspect.Parameter.empty
+"""The default of an attribute that has none."""
+
+
+@attrs.frozen
+class Requirement:
+    """What the operands must satisfy at run time, or the program stops with an ExecutionError.
+
+    `holds(*operands, **attributes)` is written with Relay operators on symbolic values and returns a rank-0 bool, or None
+    where nothing can go wrong (for floats, say).
+    """
+
+    holds: Callable[..., Value | None]
+    message: str
+
+
+@attrs.frozen(eq=False, slots=True, repr=False)
+class Operator:
+    """A registered operator.
+
+    Attributes:
+        name: unique in the registry.
+        operands: the names of the tensor parameters; a variadic operator has one, which stands for a sequence.
+        attributes: the other parameters with their defaults (`REQUIRED` if none).
+        relation: the type: a `Relation`, a quantified function type, or a function from the operands' (known) types
+            and the attributes to the result type, which raises TypeMismatch.
+        reference: the meaning, on NumPy arrays: `reference(*operands, **attributes)`. What the interpreter runs.
+        gradient: `gradient(*operands, out, dout, **attributes)` on symbolic values; returns one cotangent for each
+            operand (None: no gradient flows there), in a tuple, or bare for a single operand. A cotangent that
+            still has the broadcast shape is summed back by the AD. For a variadic operator the first argument is
+            the tuple of operands and the result is the tuple of their cotangents.
+        no_gradient: why there is no gradient, where there is none.
+        compute: `compute(*operands, **attributes)` on te tensors (a variadic operator: on the tuple of them), returns a te
+            tensor; None if `external`.
+        external: makes a native function for the given function type, called with inputs and then the output buffer.
+        requirements: run-time conditions on the operands.
+        commutative, associative, idempotent, involution, coercion, identity, linear: algebraic facts. Idempotent are
+            a unary f(f(x)) = f(x) and a binary f(x, x) = x; an involution undoes itself, f(f(x)) = x; a coercion is a
+            unary operator that gives x if x has the result's type already. `identity` is the neutral element on the
+            right, `linear` the positions of operands in which the operator is linear.
+        sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would not do.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    relation: Relation | QuantifiedType | FunctionType | Callable[..., Type]
+    reference: Callable[..., Any]
+    attributes: Mapping[str, Any] = attrs.field(factory=dict)
+    variadic: bool = False
+    pattern: Pattern = Pattern.OPAQUE
+    gradient: Callable[..., Any] | None = None
+    no_gradient: str | None = None
+    compute: Callable[..., Any] | None = None
+    external: Callable[[FunctionType], Callable[..., Any]] | None = None
+    requirements: tuple[Requirement, ...] = ()
+    commutative: bool = False
+    associative: bool = False
+    idempotent: bool = False
+    involution: bool = False
+    coercion: bool = False
+    identity: float | bool | None = None
+    linear: tuple[int, ...] = ()
+    sampler: Callable[..., Any] | None = None
+    documentation: str = ""
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return self.documentation
+
+    def __repr__(self) -> str:
+        return f"<relay operator {self.name}>"
+
+    def infer(self, types: Sequence[Type], attributes: Mapping[str, AttributeValue]) -> Type:
+        """The result type for operands whose types are completely known. Raises TypeMismatch without a span."""
+        if not self.variadic and len(types) != len(self.operands):
+            raise TypeMismatch(f"{self.name} takes {len(self.operands)} operands, found {len(types)}")
+        if isinstance(self.relation, Relation):
+            return infer_relation(self.name, self.relation, self.variadic, types, attributes)
+        if isinstance(self.relation, QuantifiedType | FunctionType):
+            return infer_function_type(self.name, self.relation, types)
+        return self.relation(*((tuple(types),) if self.variadic else types), **attributes)
+
+    def bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Sort a Python call's arguments into operands and attributes, with defaults filled in.
+
+        For a variadic operator the one operand is the sequence, returned spread. Raises TypeMismatch.
+        """
+        names = (*self.operands, *self.attributes)
+        if len(arguments) > len(names):
+            raise TypeMismatch(f"{self.name} takes at most {len(names)} arguments, found {len(arguments)}")
+        given = dict(zip(names, arguments, strict=False))
+        for name, value in keywords.items():
+            if name not in names:
+                raise TypeMismatch(f"{self.name} has no argument {name!r}; it has {', '.join(names)}")
+            if name in given:
+                raise TypeMismatch(f"{self.name} got two values for {name!r}")
+            given[name] = value
+        for name in self.operands:
+            if name not in given:
+                raise TypeMismatch(f"{self.name} needs a value for {name!r}")
+        attributes = {name: given.get(name, default) for name, default in self.attributes.items()}
+        for name, value in attributes.items():
+            if value is REQUIRED:
+                raise TypeMismatch(f"{self.name} needs a value for {name!r}")
+        operands = tuple(given[name] for name in self.operands)
+        if self.variadic:
+            operands = tuple(operands[0])
+        return operands, attributes
+
+    def evaluate(self, operands: Sequence[np.ndarray], attributes: Mapping[str, AttributeValue]) -> np.ndarray:
+        """Run the reference on arrays; the result has exactly the inferred type."""
+        types = [TensorType(base_of_dtype(a.dtype), a.shape) for a in operands]  # type: ignore[arg-type]
+        expected = self.infer(types, attributes)
+        assert isinstance(expected, TensorType)
+        with np.errstate(all="ignore"):
+            result = self.reference(*((tuple(operands),) if self.variadic else operands), **attributes)
+        array = np.asarray(result, dtype=expected.dtype)
+        if array.shape != expected.dims:
+            raise TypeMismatch(f"the reference of {self.name} returned shape {array.shape}, its type says {expected}")
+        return array
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """On symbolic values: emit the call. On arrays and numbers: compute it at once with the reference."""
+        operands, attributes = self.bind(arguments, keywords)
+        for operand in operands:
+            if isinstance(operand, Value):
+                return operand.emitter.call(self, operands, attributes)
+        bases = [None if isinstance(o, bool | int | float) else base_of_dtype(np.asarray(o).dtype) for o in operands]
+        arrays = [
+            np.asarray(o) if base is not None else literal_array(o, self.literal_base(position, o, bases))
+            for position, (o, base) in enumerate(zip(operands, bases, strict=True))
+        ]
+        return self.evaluate(arrays, attributes)
+
+    def literal_base(self, position: int, literal: bool | int | float, bases: Sequence[BaseType | None]) -> BaseType:
+        """The base type of a Python number among the operands, whose base types are given (None for the numbers).
+
+        It is what the signature says for that place, or what the operands of the same variable have.
+        """
+        if isinstance(literal, bool):
+            return BOOL
+        if isinstance(self.relation, Relation):
+            signature = self.relation.base
+            token = signature.token(position)
+            if token.text in BASE_TYPES:
+                return BASE_TYPES[token.text]
+            bases = [b for i, b in enumerate(bases) if signature.token(i).text == token.text]
+        default = FLOAT32 if isinstance(literal, float) else INT32
+        return next((b for b in bases if b is not None), default)
+
+
+def literal_array(literal: bool | int | float, base: BaseType) -> np.ndarray:
+    """A Python number as a rank-0 array. Raises TypeMismatch if the base type does not hold it."""
+    fits = base.is_float or not isinstance(literal, float)
+    if fits and base.base_class is BaseClass.INTEGER:
+        limits = np.iinfo(base.dtype)
+        fits = limits.min <= literal <= limits.max
+    if not fits:
+        raise TypeMismatch(f"the number {literal} is not a {base}")
+    return np.asarray(literal, dtype=base.dtype)

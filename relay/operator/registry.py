@@ -1,0 +1,215 @@
+"""The registry of operators and the two ways to register one: the decorator, and the four-argument form of the talk."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, overload
+
+import numpy as np
+
+from relay.errors import RegistrationError
+from relay.ir.expr import Constant
+from relay.ir.types import FunctionType, QuantifiedType, TensorType, Type
+from relay.operator.definition import Operator, Pattern, Requirement
+from relay.operator.relation import Relation
+
+
+class Environment:
+    """Operators by name, and further names for some of them. Operators are never replaced; an alias may be."""
+
+    def __init__(self) -> None:
+        self._operators: dict[str, Operator] = {}
+        self._aliases: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def add(self, operator: Operator) -> None:
+        """Register an operator. Raises RegistrationError if one of that name exists."""
+        with self._lock:
+            if operator.name in self._operators:
+                raise RegistrationError(f"an operator named {operator.name!r} is registered already")
+            self._operators[operator.name] = operator
+            self._aliases.pop(operator.name, None)
+
+    def alias(self, name: str, operator: str) -> None:
+        """Give an operator a further name, which a later registration may take over."""
+        with self._lock:
+            if name in self._operators or operator not in self._operators:
+                raise RegistrationError(f"cannot make {name!r} another name of {operator!r}")
+            self._aliases[name] = operator
+
+    def find(self, name: str) -> Operator | None:
+        """The operator with this name or alias, or None."""
+        return self._operators.get(self._aliases.get(name, name))
+
+    def __iter__(self) -> Iterator[Operator]:
+        return iter(list(self._operators.values()))
+
+    def names(self) -> list[str]:
+        """All names and aliases, sorted."""
+        return sorted([*self._operators, *self._aliases])
+
+
+_environment = Environment()
+
+
+def get_env() -> Environment:
+    """The environment that programs are checked in; `register_op` adds to it."""
+    return _environment
+
+
+def lookup(name: str) -> Operator:
+    """The operator of this name. Raises KeyError."""
+    operator = _environment.find(name)
+    if operator is None:
+        raise KeyError(name)
+    return operator
+
+
+def resolve_name(name: str) -> Operator | None:
+    """The operator of this name, or None."""
+    return _environment.find(name)
+
+
+def operators() -> list[Operator]:
+    """All registered operators, in the order of registration."""
+    return list(_environment)
+
+
+def alias(name: str, operator: str) -> None:
+    """Give an operator a further name."""
+    _environment.alias(name, operator)
+
+
+@overload
+def register_op(
+    environment: Environment,
+    name: str,
+    type_: QuantifiedType | FunctionType,
+    compiler: Callable[[FunctionType], Callable[..., Any]],
+    /,
+) -> Operator: ...
+@overload
+def register_op(
+    *,
+    relation: Relation | QuantifiedType | FunctionType | Callable[..., Type],
+    name: str | None = ...,
+    pattern: Pattern = ...,
+    compute: Callable[..., Any] | None = ...,
+    external: Callable[[FunctionType], Callable[..., Any]] | None = ...,
+    gradient: Callable[..., Any] | None = ...,
+    no_gradient: str | None = ...,
+    requirements: tuple[Requirement, ...] = ...,
+    commutative: bool = ...,
+    associative: bool = ...,
+    idempotent: bool = ...,
+    involution: bool = ...,
+    coercion: bool = ...,
+    identity: float | bool | None = ...,
+    linear: tuple[int, ...] = ...,
+    sampler: Callable[..., Any] | None = ...,
+) -> Callable[[Callable[..., Any]], Operator]: ...
+def register_op(*positional: Any, **definition: Any) -> Any:
+    """Register an operator.
+
+    As a decorator of its NumPy reference, with everything else as keywords (see `Operator`)::
+
+        @register_op(relation=Relation("T:float -> T", same), pattern=Pattern.ELEMENTWISE,
+                     compute=lambda x: topi.exp(x), gradient=lambda x, out, dout: dout * out)
+        def exp(x: Tensor) -> Tensor:
+            "Elementwise exponential."
+            return np.exp(x)
+
+    Parameters of the reference that are annotated `Tensor` are operands, one annotated `tuple[Tensor, ...]` makes the
+    operator variadic, the rest are attributes.
+
+    Or as in the 2018 talk, `register_op(env, name, type, compiler)`: `compiler(func_ty)` gets the function type at the
+    call's shapes and returns a function that is called with the inputs and then the output buffer. It is the reference,
+    too, and there is no gradient.
+
+    Raises RegistrationError before anything is registered.
+    """
+    if positional:
+        return _register_compiled(*positional, **definition)
+    return lambda reference: _register_reference(reference, definition)
+
+
+def _register_compiled(
+    environment: Environment,
+    name: str,
+    type_: QuantifiedType | FunctionType,
+    compiler: Callable[[FunctionType], Callable[..., Any]],
+) -> Operator:
+    if not isinstance(environment, Environment):
+        raise RegistrationError(f"the first argument of register_op must be relay.get_env(), found {environment!r}")
+    function = type_.body if isinstance(type_, QuantifiedType) else type_
+    if not isinstance(function, FunctionType):
+        raise RegistrationError(f"the type of {name!r} must be a (quantified) function type, found {type_!r}")
+    if not callable(compiler):
+        raise RegistrationError(f"the compiler of {name!r} must be callable, found {compiler!r}")
+
+    def reference(*operands: np.ndarray) -> np.ndarray:
+        types = [Constant(o).type for o in operands]
+        result = operator.infer(types, {})
+        assert isinstance(result, TensorType)
+        out = np.empty(result.dims, result.dtype)
+        compiler(FunctionType(tuple(types), result))(*(np.ascontiguousarray(o).reshape(o.shape) for o in operands), out)
+        return out
+
+    operator = Operator(
+        name=name,
+        operands=tuple(f"x{i + 1}" for i in range(len(function.parameters))),
+        relation=type_,
+        reference=reference,
+        external=compiler,
+        no_gradient="it was registered without one",
+        documentation=f"{name}: {type_}",
+    )
+    environment.add(operator)
+    return operator
+
+
+def _register_reference(reference: Callable[..., Any], definition: dict[str, Any]) -> Operator:
+    name = definition.pop("name", None) or reference.__name__
+    operands: list[str] = []
+    attributes: dict[str, Any] = {}
+    variadic = False
+    for parameter in inspect.signature(reference).parameters.values():
+        annotation = parameter.annotation if isinstance(parameter.annotation, str) else repr(parameter.annotation)
+        if "Tensor" in annotation:
+            variadic = variadic or "tuple" in annotation
+            if attributes:
+                raise RegistrationError(f"{name!r}: the tensor {parameter.name!r} must come before the attributes")
+            operands.append(parameter.name)
+        else:
+            attributes[parameter.name] = parameter.default
+    if variadic and len(operands) != 1:
+        raise RegistrationError(f"{name!r}: a variadic operator has exactly one operand, a tuple of tensors")
+    relation = definition.get("relation")
+    if relation is None:
+        raise RegistrationError(f"{name!r} has no type: give `relation`")
+    if isinstance(relation, Relation):
+        wanted = len(relation.base.operands)
+        if relation.base.variadic is not variadic or (not variadic and wanted != len(operands)):
+            raise RegistrationError(f"{name!r}: its relation has {wanted} operands, its reference {len(operands)}")
+    if definition.get("compute") is None and definition.get("external") is None:
+        raise RegistrationError(f"{name!r} has no code: give `compute`")
+    if definition.get("gradient") is None and definition.get("no_gradient") is None:
+        raise RegistrationError(f"{name!r} has no gradient: give `gradient`, or `no_gradient` with the reason")
+    documentation = inspect.getdoc(reference)
+    if not documentation:
+        raise RegistrationError(f"{name!r} has no documentation: give its reference a docstring")
+    operator = Operator(
+        name=name,
+        operands=tuple(operands),
+        attributes=attributes,
+        variadic=variadic,
+        reference=reference,
+        documentation=documentation,
+        **definition,
+    )
+    _environment.add(operator)
+    return operator
+
+

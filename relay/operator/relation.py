@@ -1,0 +1,237 @@
+"""The type of an operator as a relation: a signature over base types, and a function over shapes.
+
+    Relation("T, T -> T", broadcast)         add: one base type, shapes broadcast together
+    Relation("T:float -> T", same)           exp: floats only
+    Relation("T, T -> bool", broadcast)      less
+    Relation("T -> @dtype", same)            cast: the attribute `dtype` names the result's base
+    Relation("T.. -> T", concatenate_shape)  concatenate: any number of operands
+
+A token is a base type's name, `@attribute`, or a variable with the classes that it may take: `T` (any), `T:float`, `T:int`,
+`T:number` (float or int), `T:int|bool`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from relay.errors import TypeMismatch
+from relay.ir.expr import AttributeValue
+from relay.ir.types import (
+    BASE_TYPES,
+    BaseClass,
+    BaseType,
+    FunctionType,
+    Kind,
+    QuantifiedType,
+    Shape,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    show,
+)
+
+_CLASSES = {
+    "float": {BaseClass.FLOAT},
+    "int": {BaseClass.INTEGER},
+    "bool": {BaseClass.BOOL},
+    "number": {BaseClass.FLOAT, BaseClass.INTEGER},
+}
+
+
+class Undetermined(Exception):
+    """A shape rule cannot decide yet: it met dims or shapes that the checker does not know. Raise it to be asked again.
+
+    `unknowns` are the solver variables to wait for; empty where only a call can decide.
+    """
+
+    def __init__(self, *unknowns: Unknown) -> None:
+        super().__init__("not determined yet")
+        self.unknowns = unknowns
+
+
+@attrs.frozen
+class BaseToken:
+    """One place of a base signature: `text` is a variable, a base type's name, or `@attribute`."""
+
+    text: str
+    classes: frozenset[BaseClass] | None  # None: any
+
+    @property
+    def is_variable(self) -> bool:
+        return self.text not in BASE_TYPES and not self.text.startswith("@")
+
+
+@attrs.frozen
+class BaseSignature:
+    """`T, T:float -> T`, parsed. With `variadic` the last operand's token repeats."""
+
+    operands: tuple[BaseToken, ...]
+    result: BaseToken
+    variadic: bool
+    text: str
+
+    @staticmethod
+    def parse(text: str) -> BaseSignature:
+        """Raises ValueError if the text is no signature."""
+        left, arrow, right = text.partition("->")
+        if not arrow:
+            raise ValueError(f"a base signature needs '->': {text!r}")
+        words = [w.strip() for w in left.split(",") if w.strip()]
+        variadic = bool(words) and words[-1].endswith("..")
+        operands = tuple(_token(w.removesuffix("..")) for w in words)
+        return BaseSignature(operands, _token(right.strip()), variadic, text)
+
+    def token(self, position: int) -> BaseToken:
+        """The token of an operand."""
+        return self.operands[min(position, len(self.operands) - 1) if self.variadic else position]
+
+
+def _token(word: str) -> BaseToken:
+    name, colon, classes = word.partition(":")
+    if not name or (colon and not classes):
+        raise ValueError(f"{word!r} is no base type, variable or @attribute")
+    found: set[BaseClass] = set()
+    for part in classes.split("|") if colon else ():
+        if part not in _CLASSES:
+            raise ValueError(f"{part!r} is no class of base types: one of {', '.join(_CLASSES)}")
+        found |= _CLASSES[part]
+    return BaseToken(name, frozenset(found) if colon else None)
+
+
+def _signature(base: str | BaseSignature) -> BaseSignature:
+    return BaseSignature.parse(base) if isinstance(base, str) else base
+
+
+@attrs.frozen
+class Relation:
+    """The type of an operator over tensors.
+
+    `shape(shape_1, .., **attributes)` gets each operand's shape, whose rank is known (a variadic operator: one tuple of
+    shapes), and returns the result's. It raises ShapeError (or TypeMismatch) without a span, or `Undetermined`.
+    """
+
+    base: BaseSignature = attrs.field(converter=_signature)
+    shape: Callable[..., Shape]
+
+
+def class_names(classes: frozenset[BaseClass]) -> str:
+    """Classes for a message: "a float or integer dtype"."""
+    words = {BaseClass.FLOAT: "float", BaseClass.INTEGER: "integer", BaseClass.BOOL: "bool"}
+    return " or ".join(words[c] for c in BaseClass if c in classes)
+
+
+def infer_relation(
+    name: str, relation: Relation, variadic: bool, types: Sequence[Type], attributes: Mapping[str, AttributeValue]
+) -> TensorType:
+    """The result type for operands whose types are completely known. Raises TypeMismatch."""
+    tensors = []
+    for position, type_ in enumerate(types):
+        if not isinstance(type_, TensorType):
+            raise TypeMismatch(f"operand {position + 1} of {name} must be a tensor, found {show(type_)}")
+        tensors.append(type_)
+    bound: dict[str, BaseType] = {}
+    for position, tensor in enumerate(tensors):
+        token, base = relation.base.token(position), tensor.base
+        assert isinstance(base, BaseType)
+        if token.classes is not None and base.base_class not in token.classes:
+            raise TypeMismatch(f"{name} needs a {class_names(token.classes)} dtype, found {base}")
+        if token.is_variable:
+            expected = bound.setdefault(token.text, base)
+        else:
+            expected = BASE_TYPES[token.text]
+        if base != expected:
+            raise TypeMismatch(
+                f"{name} needs operands of one dtype, found {expected} and {base}"
+                if token.is_variable
+                else f"operand {position + 1} of {name} must be {expected}, found {base}"
+            )
+    token = relation.base.result
+    result: object
+    if token.text.startswith("@"):
+        result = attributes[token.text[1:]]
+    else:
+        result = bound[token.text] if token.is_variable else BASE_TYPES[token.text]
+    if not isinstance(result, BaseType):
+        raise TypeMismatch(f"the {token.text[1:]} of {name} must be a dtype, found {result!r}")
+    shapes = [t.shape for t in tensors]
+    return TensorType(result, relation.shape(*((tuple(shapes),) if variadic else shapes), **attributes))
+
+
+def infer_function_type(name: str, type_: QuantifiedType | FunctionType, types: Sequence[Type]) -> Type:
+    """The result type of an operator with a quantified function type, for known operands. Raises TypeMismatch."""
+    function = type_.body if isinstance(type_, QuantifiedType) else type_
+    assert isinstance(function, FunctionType)
+    if len(function.parameters) != len(types):
+        raise TypeMismatch(f"{name} takes {len(function.parameters)} arguments, found {len(types)}")
+    bound: dict[TypeId, object] = {}
+    for position, (pattern, found) in enumerate(zip(function.parameters, types, strict=True)):
+        if not _match(pattern, found, bound):
+            wanted = show(substitute(pattern, bound))
+            raise TypeMismatch(f"argument {position + 1} of {name} must be {wanted}, found {show(found)}")
+    return substitute(function.result, bound)
+
+
+def _match(pattern: Type, found: Type, bound: dict[TypeId, object]) -> bool:
+    match pattern:
+        case TypeId():
+            return bound.setdefault(pattern, found) == found
+        case TensorType(base, shape):
+            if not isinstance(found, TensorType):
+                return False
+            if isinstance(base, TypeId):
+                if bound.setdefault(base, found.base) != found.base:
+                    return False
+            elif base != found.base:
+                return False
+            return _match_shape(shape, found.shape, bound)
+        case TupleType(items):
+            return (
+                isinstance(found, TupleType)
+                and len(items) == len(found.items)
+                and all(_match(p, f, bound) for p, f in zip(items, found.items, strict=True))
+            )
+        case _:
+            return pattern == found
+
+
+def _match_shape(pattern: Shape, found: Shape, bound: dict[TypeId, object]) -> bool:
+    """One shape variable at most; it takes what the dims around it leave."""
+    places = [i for i, d in enumerate(pattern) if isinstance(d, TypeId) and d.kind is Kind.Shape]
+    if places:
+        at = places[0]
+        tail = len(pattern) - at - 1
+        if len(places) > 1 or len(found) < at + tail:
+            return False
+        middle = found[at : len(found) - tail]
+        if bound.setdefault(pattern[at], middle) != middle:  # type: ignore[arg-type]
+            return False
+        pattern, found = pattern[:at] + pattern[at + 1 :], found[:at] + found[len(found) - tail :]
+    if len(pattern) != len(found):
+        return False
+    for wanted, dim in zip(pattern, found, strict=True):
+        if (bound.setdefault(wanted, dim) if isinstance(wanted, TypeId) else wanted) != dim:
+            return False
+    return True
+
+
+def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
+    """The type with its variables replaced where they are bound."""
+    match type_:
+        case TypeId():
+            return bound.get(type_, type_)  # type: ignore[return-value]
+        case TensorType(base, shape):
+            dims: list[object] = []
+            for dim in shape:
+                value = bound.get(dim, dim) if isinstance(dim, TypeId) else dim
+                dims += value if isinstance(value, tuple) else (value,)
+            return TensorType(bound.get(base, base) if isinstance(base, TypeId) else base, tuple(dims))  # type: ignore[arg-type]
+        case TupleType(items):
+            return TupleType(tuple(substitute(t, bound) for t in items))
+        case FunctionType(parameters, result, where):
+            return FunctionType(tuple(substitute(t, bound) for t in parameters), substitute(result, bound), where)
+        case _:
+            return type_

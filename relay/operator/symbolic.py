@@ -1,0 +1,186 @@
+"""Symbolic values: gradients, run-time requirements and compositions are written with them as with tensors.
+
+An `Emitter` collects bindings; a `Value` is an atom in it with its type. Python's operators and the registered operators
+applied to values append a binding and return the new value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from relay.errors import InternalError, Span
+from relay.ir.expr import Atom, AttributeValue, Binding, Constant, Expr, OpCall, Var
+from relay.ir.types import BaseType, TensorType, Type
+
+
+class OperatorLike(Protocol):
+    """What an emitter needs to know of an operator."""
+
+    @property
+    def name(self) -> str: ...
+
+    def infer(self, types: Sequence[Type], attributes: Mapping[str, AttributeValue]) -> Type: ...
+
+    def literal_base(self, position: int, literal: bool | int | float, bases: Sequence[BaseType | None]) -> BaseType: ...
+
+
+class Emitter:
+    """Collects typed bindings in order. `span` is given to everything emitted."""
+
+    def __init__(self, span: Span | None = None) -> None:
+        self.bindings: list[Binding] = []
+        self.span = span
+
+    def bind(self, expression: Expr, type_: Type, name: str = "t") -> Value:
+        """Append `name = expression` and return its value."""
+        var = Var(name, type_, self.span)
+        self.bindings.append(Binding((var,), expression))
+        return Value(self, var, type_)
+
+    def value(self, atom: Atom, type_: Type | None = None) -> Value:
+        """An atom that is in scope, as a value."""
+        found = type_ if type_ is not None else getattr(atom, "type", None)
+        if found is None:
+            raise InternalError(f"an atom without a type: {atom!r}")
+        return Value(self, atom, found)
+
+    def constant(self, number: Any, base: BaseType) -> Value:
+        """A Python number or array as a constant of the given base type."""
+        constant = Constant(np.asarray(number, dtype=base.dtype), self.span)
+        return Value(self, constant, constant.type)
+
+    def _array(self, array: np.ndarray) -> Value:
+        constant = Constant(array, self.span)
+        return Value(self, constant, constant.type)
+
+    def call(self, operator: OperatorLike, operands: Sequence[Any], attributes: Mapping[str, AttributeValue]) -> Value:
+        """Append an operator call. Python numbers among the operands take the base type that the operator's signature asks for."""
+        typed = [v if isinstance(v, Value) or not isinstance(v, np.ndarray) else self._array(v) for v in operands]
+        bases = [v.base if isinstance(v, Value) and isinstance(v.type, TensorType) else None for v in typed]
+        values = [
+            v if isinstance(v, Value) else self.constant(v, operator.literal_base(position, v, bases))
+            for position, v in enumerate(typed)
+        ]
+        type_ = operator.infer([v.type for v in values], attributes)
+        return self.bind(OpCall(operator.name, tuple(v.atom for v in values), dict(attributes), self.span), type_)
+
+
+class Value:
+    """An atom with its type. The arithmetic operators, `.T`, `[..]` and methods emit operator calls."""
+
+    __slots__ = ("atom", "emitter", "type")
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # NumPy arrays on the left leave the operation to us
+
+    def __init__(self, emitter: Emitter, atom: Atom, type_: Type) -> None:
+        self.emitter = emitter
+        self.atom = atom
+        self.type = type_
+
+    def __repr__(self) -> str:
+        return f"<symbolic {self.atom!r}: {self.type}>"
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a tensor value."""
+        if not isinstance(self.type, TensorType):
+            raise InternalError(f"{self!r} is no tensor")
+        return self.type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.tensor.dims
+
+    @property
+    def ndim(self) -> int:
+        return self.tensor.rank
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def base(self) -> BaseType:
+        base = self.tensor.base
+        assert isinstance(base, BaseType)
+        return base
+
+    def op(self, name: str, *operands: Any, **attributes: Any) -> Value:
+        """Apply the operator of this name to this value and further operands."""
+        from relay.operator.registry import lookup
+
+        result = lookup(name)(self, *operands, **attributes)
+        assert isinstance(result, Value)
+        return result
+
+    def _reflected(self, name: str, left: Any) -> Value:
+        return self.emitter.constant(left, self.base).op(name, self)
+
+    def __add__(self, other: Any) -> Value:
+        return self.op("add", other)
+
+    def __radd__(self, other: Any) -> Value:
+        return self._reflected("add", other)
+
+    def __sub__(self, other: Any) -> Value:
+        return self.op("subtract", other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return self._reflected("subtract", other)
+
+    def __mul__(self, other: Any) -> Value:
+        return self.op("multiply", other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return self._reflected("multiply", other)
+
+    def __truediv__(self, other: Any) -> Value:
+        return self.op("divide", other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self._reflected("divide", other)
+
+    def __floordiv__(self, other: Any) -> Value:
+        return self.op("floor_divide", other)
+
+    def __mod__(self, other: Any) -> Value:
+        return self.op("mod", other)
+
+    def __pow__(self, other: Any) -> Value:
+        return self.op("power", other)
+
+    def __matmul__(self, other: Any) -> Value:
+        return self.op("matmul", other)
+
+    def __neg__(self) -> Value:
+        return self.op("negative")
+
+    def __eq__(self, other: object) -> Value:  # type: ignore[override]
+        return self.op("equal", other)
+
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+        return self.op("not_equal", other)
+
+    def __lt__(self, other: Any) -> Value:
+        return self.op("less", other)
+
+    def __le__(self, other: Any) -> Value:
+        return self.op("less_equal", other)
+
+    def __gt__(self, other: Any) -> Value:
+        return self.op("greater", other)
+
+    def __ge__(self, other: Any) -> Value:
+        return self.op("greater_equal", other)
+
+    def __and__(self, other: Any) -> Value:
+        return self.op("logical_and", other)
+
+    def __or__(self, other: Any) -> Value:
+        return self.op("logical_or", other)
+
+    def __invert__(self) -> Value:
+        return self.op("logical_not")

@@ -1,0 +1,23 @@
+"""The operators. Importing this package registers them all; it does not load TVM.
+
+To add one, write its paragraph in the file of its kind, as the ones there are written: relation (its type), pattern, compute,
+gradient, and the NumPy reference with a docstring that says shapes and dtypes and has an example. The table test over the registry,
+`tests/test_operators.py`, then covers it; give a `sampler` where random numbers in the default shapes would not do.
+
+    elementwise   arithmetic and elementary functions
+    comparison    comparisons, logic, bits, where, cast
+    slicing       slices with constant bounds
+    shape         reshaping, axes, broadcasting, joining
+    reduction     sum, mean, prod, max, min, argmax, argmin, any, all
+    indexing      run-time indices: index, take, scatter_add, one_hot
+    linalg        matmul, dense
+    nn            softmax, log_softmax
+    creation      zeros, ones, full, arange
+
+and what they are written with: notation (names), samples (for the tests), scalar and transcendental (TIR expressions),
+stages (te stages), lazy (TVM at first use).
+"""
+
+from relay.ops import comparison, creation, elementwise, indexing, linalg, nn, reduction, shape, slicing
+
+__all__ = ["comparison", "creation", "elementwise", "indexing", "linalg", "nn", "reduction", "shape", "slicing"]

@@ -1,0 +1,163 @@
+"""Tensors made of attributes alone, or of another tensor's shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relay.errors import TypeMismatch
+from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType
+from relay.ops import scalar, stages
+from relay.ops.lazy import te, tirx
+from relay.ops.notation import Pattern, Relation, Stage, Tensor, is_integer, register_op
+from relay.ops.samples import case, cases
+from relay.typecheck import relations
+
+_CONSTANT = "the result depends on no tensor"
+_SHAPES = cases(
+    case(shape=()),
+    case(shape=(2, 3), dtype=INT32),
+    case(shape=(0, 3), dtype=FLOAT64),
+    case(shape=3, dtype=BOOL),
+)
+
+
+@register_op(
+    relation=Relation("-> @dtype", relations.filled),
+    pattern=Pattern.INJECTIVE,
+    compute=lambda shape, dtype: stages.full(relations.literal_shape(shape), 0, str(dtype)),
+    no_gradient=_CONSTANT,
+    sampler=_SHAPES,
+)
+def zeros(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
+    """0 everywhere. () -> (dtype, shape).
+
+    >>> relay.zeros((2,))
+    array([0., 0.], dtype=float32)
+    """
+    return np.zeros(shape, dtype.dtype)
+
+
+@register_op(
+    relation=Relation("-> @dtype", relations.filled),
+    pattern=Pattern.INJECTIVE,
+    compute=lambda shape, dtype: stages.full(relations.literal_shape(shape), 1, str(dtype)),
+    no_gradient=_CONSTANT,
+    sampler=_SHAPES,
+)
+def ones(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
+    """1 everywhere. () -> (dtype, shape).
+
+    >>> relay.ones((2,))
+    array([1., 1.], dtype=float32)
+    """
+    return np.ones(shape, dtype.dtype)
+
+
+def _full_shape(*, shape: Any, value: float, dtype: BaseType) -> tuple[Any, ...]:
+    _check_number(value, dtype)
+    return relations.filled(shape=shape)
+
+
+def _check_number(value: float, dtype: BaseType) -> None:
+    """Raises TypeMismatch if the dtype does not hold the number."""
+    if is_integer(dtype):
+        limits = np.iinfo(dtype.dtype)
+        if isinstance(value, float) or not limits.min <= value <= limits.max:
+            raise TypeMismatch(f"the number {value} is not a {dtype}")
+
+
+@register_op(
+    relation=Relation("-> @dtype", _full_shape),
+    pattern=Pattern.INJECTIVE,
+    compute=lambda shape, value, dtype: stages.full(relations.literal_shape(shape), value, str(dtype)),
+    no_gradient=_CONSTANT,
+    sampler=cases(
+        case(shape=(), value=0.1),
+        case(shape=(2, 3), value=-7, dtype=INT32),
+        case(shape=(0,), value=1.5, dtype=FLOAT64),
+        case(shape=(2,), value=True, dtype=BOOL),
+        case(shape=(2,), value=float("inf")),
+        case(shape=(2,), value=2**63 - 1, dtype=BaseType("int64")),
+    ),
+)
+def full(shape: tuple[int, ...], value: float, dtype: BaseType = FLOAT32) -> Tensor:
+    """One number everywhere. () -> (dtype, shape).
+
+    >>> relay.full((2,), 0.5)
+    array([0.5, 0.5], dtype=float32)
+    """
+    return np.full(shape, value, dtype.dtype)
+
+
+@register_op(
+    relation=Relation("T -> T", relations.same),
+    pattern=Pattern.INJECTIVE,
+    compute=lambda x: stages.full([int(dim) for dim in x.shape], 0, str(x.dtype)),
+    gradient=lambda x, out, dout: None,
+)
+def zeros_like(x: Tensor) -> Tensor:
+    """0 everywhere, in x's shape and dtype. x: (T, s) -> (T, s).
+
+    >>> relay.zeros_like(np.int32([1, 2]))
+    array([0, 0], dtype=int32)
+    """
+    return np.zeros_like(x)
+
+
+@register_op(
+    relation=Relation("T -> T", relations.same),
+    pattern=Pattern.INJECTIVE,
+    compute=lambda x: stages.full([int(dim) for dim in x.shape], 1, str(x.dtype)),
+    gradient=lambda x, out, dout: None,
+)
+def ones_like(x: Tensor) -> Tensor:
+    """1 everywhere, in x's shape and dtype. x: (T, s) -> (T, s).
+
+    >>> relay.ones_like(np.int32([1, 2]))
+    array([1, 1], dtype=int32)
+    """
+    return np.ones_like(x)
+
+
+def _arange_shape(*, start: float, stop: float, step: float, dtype: BaseType) -> tuple[Any, ...]:
+    for number in (start, stop, step):
+        if dtype == BOOL or (is_integer(dtype) and isinstance(number, float)):
+            raise TypeMismatch(f"arange from {start} to {stop} by {step} cannot be {dtype}; give a float dtype")
+    return relations.arange(start=start, stop=stop, step=step)
+
+
+def _arange(start: float, stop: float, step: float, dtype: BaseType) -> Stage:
+    (extent,) = relations.arange(start=start, stop=stop, step=step)
+    if not dtype.is_float:
+        return te.compute(
+            (extent,), lambda i: scalar.cast(tirx.Cast("int64", i) * tirx.const(step, "int64") + tirx.const(start, "int64"), dtype)
+        )
+    return te.compute(
+        (extent,),
+        lambda i: scalar.cast(tirx.Cast("float64", i) * tirx.const(step, "float64") + tirx.const(start, "float64"), dtype),
+    )
+
+
+@register_op(
+    relation=Relation("-> @dtype", _arange_shape),
+    pattern=Pattern.INJECTIVE,
+    compute=_arange,
+    no_gradient=_CONSTANT,
+    sampler=cases(
+        case(start=0, stop=5),
+        case(start=5, stop=-2, step=-2),
+        case(start=0, stop=0),
+        case(start=0.0, stop=1.0, step=0.25, dtype=FLOAT32),
+        case(start=1, stop=4, dtype=FLOAT64),
+    ),
+)
+def arange(start: float, stop: float, step: float = 1, dtype: BaseType = INT32) -> Tensor:
+    """start, start + step, .. before stop. () -> (dtype, (ceil((stop - start) / step),)).
+
+    >>> relay.arange(0, 6, 2)
+    array([0, 2, 4], dtype=int32)
+    """
+    (extent,) = relations.arange(start=start, stop=stop, step=step)
+    return (np.arange(extent) * step + start).astype(dtype.dtype)

@@ -1,0 +1,509 @@
+"""Arithmetic on each element. Operands are broadcast; gradients leave the sum over broadcast axes to the AD pass."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.ops import scalar, transcendental
+from relay.ops.notation import (
+    Pattern,
+    Relation,
+    Requirement,
+    Tensor,
+    Value,
+    alias,
+    constant_number,
+    elementwise,
+    is_integer,
+    number_like,
+    register_op,
+)
+from relay.ops.comparison import logical_and, where
+from relay.ops.samples import case, cases, uniform
+from relay.typecheck.relations import broadcast, same
+
+_BINARY = Relation("T:number, T -> T", broadcast)
+_UNARY = Relation("T:number -> T", same)
+_UNARY_FLOAT = Relation("T:float -> T", same)
+
+
+# ---- arithmetic
+
+
+@register_op(
+    relation=_BINARY,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.add, direct=True),
+    gradient=lambda x, y, out, dout: (dout, dout),
+    commutative=True,
+    associative=True,
+    identity=0,
+)
+def add(x: Tensor, y: Tensor) -> Tensor:
+    """Sum. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
+
+    >>> relay.add(np.float32([1, 2]), 1)
+    array([2., 3.], dtype=float32)
+    """
+    return np.add(x, y)
+
+
+@register_op(
+    relation=_BINARY,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.subtract, direct=True),
+    gradient=lambda x, y, out, dout: (dout, -dout),
+    identity=0,
+)
+def subtract(x: Tensor, y: Tensor) -> Tensor:
+    """Difference. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
+
+    >>> relay.subtract(np.float32([1, 2]), 1)
+    array([0., 1.], dtype=float32)
+    """
+    return np.subtract(x, y)
+
+
+@register_op(
+    relation=_BINARY,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.multiply, direct=True),
+    gradient=lambda x, y, out, dout: (dout * y, dout * x),
+    commutative=True,
+    associative=True,
+    identity=1,
+    linear=(0, 1),
+)
+def multiply(x: Tensor, y: Tensor) -> Tensor:
+    """Product. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
+
+    >>> relay.multiply(np.float32([1, 2]), 3)
+    array([3., 6.], dtype=float32)
+    """
+    return np.multiply(x, y)
+
+
+@register_op(
+    relation=Relation("T:float, T -> T", broadcast),
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.divide, direct=True),
+    gradient=lambda x, y, out, dout: (dout / y, -(dout * out) / y),
+    linear=(0,),
+    sampler=uniform(0.3, 2.0, operands=2),
+    identity=1,
+)
+def divide(x: Tensor, y: Tensor) -> Tensor:
+    """Quotient of floats; for integers there is `floor_divide`. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+
+    >>> relay.divide(np.float32([1, 2]), 4)
+    array([0.25, 0.5 ], dtype=float32)
+    """
+    return np.divide(x, y)
+
+
+def _divisor_is_not_zero(x: Value, y: Value) -> Value | None:
+    number = constant_number(y)
+    if not is_integer(y.base) or (number is not None and number != 0):
+        return None
+    return (y != 0).op("all")
+
+
+_DIVISION_BY_ZERO = Requirement(_divisor_is_not_zero, "integer division by zero")
+_DIVISIONS = cases(
+    *(case(*shapes) for shapes in (((), ()), ((2, 3), (3,)), ((2, 1), (1, 3)), ((0, 3), (1,)), ((), (4,)))),
+    case(np.array([7, -7, 7, -7, 0, -(2**31), -(2**31)], np.int32), np.array([2, 2, -2, -2, 5, -1, 3], np.int32)),
+    case(np.array([-128, -128, 127, -1], np.int8), np.array([-1, 7, -2, 127], np.int8)),
+    case(np.array([255, 200, 3], np.uint8), np.array([2, 255, 7], np.uint8)),
+    case(np.array([-(2**63), 2**62, -5], np.int64), np.array([-1, -3, 4], np.int64)),
+    low=1.0,
+    high=9.0,
+)
+
+
+@register_op(
+    relation=_BINARY,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.floor_divide),
+    gradient=lambda x, y, out, dout: (None, None),  # constant between the jumps
+    requirements=(_DIVISION_BY_ZERO,),
+    sampler=_DIVISIONS,
+)
+def floor_divide(x: Tensor, y: Tensor) -> Tensor:
+    """The quotient rounded down. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not 0.
+
+    >>> relay.floor_divide(np.int32([7, -7]), 2)
+    array([ 3, -4], dtype=int32)
+    """
+    return np.floor_divide(x, y)
+
+
+@register_op(
+    relation=_BINARY,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.mod),
+    gradient=lambda x, y, out, dout: (dout, -(dout * (x // y))),
+    requirements=(_DIVISION_BY_ZERO,),
+    sampler=_DIVISIONS,
+)
+def mod(x: Tensor, y: Tensor) -> Tensor:
+    """The remainder of `floor_divide`; it has y's sign. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not 0.
+
+    >>> relay.mod(np.int32([7, -7]), 3)
+    array([1, 2], dtype=int32)
+    """
+    return np.mod(x, y)
+
+
+def _power_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Value, Value]:
+    exponent = constant_number(y)
+    if exponent is not None:
+        dx = dout * _constant_power_derivative(x, y, exponent)
+    else:
+        nonzero = where(y == 0, number_like(y, 1), y)  # 0 * 0**-1 would be NaN
+        dx = dout * y * x ** (nonzero - 1)
+    positive = x > 0
+    dy = where(positive, dout * out * log(where(positive, x, number_like(x, 1))), number_like(x, 0))
+    return dx, dy
+
+
+def _constant_power_derivative(x: Value, y: Value, exponent: float) -> Value:
+    """c x**(c - 1), with few calls of the library."""
+    match exponent:
+        case 0:
+            return number_like(x, 0)
+        case 1:
+            return number_like(x, 1)
+        case 2:
+            return x * 2
+        case 3:
+            return x * x * 3
+        case 0.5:
+            return 0.5 / sqrt(x)
+        case _:
+            return y * x ** number_like(x, exponent - 1)
+
+
+def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:
+    number = constant_number(y)
+    if not is_integer(y.base) or y.base.name.startswith("uint") or (number is not None and number >= 0):
+        return None
+    return (y >= 0).op("all")
+
+
+@register_op(
+    relation=_BINARY,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.power),
+    gradient=_power_gradient,
+    requirements=(Requirement(_exponent_is_not_negative, "an integer to a negative integer power"),),
+    sampler=uniform(0.3, 3.0, operands=2),
+    identity=1,
+)
+def power(x: Tensor, y: Tensor) -> Tensor:
+    """x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not negative. The gradient with
+    respect to y is 0 where x is not positive.
+
+    >>> relay.power(np.float32([2, 3]), 2)
+    array([4., 9.], dtype=float32)
+    """
+    return np.power(x, y)
+
+
+@register_op(
+    relation=_UNARY,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.negative, direct=True),
+    gradient=lambda x, out, dout: -dout,
+    linear=(0,),
+    involution=True,
+)
+def negative(x: Tensor) -> Tensor:
+    """-x. x: (T, s) -> (T, s); integers wrap.
+
+    >>> relay.negative(np.float32([1, -2]))
+    array([-1.,  2.], dtype=float32)
+    """
+    return np.negative(x)
+
+
+@register_op(
+    name="abs",
+    relation=_UNARY,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.absolute),
+    gradient=lambda x, out, dout: dout * x.op("sign"),
+    idempotent=True,
+)
+def absolute(x: Tensor) -> Tensor:
+    """|x|, whose gradient at 0 is 0. x: (T, s) -> (T, s); the smallest integer wraps.
+
+    >>> relay.abs(np.float32([1, -2]))
+    array([1., 2.], dtype=float32)
+    """
+    return np.abs(x)
+
+
+@register_op(
+    relation=_UNARY,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.sign),
+    gradient=lambda x, out, dout: None,
+    idempotent=True,
+)
+def sign(x: Tensor) -> Tensor:
+    """-1, 0 or 1; NaN of NaN. Its gradient is 0. x: (T, s) -> (T, s).
+
+    >>> relay.sign(np.float32([3, -2, 0]))
+    array([ 1., -1.,  0.], dtype=float32)
+    """
+    return np.sign(x)
+
+
+@register_op(
+    relation=_UNARY,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(lambda x: scalar.multiply(x, x)),
+    gradient=lambda x, out, dout: dout * x * 2,
+)
+def square(x: Tensor) -> Tensor:
+    """x * x. x: (T, s) -> (T, s); integers wrap.
+
+    >>> relay.square(np.float32([3, -2]))
+    array([9., 4.], dtype=float32)
+    """
+    return np.square(x)
+
+
+def _extremum_gradient(x_wins: Value, tie: Value, dout: Value) -> tuple[Value, Value]:
+    zero, half = number_like(dout, 0), dout * 0.5
+    return (
+        where(x_wins, dout, where(tie, half, zero)),
+        where(x_wins, zero, where(tie, half, dout)),
+    )
+
+
+@register_op(
+    relation=_BINARY,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.minimum),
+    gradient=lambda x, y, out, dout: _extremum_gradient(x < y, x == y, dout),
+    commutative=True,
+    associative=True,
+    idempotent=True,
+)
+def minimum(x: Tensor, y: Tensor) -> Tensor:
+    """The smaller one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+
+    >>> relay.minimum(np.float32([1, 5]), 3)
+    array([1., 3.], dtype=float32)
+    """
+    return np.minimum(x, y)
+
+
+@register_op(
+    relation=_BINARY,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.maximum),
+    gradient=lambda x, y, out, dout: _extremum_gradient(x > y, x == y, dout),
+    commutative=True,
+    associative=True,
+    idempotent=True,
+)
+def maximum(x: Tensor, y: Tensor) -> Tensor:
+    """The larger one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+
+    >>> relay.maximum(np.float32([1, 5]), 3)
+    array([3., 5.], dtype=float32)
+    """
+    return np.maximum(x, y)
+
+
+# ---- elementary functions
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.exp),
+    gradient=lambda x, out, dout: dout * out,
+)
+def exp(x: Tensor) -> Tensor:
+    """e to the x. x: (T float, s) -> (T, s).
+
+    >>> relay.exp(np.float32([0, 1]))
+    array([1.       , 2.7182817], dtype=float32)
+    """
+    return np.exp(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.expm1),
+    gradient=lambda x, out, dout: dout * (out + 1),
+)
+def expm1(x: Tensor) -> Tensor:
+    """e to the x, minus 1, accurate for small x. x: (T float, s) -> (T, s).
+
+    >>> relay.expm1(np.float64([0, 1e-10]))
+    array([0.e+00, 1.e-10])
+    """
+    return np.expm1(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.log),
+    gradient=lambda x, out, dout: dout / x,
+    sampler=uniform(0.2, 3.0),
+)
+def log(x: Tensor) -> Tensor:
+    """Natural logarithm: -inf at 0, NaN below. x: (T float, s) -> (T, s).
+
+    >>> relay.log(np.float32([1, 0]))
+    array([  0., -inf], dtype=float32)
+    """
+    return np.log(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.log1p),
+    gradient=lambda x, out, dout: dout / (x + 1),
+    sampler=uniform(-0.8, 3.0),
+)
+def log1p(x: Tensor) -> Tensor:
+    """log(1 + x), accurate for small x. x: (T float, s) -> (T, s).
+
+    >>> relay.log1p(np.float64([0, 1e-10]))
+    array([0.e+00, 1.e-10])
+    """
+    return np.log1p(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.sqrt, direct=True),
+    gradient=lambda x, out, dout: dout * 0.5 / out,
+    sampler=uniform(0.2, 3.0),
+)
+def sqrt(x: Tensor) -> Tensor:
+    """Square root; NaN below 0. x: (T float, s) -> (T, s).
+
+    >>> relay.sqrt(np.float32([4, 9]))
+    array([2., 3.], dtype=float32)
+    """
+    return np.sqrt(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.rsqrt, direct=True),
+    gradient=lambda x, out, dout: dout * out / x * -0.5,
+    sampler=uniform(0.2, 3.0),
+)
+def rsqrt(x: Tensor) -> Tensor:
+    """1 / sqrt(x). x: (T float, s) -> (T, s).
+
+    >>> relay.rsqrt(np.float32([4, 1]))
+    array([0.5, 1. ], dtype=float32)
+    """
+    return np.reciprocal(np.sqrt(x))
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.sin),
+    gradient=lambda x, out, dout: dout * x.op("cos"),
+)
+def sin(x: Tensor) -> Tensor:
+    """Sine of radians. x: (T float, s) -> (T, s).
+
+    >>> relay.sin(np.float32([0]))
+    array([0.], dtype=float32)
+    """
+    return np.sin(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.cos),
+    gradient=lambda x, out, dout: -(dout * x.op("sin")),
+)
+def cos(x: Tensor) -> Tensor:
+    """Cosine of radians. x: (T float, s) -> (T, s).
+
+    >>> relay.cos(np.float32([0]))
+    array([1.], dtype=float32)
+    """
+    return np.cos(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.tanh),
+    gradient=lambda x, out, dout: dout * (1 - out * out),
+)
+def tanh(x: Tensor) -> Tensor:
+    """Hyperbolic tangent. x: (T float, s) -> (T, s).
+
+    >>> relay.tanh(np.float32([0, 100]))
+    array([0., 1.], dtype=float32)
+    """
+    return np.tanh(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.sigmoid),
+    gradient=lambda x, out, dout: dout * out * (1 - out),
+)
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), without overflow. x: (T float, s) -> (T, s).
+
+    >>> relay.sigmoid(np.float32([0, 1000]))
+    array([0.5, 1. ], dtype=float32)
+    """
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, np.ones_like(e)) / (1 + e)
+
+
+@register_op(
+    relation=_UNARY,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(lambda x: scalar.maximum(x, scalar.constant(0, x))),
+    gradient=lambda x, out, dout: where(x > 0, dout, number_like(dout, 0)),
+    idempotent=True,
+)
+def relu(x: Tensor) -> Tensor:
+    """The larger of x and 0, NaN of NaN; its gradient at 0 is 0. x: (T, s) -> (T, s).
+
+    >>> relay.relu(np.float32([3, -2]))
+    array([3., 0.], dtype=float32)
+    """
+    return np.maximum(x, np.zeros((), x.dtype))
+
+
+for _name, _operator in (
+    ("broadcast_add", "add"),
+    ("broadcast_sub", "subtract"),
+    ("broadcast_mul", "multiply"),
+    ("broadcast_div", "divide"),
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("div", "divide"),
+    ("true_divide", "divide"),
+    ("remainder", "mod"),
+    ("pow", "power"),
+    ("neg", "negative"),
+    ("absolute", "abs"),
+):
+    alias(_name, _operator)

@@ -1,0 +1,299 @@
+"""Reading and writing at indices that are known only at run time. Negative ones count from the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relay.ir.types import BOOL, FLOAT32, INT32, INT64, BaseType
+from relay.ops import scalar, stages
+from relay.ops.lazy import te, tirx
+from relay.ops.notation import Element, Pattern, Relation, Requirement, Stage, Tensor, Value, constant_number, dims, register_op
+from relay.ops.samples import case, cases
+from relay.typecheck import relations
+from relay.typecheck.dims import normalise_axis
+
+
+def _in_range(indices: Value, extent: int) -> Value | None:
+    """Whether all indices are in [-extent, extent); None if they are known to be."""
+    number = constant_number(indices)
+    if number is not None and -extent <= number < extent:
+        return None
+    small = indices.base not in (INT32, INT64)  # and cannot hold the extent
+    wide = indices.op("cast", dtype=INT64) if small else indices
+    inside = (wide >= -extent) & (wide < extent)
+    return inside.op("all") if inside.ndim else inside
+
+
+def _from_start(index: Element, extent: int) -> Element:
+    """An index in [-extent, extent) as one counted from 0, in int32."""
+    position = scalar.cast(index, INT32)
+    return scalar.select(tirx.LT(position, 0), position + extent, position)
+
+
+# ---- one index along the first axis
+
+
+def _index_in_range(x: Value, index: Value, *new: Value) -> Value | None:
+    return _in_range(index, x.shape[0])
+
+
+_INDEX_IN_RANGE = Requirement(_index_in_range, "index out of range")
+_POSITIONS = (np.array(0, np.int32), np.array(-1, np.int32), np.array(2, np.int64), np.array(-3, np.int8))
+
+
+def _index(x: Stage, index: Stage) -> Stage:
+    shape = dims(x)
+    if shape[0] == 0:
+        return stages.full(shape[1:], 0, str(x.dtype))
+    return te.compute(shape[1:], lambda *rest: x(_from_start(index(), shape[0]), *rest))
+
+
+@register_op(
+    relation=Relation("T, I:int -> T", relations.index),
+    pattern=Pattern.INJECTIVE,
+    compute=_index,
+    gradient=lambda x, index, out, dout: (x.op("zeros_like").op("index_add", index, dout), None),
+    requirements=(_INDEX_IN_RANGE,),
+    linear=(0,),
+    sampler=cases(*(case(shape, i) for shape in ((3,), (3, 2), (4, 1, 2), (3, 0)) for i in _POSITIONS)),
+)
+def index(x: Tensor, index: Tensor) -> Tensor:
+    """x[index] along the first axis, of extent n; -n <= index < n. x: (T, (n, *s)), index: (int, ()) -> (T, s).
+
+    >>> relay.index(np.float32([[1, 2], [3, 4]]), -1)
+    array([3., 4.], dtype=float32)
+    """
+    return np.asarray(x[index])
+
+
+def _at_index(value: Callable[[Element, Element], Element]) -> Callable[[Stage, Stage, Stage], Stage]:
+    """x with `value(old, new)` at the index."""
+
+    def compute(x: Stage, index: Stage, new: Stage) -> Stage:
+        extent = dims(x)[0]
+
+        def element(first: Element, *rest: Element) -> Element:
+            here = tirx.EQ(first, _from_start(index(), extent))
+            return tirx.if_then_else(here, value(x(first, *rest), new(*rest)), x(first, *rest))
+
+        return te.compute(dims(x), element)
+
+    return compute
+
+
+_REPLACEMENTS = cases(
+    *(case((3, *rest), i, rest) for rest in ((), (2,), (1, 2), (0,)) for i in _POSITIONS),
+)
+
+
+@register_op(
+    relation=Relation("T, I:int, T -> T", relations.index_update),
+    pattern=Pattern.INJECTIVE,
+    compute=_at_index(lambda old, new: new),
+    gradient=lambda x, index, new, out, dout: (
+        dout.op("index_update", index, new.op("zeros_like")),
+        None,
+        dout.op("index", index),
+    ),
+    requirements=(_INDEX_IN_RANGE,),
+    sampler=_REPLACEMENTS,
+)
+def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
+    """x with x[index] replaced; -n <= index < n. x: (T, (n, *s)), index: (int, ()), new: (T, s) -> (T, (n, *s)).
+
+    >>> relay.index_update(np.float32([1, 2, 3]), 1, 7)
+    array([1., 7., 3.], dtype=float32)
+    """
+    result = x.copy()
+    result[index] = new
+    return result
+
+
+@register_op(
+    relation=Relation("T:number, I:int, T -> T", relations.index_update),
+    pattern=Pattern.INJECTIVE,
+    compute=_at_index(scalar.add),
+    gradient=lambda x, index, new, out, dout: (dout, None, dout.op("index", index)),
+    requirements=(_INDEX_IN_RANGE,),
+    sampler=_REPLACEMENTS,
+)
+def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
+    """x with `new` added to x[index]; -n <= index < n. x: (T, (n, *s)), index: (int, ()), new: (T, s) -> (T, (n, *s)).
+
+    >>> relay.index_add(np.float32([1, 2, 3]), -1, 7)
+    array([ 1.,  2., 10.], dtype=float32)
+    """
+    result = x.copy()
+    result[index] += new
+    return result
+
+
+# ---- many indices along any axis
+
+
+def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | None:
+    return None if mode == "clip" else _in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
+
+
+def _take_position(index: Element, extent: int, mode: str) -> Element:
+    if mode == "clip":
+        return tirx.min(tirx.max(scalar.cast(index, INT32), 0), max(extent - 1, 0))
+    return _from_start(index, extent)
+
+
+def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
+    shape, rank = dims(x), len(dims(indices))
+    position = normalise_axis(axis, len(shape))
+    result = (*shape[:position], *dims(indices), *shape[position + 1 :])
+    if shape[position] == 0:
+        return stages.full(result, 0, str(x.dtype))
+
+    def element(*index: Element) -> Element:
+        chosen = indices(*index[position : position + rank])
+        return x(*index[:position], _take_position(chosen, shape[position], mode), *index[position + rank :])
+
+    return te.compute(result, element)
+
+
+def _take_gradient(
+    x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str
+) -> tuple[Value, None]:
+    if mode == "clip":
+        last = max(x.shape[normalise_axis(axis, x.ndim)] - 1, 0)
+        indices = indices.op("minimum", last).op("maximum", 0)
+    return x.op("zeros_like").op("scatter_add", indices, dout, axis=axis), None
+
+
+_REPEATED = np.array([[2, 0, 2], [-1, 1, 2]], np.int32)
+
+
+@register_op(
+    relation=Relation("T, I:int -> T", relations.take),
+    pattern=Pattern.INJECTIVE,
+    compute=_take,
+    gradient=_take_gradient,
+    requirements=(Requirement(_take_in_range, "index out of range"),),
+    linear=(0,),
+    sampler=cases(
+        case((3,), _REPEATED),
+        case((3, 2), _REPEATED),
+        case((2, 3, 4), _REPEATED, axis=1),
+        case((2, 3), np.array(-1, np.int32), axis=-1),
+        case((2, 3), np.zeros((0,), np.int64)),
+        case((3,), np.array([5, -7, 1], np.int32), mode="clip"),
+        case((2, 0), np.array([1, 0], np.int8)),
+    ),
+)
+def take(x: Tensor, indices: Tensor, axis: int = 0, mode: str = "raise") -> Tensor:
+    """The elements at indices along an axis of extent n. x: (T, (*a, n, *b)), indices: (int, s) -> (T, (*a, *s, *b)).
+
+    Indices lie in [-n, n); with mode="clip" those below 0 mean 0 and those beyond the end the last.
+
+    >>> relay.take(np.float32([1, 2, 3]), np.int32([2, 0, 2]))
+    array([3., 1., 3.], dtype=float32)
+    """
+    return np.asarray(np.take(x, indices, axis=axis, mode=mode))  # type: ignore[call-overload]
+
+
+def _loops(extents: Sequence[int], body: Callable[[list[Any]], Any]) -> Any:
+    """Nested sequential loops around a statement of their variables."""
+    variables = [tirx.Var(f"i{n}", "int32") for n in range(len(extents))]
+    statement = body(variables)
+    for variable, extent in zip(reversed(variables), reversed(extents), strict=True):
+        statement = tirx.For(variable, tirx.const(0, "int32"), tirx.const(extent, "int32"), tirx.ForKind.SERIAL, statement)
+    return statement
+
+
+def _scatter_add(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
+    """Copies x, then adds the updates one after another, so that repeated indices accumulate."""
+    shape, rank = dims(x), len(dims(indices))
+    position = normalise_axis(axis, len(shape))
+    if 0 in dims(updates):
+        return te.compute(shape, lambda *index: x(*index))
+
+    def statement(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        x, indices, updates = inputs
+        result = outputs[0]
+
+        def accumulate(index: list[Any]) -> Any:
+            chosen = tirx.BufferLoad(indices, index[position : position + rank])
+            place = [*index[:position], _from_start(chosen, shape[position]), *index[position + rank :]]
+            value = scalar.add(tirx.BufferLoad(result, place), tirx.BufferLoad(updates, index))
+            return tirx.BufferStore(result, value, place)
+
+        copy = _loops(shape, lambda index: tirx.BufferStore(result, tirx.BufferLoad(x, index), index))
+        return tirx.SeqStmt([copy, _loops(dims(updates_stage), accumulate)])
+
+    updates_stage = updates
+    return te.extern(shape, [x, indices, updates], statement, name="scatter_add", dtype=str(x.dtype))
+
+
+def _scatter_in_range(x: Value, indices: Value, updates: Value, axis: int) -> Value | None:
+    return _in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
+
+
+def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
+    result = x.copy()
+    position = normalise_axis(axis, x.ndim)
+    np.add.at(result, (*(slice(None),) * position, indices), updates)
+    return result
+
+
+@register_op(
+    relation=Relation("T:number, I:int, T -> T", relations.scatter_add),
+    pattern=Pattern.OPAQUE,
+    compute=_scatter_add,
+    gradient=lambda x, indices, updates, out, dout, axis: (dout, None, dout.op("take", indices, axis=axis)),
+    requirements=(Requirement(_scatter_in_range, "index out of range"),),
+    sampler=cases(
+        case((3,), _REPEATED, (2, 3)),
+        case((3, 2), _REPEATED, (2, 3, 2)),
+        case((2, 3, 4), _REPEATED, (2, 2, 3, 4), axis=1),
+        case((2, 3), np.array(-1, np.int64), (2,), axis=-1),
+        case((2, 3), np.zeros((0,), np.int32), (0, 3)),
+    ),
+)
+def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -> Tensor:
+    """x with updates added at indices along an axis of extent n; repeated indices accumulate, in order.
+    x: (T, (*a, n, *b)), indices: (int, s) in [-n, n), updates: (T, (*a, *s, *b)) -> (T, (*a, n, *b)).
+
+    >>> relay.scatter_add(np.float32([1, 2, 3]), np.int32([2, 0, 2]), np.float32([10, 20, 30]))
+    array([21.,  2., 43.], dtype=float32)
+    """
+    return _numpy_scatter_add(x, indices, updates, axis)
+
+
+def _one_hot(indices: Stage, depth: int, dtype: BaseType) -> Stage:
+    def element(*index: Element) -> Element:
+        chosen = scalar.cast(indices(*index[:-1]), INT64)
+        here = tirx.EQ(chosen, tirx.Cast("int64", index[-1]))
+        return here if dtype == BOOL else scalar.cast(here, dtype)
+
+    return te.compute((*dims(indices), depth), element)
+
+
+@register_op(
+    relation=Relation("I:int -> @dtype", relations.one_hot),
+    pattern=Pattern.INJECTIVE,
+    compute=_one_hot,
+    no_gradient="the operand is an index",
+    sampler=cases(
+        case(np.array([[2, 0], [-1, 3]], np.int32), depth=3),
+        case(np.array(1, np.int64), depth=2, dtype=INT32),
+        case(np.array([1, 0], np.uint8), depth=2, dtype=BOOL),
+        case(np.array([1, 0], np.int32), depth=0),
+        case(np.zeros((0,), np.int32), depth=2),
+    ),
+)
+def one_hot(indices: Tensor, depth: int, dtype: BaseType = FLOAT32) -> Tensor:
+    """1 at each index along a new last axis, otherwise 0; all 0 for an index outside [0, depth).
+    indices: (int, s) -> (dtype, (*s, depth)).
+
+    >>> relay.one_hot(np.int32([1, 0]), 2)
+    array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    """
+    return (indices[..., None] == np.arange(depth)).astype(dtype.dtype)

@@ -1,0 +1,108 @@
+"""Normalising functions of neural networks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.ops import scalar, stages, transcendental
+from relay.ops.lazy import te
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.samples import case, cases
+from relay.typecheck import relations
+from relay.typecheck.dims import normalise_axis
+
+_CASES = cases(
+    case((1,)),
+    case((5,)),
+    case((2, 3)),
+    case((2, 3), axis=0),
+    case((2, 1, 3), axis=1),
+    case((0, 3)),
+    case((3, 0)),
+    case(np.array([1000.0, 999.0, -1000.0], np.float32)),
+    case(np.array([1.0, np.nan], np.float32)),
+    case(np.array([-np.inf, 0.0], np.float32)),
+)
+
+
+def _shifted(x: Stage, axis: int) -> tuple[Stage, Stage, int]:
+    """x minus its maximum along the axis, and the sum of the exponentials of that; float16 goes through float32."""
+    position = normalise_axis(axis, len(dims(x)))
+    wide = str(x.dtype) if str(x.dtype) in ("float32", "float64") else "float32"
+    highest = stages.largest(x, (position,), True)
+
+    def difference(*index: Element) -> Element:
+        at = (*index[:position], 0, *index[position + 1 :])
+        return scalar.cast(x(*index), wide) - scalar.cast(highest(*at), wide)
+
+    shifted = te.compute(dims(x), difference)
+    exponentials = te.compute(dims(x), lambda *index: transcendental.exp(shifted(*index)))
+    return shifted, stages.total(exponentials, (position,), True), position
+
+
+def _softmax(x: Stage, axis: int) -> Stage:
+    if 0 in dims(x):
+        return stages.full(dims(x), 0, str(x.dtype))
+    shifted, total, position = _shifted(x, axis)
+
+    def element(*index: Element) -> Element:
+        denominator = total(*index[:position], 0, *index[position + 1 :])
+        return scalar.cast(transcendental.exp(shifted(*index)) / denominator, str(x.dtype))
+
+    return te.compute(dims(x), element)
+
+
+@register_op(
+    relation=Relation("T:float -> T", relations.along_axis),
+    pattern=Pattern.OPAQUE,
+    compute=_softmax,
+    gradient=lambda x, out, dout, axis: (dout - (dout * out).op("sum", axis=axis, keepdims=True)) * out,
+    sampler=_CASES,
+)
+def softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """exp(x) divided by its sum along an axis, without overflow. x: (T float, s) -> (T, s).
+
+    >>> relay.softmax(np.float32([1000, 1000]))
+    array([0.5, 0.5], dtype=float32)
+    """
+    exponentials = np.exp(_numpy_shifted(x, axis))
+    return exponentials / np.sum(exponentials, axis=axis, keepdims=True)
+
+
+def _numpy_shifted(x: Tensor, axis: int) -> Tensor:
+    highest = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    return np.asarray(x - highest)
+
+
+def _log_softmax(x: Stage, axis: int) -> Stage:
+    if 0 in dims(x):
+        return stages.full(dims(x), 0, str(x.dtype))
+    shifted, total, position = _shifted(x, axis)
+    logarithm = te.compute(dims(total), lambda *index: transcendental.log(total(*index)))
+
+    def element(*index: Element) -> Element:
+        difference = shifted(*index) - logarithm(*index[:position], 0, *index[position + 1 :])
+        return scalar.cast(difference, str(x.dtype))
+
+    return te.compute(dims(x), element)
+
+
+def _log_softmax_gradient(x: Value, out: Value, dout: Value, axis: int) -> Value:
+    return dout - out.op("exp") * dout.op("sum", axis=axis, keepdims=True)
+
+
+@register_op(
+    relation=Relation("T:float -> T", relations.along_axis),
+    pattern=Pattern.OPAQUE,
+    compute=_log_softmax,
+    gradient=_log_softmax_gradient,
+    sampler=_CASES,
+)
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """The logarithm of `softmax`, computed without its underflow. x: (T float, s) -> (T, s).
+
+    >>> relay.log_softmax(np.float32([1000, 1000]))
+    array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    shifted = _numpy_shifted(x, axis)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))

@@ -1,0 +1,102 @@
+"""The names that every operator's paragraph is written with.
+
+    @register_op(relation=Relation("T:number, T -> T", broadcast), pattern=Pattern.BROADCAST,
+                 compute=elementwise(scalar.multiply), gradient=lambda x, y, out, dout: (dout * y, dout * x))
+    def multiply(x: Tensor, y: Tensor) -> Tensor: ...
+
+`Tensor` is a NumPy array in a reference, `Value` a symbolic value in a gradient or a requirement, `Stage` a te tensor in a
+compute function, where `dims(stage)` is its shape in numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from relay.ir.expr import Constant
+from relay.ir.types import BaseClass, BaseType
+from relay.operator import Pattern, Relation, Requirement, Value, alias, register_op
+from relay.ops.lazy import te, tirx
+
+__all__ = [
+    "Pattern",
+    "Relation",
+    "Requirement",
+    "Stage",
+    "Tensor",
+    "Value",
+    "alias",
+    "broadcast_load",
+    "constant_number",
+    "dims",
+    "elementwise",
+    "is_integer",
+    "number_like",
+    "register_op",
+]
+
+Tensor: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Stage: TypeAlias = Any
+Element: TypeAlias = Any  # a TIR expression
+
+
+# ---- symbolic values
+
+
+def number_like(value: Value, number: float) -> Value:
+    """A number as a rank-0 constant of the value's dtype, where Python's number alone would take another operand's."""
+    return value.emitter.constant(number, value.base)
+
+
+def constant_number(value: Value) -> float | None:
+    """The number that a value is known to be: that of a rank-0 constant, otherwise None."""
+    if isinstance(value.atom, Constant) and value.atom.value.ndim == 0:
+        return value.atom.value.item()  # type: ignore[no-any-return]
+    return None
+
+
+def is_integer(base: BaseType) -> bool:
+    """Whether a base type is a signed or unsigned integer."""
+    return base.base_class is BaseClass.INTEGER
+
+
+# ---- te stages
+
+
+def dims(stage: Stage) -> tuple[int, ...]:
+    """The shape of a te tensor, in numbers."""
+    return tuple(int(dim) for dim in stage.shape)
+
+
+def elementwise(function: Callable[..., Element], *, direct: bool = False) -> Callable[..., Stage]:
+    """The compute function that applies `function` to the elements, with operands broadcast; attributes are passed on.
+
+    Each element is bound to a variable, so that fusion does not copy what is inlined there to every use; `direct` is for
+    functions that use each operand once.
+    """
+
+    def compute(*stages: Stage, **attributes: Any) -> Stage:
+        shape = np.broadcast_shapes(*(dims(stage) for stage in stages))
+
+        def body(*index: Element) -> Element:
+            elements = [broadcast_load(stage, index) for stage in stages]
+            if direct:
+                return function(*elements, **attributes)
+            variables = [tirx.Var("x", element.ty) for element in elements]
+            result = function(*variables, **attributes)
+            for variable, element in zip(reversed(variables), reversed(elements), strict=True):
+                result = tirx.Let(variable, element, result)
+            return result
+
+        return te.compute(shape, body)
+
+    return compute
+
+
+def broadcast_load(stage: Stage, index: tuple[Element, ...]) -> Element:
+    """The element of a stage at an index into a shape that it broadcasts to."""
+    shape = dims(stage)
+    aligned = index[len(index) - len(shape) :]
+    return stage(*(0 if dim == 1 else i for dim, i in zip(shape, aligned, strict=True)))

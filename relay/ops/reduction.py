@@ -1,0 +1,356 @@
+"""Reductions along axes. `axis` is None (all), a number or a tuple; `keepdims` leaves the axes with extent 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relay.ir.types import BOOL, INT32, TensorType, Type
+from relay.operator.relation import infer_relation
+from relay.ops import scalar, stages
+from relay.ops.lazy import te, tirx
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.samples import case, cases
+from relay.ops.shape import concatenate
+from relay.typecheck import relations
+from relay.typecheck.dims import normalise_axes
+
+Axes = int | tuple[int, ...] | None
+
+_NONEMPTY = (
+    case(()),
+    case((1,)),
+    case((2, 3)),
+    case((2, 3), axis=0),
+    case((2, 3), axis=-1, keepdims=True),
+    case((2, 3, 4), axis=(0, 2)),
+    case((2, 1, 3), axis=1),
+    case((3, 0), axis=0),
+)
+_EMPTY = (case((0,)), case((0, 3), axis=0), case((3, 0), axis=1, keepdims=True), case((2, 3), axis=()))
+
+
+def _kept_shape(x: Value, axis: Axes) -> tuple[int, ...]:
+    return relations.reduce(x.shape, axis=axis, keepdims=True)  # type: ignore[return-value]
+
+
+def _kept(value: Value, x: Value, axis: Axes) -> Value:
+    """A result of a reduction of x, with the axes that it lost."""
+    shape = _kept_shape(x, axis)
+    return value if value.shape == shape else value.op("reshape", shape=shape)
+
+
+def _count(x: Value, axis: Axes) -> int:
+    return math.prod(x.shape[i] for i in normalise_axes(axis, x.ndim))
+
+
+# ---- sums
+
+
+def _sum_type(x: Type, axis: Axes, keepdims: bool) -> TensorType:
+    """As the relation `T:number -> T`, but the sum of bools counts in int32."""
+    of_bools = isinstance(x, TensorType) and x.base == BOOL
+    relation = Relation("bool -> int32" if of_bools else "T:number -> T", relations.reduce)
+    return infer_relation("sum", relation, False, (x,), {"axis": axis, "keepdims": keepdims})
+
+
+def _sum(x: Stage, axis: Axes, keepdims: bool) -> Stage:
+    def element(e: Element) -> Element:
+        return scalar.cast(e, INT32) if scalar.dtype_of(e) == "bool" else e
+
+    return stages.total(x, normalise_axes(axis, len(dims(x))), keepdims, element)
+
+
+def _sum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
+    return _kept(dout, x, axis).op("broadcast_to", shape=x.shape)
+
+
+@register_op(
+    name="sum",
+    relation=_sum_type,
+    pattern=Pattern.REDUCTION,
+    compute=_sum,
+    gradient=_sum_gradient,
+    linear=(0,),
+    sampler=cases(*_NONEMPTY, *_EMPTY),
+)
+def sum_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
+    """The sum along axes; 0 over no elements; bools are counted in int32. x: (T, s) -> (T, s without the axes).
+
+    >>> relay.sum(np.float32([[1, 2], [3, 4]]), axis=0)
+    array([4., 6.], dtype=float32)
+    """
+    dtype = np.dtype(np.int32) if x.dtype == np.bool_ else x.dtype
+    return np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=dtype))
+
+
+def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
+    axes = normalise_axes(axis, len(dims(x)))
+    count = math.prod(dims(x)[i] for i in axes)
+    total = stages.total(x, axes, keepdims)
+    if count == 0:
+        return stages.full(dims(total), math.nan, str(x.dtype))
+    return te.compute(dims(total), lambda *index: total(*index) / tirx.const(count, str(x.dtype)))
+
+
+def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
+    share = _kept(dout, x, axis) / max(_count(x, axis), 1)
+    return share.op("broadcast_to", shape=x.shape)
+
+
+@register_op(
+    relation=Relation("T:float -> T", relations.reduce),
+    pattern=Pattern.REDUCTION,
+    compute=_mean,
+    gradient=_mean_gradient,
+    linear=(0,),
+    sampler=cases(*_NONEMPTY, *_EMPTY),
+)
+def mean(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
+    """The sum along axes divided by the number of elements; NaN over none. x: (T float, s) -> (T, s without the axes).
+
+    >>> relay.mean(np.float32([[1, 2], [3, 4]]), axis=0)
+    array([2., 3.], dtype=float32)
+    """
+    total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
+    count = math.prod(x.shape[i] for i in normalise_axes(axis, x.ndim))
+    return np.divide(total, np.asarray(count, x.dtype))
+
+
+# ---- products
+
+
+def _prod(x: Stage, axis: Axes, keepdims: bool) -> Stage:
+    return stages.reduction(scalar.multiply, 1, x, normalise_axes(axis, len(dims(x))), keepdims)
+
+
+def _columns(rows: Value, begin: int, end: int) -> Value:
+    height = rows.shape[0]
+    return rows.op("strided_slice", begin=(0, begin), end=(height, end), strides=(1, 1))
+
+
+def _prod_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
+    """The product of the other elements, without dividing, so that it is right at zeros and in higher derivatives.
+
+    The product is redone as a tree in which each level multiplies the left half by the right half; from the root back, each half's
+    cotangent is the pair's times the other half.
+    """
+    axes = normalise_axes(axis, x.ndim)
+    order = (*(i for i in range(x.ndim) if i not in axes), *axes)
+    width = _count(x, axis)
+    height = math.prod(x.shape[i] for i in range(x.ndim) if i not in axes)
+    if width == 0 or height == 0:
+        return x.op("zeros_like")
+    rows = x.op("transpose", axes=order).op("reshape", shape=(height, width))
+    levels = []
+    while rows.shape[1] > 1:
+        half = rows.shape[1] // 2
+        left, right = _columns(rows, 0, half), _columns(rows, half, 2 * half)
+        levels.append((left, right))
+        rows = concatenate((left * right, _columns(rows, 2 * half, rows.shape[1])), axis=1)
+    cotangent = dout.op("reshape", shape=(height, 1))
+    for left, right in reversed(levels):
+        half = left.shape[1]
+        pairs, rest = _columns(cotangent, 0, half), _columns(cotangent, half, cotangent.shape[1])
+        cotangent = concatenate((pairs * right, pairs * left, rest), axis=1)
+    shaped = cotangent.op("reshape", shape=tuple(x.shape[i] for i in order))
+    return shaped.op("transpose", axes=tuple(order.index(i) for i in range(x.ndim)))
+
+
+@register_op(
+    relation=Relation("T:number -> T", relations.reduce),
+    pattern=Pattern.REDUCTION,
+    compute=_prod,
+    gradient=_prod_gradient,
+    sampler=cases(*_NONEMPTY, *_EMPTY, case((7,)), case(np.array([2.0, 0.0, 3.0])), case(np.array([0.0, 0.0, 3.0]))),
+)
+def prod(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
+    """The product along axes; 1 over no elements; integers wrap. x: (T, s) -> (T, s without the axes).
+
+    >>> relay.prod(np.float32([[1, 2], [3, 4]]), axis=1)
+    array([ 2., 12.], dtype=float32)
+    """
+    return np.asarray(np.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
+
+
+# ---- extrema
+
+
+def _extremum(reduce: Callable[..., Stage]) -> Callable[..., Stage]:
+    return lambda x, axis, keepdims: reduce(x, normalise_axes(axis, len(dims(x))), keepdims)
+
+
+def _extremum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
+    """The cotangent goes in equal shares to the elements that are the extremum."""
+    winners = (x == _kept(out, x, axis)).op("cast", dtype=x.base)
+    shares = _kept(dout, x, axis) / winners.op("sum", axis=axis, keepdims=True)
+    return winners * shares
+
+
+@register_op(
+    name="max",
+    relation=Relation("T:number -> T", relations.reduce_nonempty),
+    pattern=Pattern.REDUCTION,
+    compute=_extremum(stages.largest),
+    gradient=_extremum_gradient,
+    sampler=cases(*_NONEMPTY, case(np.float32([1, np.nan, 3])), case(np.float32([-np.inf, -np.inf]))),
+)
+def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
+    """The largest element along axes, of which there is at least one; NaN if there is one; ties share the gradient evenly.
+    x: (T, s) -> (T, s without the axes).
+
+    >>> relay.max(np.float32([[1, 2], [4, 3]]), axis=1)
+    array([2., 4.], dtype=float32)
+    """
+    return np.asarray(np.max(x, axis=axis, keepdims=keepdims))
+
+
+@register_op(
+    name="min",
+    relation=Relation("T:number -> T", relations.reduce_nonempty),
+    pattern=Pattern.REDUCTION,
+    compute=_extremum(stages.smallest),
+    gradient=_extremum_gradient,
+    sampler=cases(*_NONEMPTY, case(np.float32([1, np.nan, 3])), case(np.float32([np.inf, np.inf]))),
+)
+def min_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
+    """The smallest element along axes, of which there is at least one; NaN if there is one; ties share the gradient evenly.
+    x: (T, s) -> (T, s without the axes).
+
+    >>> relay.min(np.float32([[1, 2], [4, 3]]), axis=1)
+    array([1., 3.], dtype=float32)
+    """
+    return np.asarray(np.min(x, axis=axis, keepdims=keepdims))
+
+
+_NO_INDEX = 2**31 - 1
+_ARG_CASES = cases(
+    case(()),
+    case((1,)),
+    case((2, 3)),
+    case((2, 3), axis=0),
+    case((2, 3, 4), axis=-2, keepdims=True),
+    case((2, 3), keepdims=True),
+    case((0, 3), axis=1),
+    case(np.array([1, 3, 3, 1, 1], np.int32)),
+    case(np.array([1, np.nan, 3, np.nan], np.float32)),
+    case(np.array([-np.inf, -np.inf], np.float32)),
+    case(np.array([np.inf, np.inf], np.float32)),
+)
+
+
+def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[..., Stage]:
+    """The index of the first element that no other is better than; the first NaN if there is one."""
+
+    def combine(left: tuple[Element, Element], right: tuple[Element, Element]) -> tuple[Element, Element]:
+        (i, x), (j, y) = left, right
+        tie = tirx.Or(tirx.EQ(x, y), tirx.And(scalar.is_nan(x), scalar.is_nan(y)))
+        wins = tirx.Or(getattr(tirx, better)(x, y), tirx.And(scalar.is_nan(x), tirx.Not(scalar.is_nan(y))))
+        left_wins = tirx.Or(wins, tirx.And(tie, tirx.LT(i, j)))
+        return scalar.select(left_wins, i, j), scalar.select(left_wins, x, y)
+
+    def compute(x: Stage, axis: int | None, keepdims: bool) -> Stage:
+        shape, dtype = dims(x), str(x.dtype)
+        axes = normalise_axes(axis, len(shape))
+        kept = relations.reduce(shape, axis=axis, keepdims=keepdims)
+        if not axes:
+            return stages.full(kept, 0, "int32")
+        reducer = te.comm_reducer(
+            combine, lambda of_index, of_value: (tirx.const(_NO_INDEX, of_index), tirx.const(identity(dtype), of_value))
+        )
+        steps = [te.reduce_axis((0, shape[i])) for i in axes]
+
+        def element(*index: Element) -> Any:
+            rest = iter(index)
+            places = [steps[axes.index(i)] if i in axes else (index[i] if keepdims else next(rest)) for i in range(len(shape))]
+            position: Element = tirx.const(0, "int32")
+            for i, step in zip(axes, steps, strict=True):
+                position = position * shape[i] + step.var
+            return reducer((position, x(*places)), axis=steps)
+
+        indices, _values = te.compute(kept, element)
+        return te.compute(kept, lambda *index: indices(*index))
+
+    return compute
+
+
+@register_op(
+    relation=Relation("T:number -> int32", relations.arg_reduce),
+    pattern=Pattern.OPAQUE,
+    compute=_arg_extremum("GT", stages.lowest),
+    no_gradient="the result is an index",
+    sampler=_ARG_CASES,
+)
+def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The index of the first largest element along an axis, or in all elements in order; of the first NaN if there is one.
+    x: (T, s) -> (int32, s without the axis).
+
+    >>> relay.argmax(np.float32([[1, 2], [4, 3]]), axis=1)
+    array([1, 0], dtype=int32)
+    """
+    return np.asarray(np.argmax(x, axis=axis, keepdims=keepdims), np.int32)
+
+
+@register_op(
+    relation=Relation("T:number -> int32", relations.arg_reduce),
+    pattern=Pattern.OPAQUE,
+    compute=_arg_extremum("LT", stages.highest),
+    no_gradient="the result is an index",
+    sampler=_ARG_CASES,
+)
+def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The index of the first smallest element along an axis, or in all elements in order; of the first NaN if there is one.
+    x: (T, s) -> (int32, s without the axis).
+
+    >>> relay.argmin(np.float32([[1, 2], [4, 3]]), axis=1)
+    array([0, 1], dtype=int32)
+    """
+    return np.asarray(np.argmin(x, axis=axis, keepdims=keepdims), np.int32)
+
+
+# ---- truth
+
+
+def _truth(combine: str, identity: bool) -> Callable[..., Stage]:
+    def compute(x: Stage, axis: Axes, keepdims: bool) -> Stage:
+        axes = normalise_axes(axis, len(dims(x)))
+        return stages.reduction(lambda a, b: getattr(tirx, combine)(a, b), identity, x, axes, keepdims)
+
+    return compute
+
+
+@register_op(
+    name="any",
+    relation=Relation("bool -> bool", relations.reduce),
+    pattern=Pattern.REDUCTION,
+    compute=_truth("Or", False),
+    no_gradient="the result is a truth value",
+    sampler=cases(*_NONEMPTY, *_EMPTY),
+)
+def any_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
+    """Whether one element at least is true along axes; false over none. x: (bool, s) -> (bool, s without the axes).
+
+    >>> relay.any(np.array([[True, False], [False, False]]), axis=1)
+    array([ True, False])
+    """
+    return np.asarray(np.any(x, axis=axis, keepdims=keepdims))
+
+
+@register_op(
+    name="all",
+    relation=Relation("bool -> bool", relations.reduce),
+    pattern=Pattern.REDUCTION,
+    compute=_truth("And", True),
+    no_gradient="the result is a truth value",
+    sampler=cases(*_NONEMPTY, *_EMPTY),
+)
+def all_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
+    """Whether all elements are true along axes; true over none. x: (bool, s) -> (bool, s without the axes).
+
+    >>> relay.all(np.array([[True, False], [True, True]]), axis=1)
+    array([False,  True])
+    """
+    return np.asarray(np.all(x, axis=axis, keepdims=keepdims))

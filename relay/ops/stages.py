@@ -1,0 +1,97 @@
+"""te stages that several operators are computed with: constants, reductions, choices between loads.
+
+A reduction over no elements runs no iteration in TVM and leaves its output unwritten, so it becomes a constant here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from relay.ops import scalar
+from relay.ops.lazy import te, tirx
+from relay.ops.notation import Element, Stage, dims
+
+
+def full(shape: Sequence[int], number: float, dtype: str) -> Stage:
+    """A stage that is one number everywhere."""
+    return te.compute(tuple(shape), lambda *index: tirx.const(number, dtype))
+
+
+def reduction(
+    combine: Callable[[Element, Element], Element],
+    identity: float,
+    x: Stage,
+    axes: Sequence[int],
+    keepdims: bool,
+    element: Callable[[Element], Element] = lambda e: e,
+) -> Stage:
+    """`element(x)` combined along the axes (counted from 0), starting with the identity.
+
+    float16 and bfloat16 are combined in float32.
+    """
+    shape = dims(x)
+    result_dtype = scalar.dtype_of(element(_any_element(x)))
+    wide = "float32" if result_dtype in ("float16", "bfloat16") else result_dtype
+    kept = tuple(1 if i in axes else dim for i, dim in enumerate(shape) if keepdims or i not in axes)
+    if any(shape[axis] == 0 for axis in axes):
+        return full(kept, identity, result_dtype)
+
+    def load(index: Sequence[Element], reduced: Sequence[Element]) -> Element:
+        outer, inner = iter(index), iter(reduced)
+        if keepdims:
+            places = [next(inner) if i in axes else index[i] for i in range(len(shape))]
+        else:
+            places = [next(inner) if i in axes else next(outer) for i in range(len(shape))]
+        return scalar.cast(element(x(*places)), wide)
+
+    if not axes:
+        return te.compute(kept, lambda *index: scalar.cast(load(index, ()), result_dtype))
+    reducer = te.comm_reducer(combine, lambda dtype: tirx.const(identity, dtype))
+    steps = [te.reduce_axis((0, shape[axis])) for axis in axes]
+    stage = te.compute(kept, lambda *index: reducer(load(index, steps), axis=steps))
+    if wide == result_dtype:
+        return stage
+    return te.compute(kept, lambda *index: scalar.cast(stage(*index), result_dtype))
+
+
+def _any_element(x: Stage) -> Element:
+    """An expression of x's dtype, to ask for the dtype of what is made of it."""
+    return tirx.Var("x", str(x.dtype))
+
+
+def total(x: Stage, axes: Sequence[int], keepdims: bool, element: Callable[[Element], Element] = lambda e: e) -> Stage:
+    """The sum along axes."""
+    return reduction(scalar.add, 0, x, axes, keepdims, element)
+
+
+def largest(x: Stage, axes: Sequence[int], keepdims: bool) -> Stage:
+    """The maximum along axes; NaN if there is one, the lowest number over no elements."""
+    return reduction(scalar.maximum, lowest(str(x.dtype)), x, axes, keepdims)
+
+
+def smallest(x: Stage, axes: Sequence[int], keepdims: bool) -> Stage:
+    """The minimum along axes; NaN if there is one, the highest number over no elements."""
+    return reduction(scalar.minimum, highest(str(x.dtype)), x, axes, keepdims)
+
+
+def lowest(dtype: str) -> float:
+    """The identity of the maximum."""
+    return -math.inf if scalar.is_float(dtype) else int(tirx.min_value(dtype).value)
+
+
+def highest(dtype: str) -> float:
+    """The identity of the minimum."""
+    return math.inf if scalar.is_float(dtype) else int(tirx.max_value(dtype).value)
+
+
+def choose(position: Element, bounds: Sequence[int], load: Callable[[int], Element]) -> Element:
+    """`load(k)` for the k with bounds[k] <= position < bounds[k + 1], by bisection, so that the expression stays shallow."""
+
+    def between(low: int, high: int) -> Element:
+        if high - low == 1:
+            return load(low)
+        middle = (low + high) // 2
+        return tirx.if_then_else(tirx.LT(position, bounds[middle]), between(low, middle), between(middle, high))
+
+    return between(0, len(bounds) - 1)

@@ -1,0 +1,194 @@
+"""Elementary functions as TIR expressions.
+
+float32: branch-free polynomials, so that they vectorise, right over the whole range (subnormal results, infinities, NaN), with
+a relative error below 4e-7; the coefficients are minimax fits, weighted by relative error. float64: the C library. float16 and
+bfloat16 go through float32.
+
+    exp      x = n ln2 + r, |r| <= ln2/2:           e**x = 2**n (1 + r + r**2 Q(r))
+    expm1    the same r + r**2 Q(r) where |x| <= ln2/2, else e**x - 1
+    log      x = 2**k (1 + m), 1 + m in [sqrt(1/2), sqrt(2)):   k ln2 + m - m**2/2 + m**3 L(m)
+    log1p    the same polynomial where 1 + x lies in that interval, else log(1 + x)
+    tanh     x P(x**2) / R(x**2)  for |x| <= 9.02, beyond it is 1
+    sigmoid  e**-|x| / (1 + e**-|x|)  or  1 / (1 + e**-|x|)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relay.ops.lazy import tirx
+from relay.ops.notation import Element
+from relay.ops.scalar import cast, constant, dtype_of, external, let, select
+
+_EXP = (1.979006192e-4, 1.394494320e-3, 8.333498612e-3, 4.166629165e-2, 1.666666567e-1, 0.5)
+_LOG = (
+    6.746638566e-2, -1.167565137e-1, 1.188816279e-1, -1.240558922e-1, 1.421955228e-1, -1.666799635e-1, 2.000211924e-1,
+    -2.500000894e-1, 3.333331347e-1,
+)  # fmt: skip
+_TANH_NUMERATOR = (
+    -8.436045645e-14, 5.257777547e-11, -2.018396117e-8, 1.114425322e-5, 3.103001043e-3, 1.308315694e-1, 1.0,
+)  # fmt: skip
+_TANH_DENOMINATOR = (2.544750751e-4, 2.449137904e-2, 4.641648233e-1, 1.0)
+
+_LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4  # the first has few bits, so that its multiples are exact
+_ROUND = 12582912.0  # 1.5 * 2**23: after adding it the integer nearest to a number stands in the low bits
+_ROUND_BITS = 0x4B400000
+_EXPONENT_BIAS = 127
+_MANTISSA_BITS = 23
+
+
+def _by_dtype(
+    single: Callable[[Element], Element], double: Callable[[Element], Element]
+) -> Callable[[Element], Element]:
+    """The function that takes `double` for float64 and goes through `single` for all other floats."""
+
+    def apply(x: Element) -> Element:
+        dtype = dtype_of(x)
+        return double(x) if dtype == "float64" else cast(single(cast(x, "float32")), dtype)
+
+    return apply
+
+
+def _library(name: str) -> Callable[[Element], Element]:
+    return lambda x: external(name, x)
+
+
+def _single(number: float) -> Element:
+    return tirx.const(number, "float32")
+
+
+def _horner(x: Element, coefficients: Sequence[float]) -> Element:
+    """A polynomial, the highest power's coefficient first."""
+    result = _single(coefficients[0])
+    for coefficient in coefficients[1:]:
+        result = result * x + _single(coefficient)
+    return result
+
+
+def _bits(x: Element) -> Element:
+    return tirx.reinterpret("int32", x)
+
+
+def _from_bits(bits: Element) -> Element:
+    return tirx.reinterpret("float32", bits)
+
+
+def _clamp(x: Element, low: float, high: float) -> Element:
+    """Comparisons with NaN are false, so it passes."""
+    return select(tirx.LT(x, _single(low)), _single(low), select(tirx.GT(x, _single(high)), _single(high), x))
+
+
+# ---- exp
+
+
+def _expm1_reduced(r: Element) -> Element:
+    """e**r - 1 for |r| <= ln2/2."""
+    return _horner(r, _EXP) * r * r + r
+
+
+def _exp_single(x: Element) -> Element:
+    def reduce(c: Element) -> Element:
+        return let(
+            c * _single(1.44269504088896341) + _single(_ROUND),
+            lambda t: let(t - _single(_ROUND), lambda n: remainder(c, t, n)),
+        )
+
+    def remainder(c: Element, t: Element, n: Element) -> Element:
+        r = c - n * _single(_LN2_HIGH) - n * _single(_LN2_LOW)
+        return let(r, lambda r: let(_bits(t) - _ROUND_BITS, lambda n: scale(_expm1_reduced(r) + _single(1.0), n)))
+
+    def scale(value: Element, n: Element) -> Element:
+        half = n >> 1  # in two factors, so that neither leaves the range of exponents
+        return value * power_of_two(half) * power_of_two(n - half)
+
+    def power_of_two(n: Element) -> Element:
+        return _from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)
+
+    return let(_clamp(x, -104.0, 89.0), reduce)  # beyond, the results are 0 and infinity
+
+
+exp = _by_dtype(_exp_single, lambda x: tirx.exp(x))
+
+
+def _expm1_single(x: Element) -> Element:
+    near_zero = tirx.LE(tirx.abs(x), _single(0.3466))
+    return select(near_zero, _expm1_reduced(x), _exp_single(x) - _single(1.0))
+
+
+expm1 = _by_dtype(_expm1_single, _library("expm1"))
+
+
+# ---- log
+
+
+def _log1p_reduced(m: Element) -> Element:
+    """log(1 + m) - m for 1 + m in [sqrt(1/2), sqrt(2))."""
+    return _horner(m, _LOG) * m * m * m - _single(0.5) * m * m
+
+
+def _log_single(x: Element) -> Element:
+    smallest_normal, lift = 2.0**-126, 25
+    tiny = tirx.LT(x, _single(smallest_normal))
+
+    def of_normal(y: Element) -> Element:
+        exponent = (_bits(y) - 0x3F3504F3) >> _MANTISSA_BITS  # the bits of sqrt(1/2)
+        return let(exponent, lambda e: let(_from_bits(_bits(y) - (e << _MANTISSA_BITS)) - _single(1.0), lambda m: joined(e, m)))
+
+    def joined(exponent: Element, m: Element) -> Element:
+        k = tirx.Cast("float32", exponent) - select(tiny, _single(lift), _single(0))
+        return let(k, lambda k: m + (_log1p_reduced(m) + k * _single(_LN2_LOW)) + k * _single(_LN2_HIGH))
+
+    infinity = _from_bits(tirx.const(0x7F800000, "int32"))
+    not_a_number = _from_bits(tirx.const(0x7FC00000, "int32"))
+    value = let(select(tiny, x * _single(2.0**lift), x), of_normal)
+    value = select(tirx.EQ(x, infinity), infinity, value)
+    outside = select(tirx.EQ(x, _single(0)), _single(0) - infinity, not_a_number)
+    return select(tirx.GT(x, _single(0)), value, outside)
+
+
+log = _by_dtype(_log_single, lambda x: tirx.log(x))
+
+
+def _log1p_single(x: Element) -> Element:
+    near_zero = tirx.And(tirx.GT(x, _single(-0.2928)), tirx.LT(x, _single(0.4142)))
+    return select(near_zero, x + _log1p_reduced(x), _log_single(x + _single(1.0)))
+
+
+log1p = _by_dtype(_log1p_single, _library("log1p"))
+
+
+# ---- tanh, sigmoid
+
+
+def _tanh_single(x: Element) -> Element:
+    def quotient(c: Element) -> Element:
+        return let(c * c, lambda s: c * _horner(s, _TANH_NUMERATOR) / _horner(s, _TANH_DENOMINATOR))
+
+    return let(let(_clamp(x, -9.02, 9.02), quotient), lambda q: _clamp(q, -1.0, 1.0))
+
+
+tanh = _by_dtype(_tanh_single, _library("tanh"))
+
+
+def sigmoid(x: Element) -> Element:
+    """1 / (1 + e**-x) without overflow."""
+    zero, one = constant(0, x), constant(1, x)
+    below = tirx.LT(x, zero)
+    return let(exp(select(below, x, zero - x)), lambda e: select(below, e, one) / (one + e))
+
+
+# ---- others: the C library
+
+
+def _through_single(function: str) -> Callable[[Element], Element]:
+    return _by_dtype(lambda x: getattr(tirx, function)(x), lambda x: getattr(tirx, function)(x))
+
+
+sqrt = _through_single("sqrt")
+sin = _through_single("sin")
+cos = _through_single("cos")
+
+
+def rsqrt(x: Element) -> Element:
+    """1 / sqrt(x)"""
+    return constant(1, x) / sqrt(x)

@@ -1,0 +1,452 @@
+"""Relay's notation for the intermediate representation, of every stage.
+
+    data List { Nil, Cons(Tensor[float32, ()], List) }
+
+    entry fn total(%xs: List) -> Tensor[float32, ()] {
+      let %sum: Tensor[float32, ()] = loop 'rest (%xs1: List = %xs, %sum1: Tensor[float32, ()] = 0.0f32) {
+        match %xs1 {
+          Nil -> { exit 'rest(%sum1) }
+          Cons(%head: Tensor[float32, ()], %tail: List) -> {
+            let %sum2: Tensor[float32, ()] = add(%sum1, %head);
+            next 'rest(%tail, %sum2)
+          }
+        };
+        dead
+      };
+      %sum
+    }
+
+`%x` is a variable, `@f` a function of the module, `'l` a loop. A number has its dtype as a suffix (`2.0f32`, `3i64`),
+or none in the surface IR; a large array appears as `constant#0[float32, (64, 64)]`. Within a function, variables with
+one name are told apart by a number. The text of a module depends on its structure and names only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, assert_never
+
+import numpy as np
+
+from relay.ir.expr import (
+    Annotated,
+    Apply,
+    Arm,
+    Assert,
+    Atom,
+    Attribute,
+    AttributeValue,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Dead,
+    Derivative,
+    Exit,
+    Expr,
+    ForEach,
+    Function,
+    Global,
+    Grad,
+    If,
+    Index,
+    IndexUpdate,
+    Lambda,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    Module,
+    Next,
+    OpCall,
+    Parameter,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    SetAttribute,
+    Slice,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Static,
+    Unpack,
+    Var,
+    Yield,
+)
+from relay.ir.types import BaseType, DataDefinition, show, show_shape
+
+Printable: TypeAlias = Module | Function | Derivative | Block | Expr
+
+_INDENT = "  "
+_INLINE_SIZE = 16
+"""Arrays with more elements are abbreviated."""
+
+
+def to_text(part: Printable) -> str:
+    """A module, function, block or expression as text, without a newline at its end. Linear in its size."""
+    printer = _Printer()
+    match part:
+        case Module():
+            printer.module(part)
+        case Function():
+            printer.function(part)
+        case Derivative():
+            printer.derivative(part)
+        case Block():
+            printer.block_lines(part)
+        case _:
+            printer.expression(part)
+    return printer.text()
+
+
+class _Names:
+    """Unique names in the order of asking: the wanted one, then with a number."""
+
+    def __init__(self) -> None:
+        self._names: dict[object, str] = {}
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def of(self, thing: Var | LoopLabel) -> str:
+        name = self._names.get(thing)
+        if name is None:
+            name = base = re.sub(r"[^A-Za-z0-9_]", "_", thing.name) or "_"
+            while name in self._taken:
+                count = self._counts[base] = self._counts.get(base, 0) + 1
+                name = f"{base}_{count}" if base[-1].isdigit() else f"{base}{count}"
+            self._taken.add(name)
+            self._names[thing] = name
+        return name
+
+
+class _Printer:
+    """Appends pieces of text; `indentation` is that of the current line."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._indentation = 0
+        self._names, self._labels = _Names(), _Names()
+        self._function_label: LoopLabel | None = None
+        self._constants: dict[Constant, int] = {}
+
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def _put(self, *pieces: str) -> None:
+        self._pieces += pieces
+
+    def _line(self) -> None:
+        self._pieces.append("\n" + _INDENT * self._indentation)
+
+    # ---- declarations
+
+    def module(self, module: Module) -> None:
+        for definition in module.data:
+            self._put(data_text(definition), "\n\n")
+        for position, (name, function) in enumerate(module.functions.items()):
+            self._put("\n\n" if position else "", "entry " if name == module.entry else "")
+            if isinstance(function, Derivative):
+                self.derivative(function)
+            else:
+                self._names, self._labels = _Names(), _Names()
+                self.function(function)
+
+    def derivative(self, derivative: Derivative) -> None:
+        self._put(
+            f"derivative {derivative.name}: {show(derivative.type)} = grad{_options(derivative.grad)} @{derivative.of}"
+        )
+
+    def function(self, function: Function) -> None:
+        signature = function.signature or (Parameter(),) * len(function.parameters)
+        self._put(f"fn {function.name}({', '.join(map(self._parameter, function.parameters, signature))})")
+        if function.result is not None:
+            self._put(f" -> {show(function.result)}")
+        self._put(" ")
+        around, self._function_label = self._function_label, function.label
+        self._braces(function.body, returns=True)
+        self._function_label = around
+
+    # ---- blocks
+
+    def _braces(self, block: Block, returns: bool = False) -> None:
+        """A block in braces: on one line if it has only a terminator."""
+        self._put("{")
+        if block.bindings:
+            self._indentation += 1
+            self._line()
+            self.block_lines(block, returns)
+            self._indentation -= 1
+            self._line()
+            self._put("}")
+        else:
+            self._put(" ")
+            self._terminator(block, returns)
+            self._put(" }")
+
+    def block_lines(self, block: Block, returns: bool = False) -> None:
+        """The lines of a block. With `returns` a return at its end is only the value."""
+        for binding in block.bindings:
+            self._binding(binding)
+            self._put(";")
+            self._line()
+        self._terminator(block, returns)
+
+    def _binding(self, binding: Binding) -> None:
+        if binding.targets:
+            self._put(f"let {self._bound(binding.targets)} = ")
+        self.expression(binding.value)
+
+    def _terminator(self, block: Block, returns: bool) -> None:
+        match block.terminator:
+            case Yield(values):
+                self._put("yield ", self._atoms(values)) if values else self._put("yield")
+            case Next(label, values):
+                self._put(f"next '{self._labels.of(label)}({self._atoms(values)})")
+            case Exit(label, values) if label is self._function_label:
+                self._put("" if returns else "return ", self._atoms(values))
+            case Exit(label, values):
+                self._put(f"exit '{self._labels.of(label)}({self._atoms(values)})")
+            case Dead():
+                self._put("dead")
+            case other:
+                assert_never(other)
+
+    # ---- expressions
+
+    def expression(self, expression: Expr) -> None:
+        atom = self._atom
+        match expression:
+            case Var() | Constant() | Global() | Static():
+                self._put(atom(expression))
+            case OpCall(operator, arguments, attributes):
+                given = [f"{name}={attribute_text(value)}" for name, value in attributes.items()]
+                self._put(f"{operator}({', '.join([*map(atom, arguments), *given])})")
+            case Call(function, arguments):
+                self._put(f"{atom(function)}({self._atoms(arguments)})")
+            case MakeTuple(items):
+                self._put(f"({self._atoms(items)}{',' if len(items) == 1 else ''})")
+            case Project(value, index):
+                self._put(f"{atom(value)}.{index}")
+            case If(arms, orelse):
+                self._if(arms, orelse)
+            case Match(value, match_arms):
+                self._put(f"match {atom(value)} {{")
+                self._indentation += 1
+                for arm in match_arms:
+                    self._line()
+                    self._put(arm.constructor, f"({self._bound(arm.fields)})" if arm.fields else "", " -> ")
+                    self._braces(arm.body)
+                self._indentation -= 1
+                self._line()
+                self._put("}")
+            case Loop(label, parameters, initial, body, counter):
+                self._put(f"loop '{self._labels.of(label)} ")
+                if counter is not None:
+                    self._put(f"for {self._variable(counter.index)} < {atom(counter.count)} ")
+                self._initialised(parameters, initial)
+                self._braces(body)
+            case Lambda(function):
+                self.function(function)
+            case Grad(function) as grad:
+                self._put(f"grad{_options(grad)} {atom(function)}")
+            case RefNew(value):
+                self._put(f"ref {atom(value)}")
+            case RefRead(reference):
+                self._put(f"read {atom(reference)}")
+            case RefWrite(reference, value):
+                self._put(f"write {atom(reference)} {atom(value)}")
+            case Assert(condition, message):
+                self._put(f"assert {atom(condition)} {_quoted(message)}")
+            case Construct(definition, constructor, arguments):
+                self._put(f"{definition.name}.{constructor}({self._atoms(arguments)})")
+            case StackNew(element):
+                self._put(f"stack[{show(element)}]")
+            case StackPush(stack, value):
+                self._put(f"push {atom(stack)} {atom(value)}")
+            case StackGet(stack, position):
+                self._put(f"get {atom(stack)} {atom(position)}")
+            case StackLength(stack):
+                self._put(f"len {atom(stack)}")
+            case Apply(function, arguments, keywords):
+                words = [*map(atom, arguments), *(f"{name}={atom(value)}" for name, value in keywords)]
+                self._put(f"apply {atom(function)}({', '.join(words)})")
+            case Attribute(value, name):
+                self._put(f"{atom(value)}.{name}")
+            case SetAttribute(value, name, new):
+                self._put(f"{atom(value)}.{name} = {atom(new)}")
+            case Index(value, items):
+                self._put(f"{atom(value)}[{self._items(items)}]")
+            case IndexUpdate(value, items, new):
+                self._put(f"{atom(value)}[{self._items(items)} = {atom(new)}]")
+            case Annotated(value, annotation):
+                self._put(f"{atom(value)} : {show(annotation)}")
+            case Unpack(value, count):
+                self._put(f"unpack {atom(value)} {count}")
+            case ForEach(label, element, iterable, parameters, initial, body):
+                self._put(f"loop '{self._labels.of(label)} for {self._variable(element)} in {atom(iterable)} ")
+                self._initialised(parameters, initial)
+                self._braces(body)
+            case other:
+                assert_never(other)
+
+    def _if(self, arms: Sequence[Arm], orelse: Block) -> None:
+        for position, arm in enumerate(arms):
+            self._put("if " if position == 0 else " elif ")
+            match arm.condition:
+                case Block((), Yield((condition,))):
+                    self._put(self._atom(condition))
+                case condition_block:
+                    self._braces(condition_block)
+            self._put(" then ")
+            self._braces(arm.body)
+        self._put(" else " if arms else "do ")
+        self._braces(orelse)
+
+    def _initialised(self, parameters: Sequence[Var], initial: Sequence[Atom]) -> None:
+        # The initial values belong to the outside, so they are named before the parameters.
+        values = [self._atom(a) for a in initial]
+        pairs = zip(parameters, values, strict=True)
+        self._put("(", ", ".join(f"{self._variable(p)} = {value}" for p, value in pairs), ") ")
+
+    def _bound(self, variables: Iterable[Var]) -> str:
+        return ", ".join(map(self._variable, variables))
+
+    def _variable(self, var: Var) -> str:
+        """A variable where it is bound."""
+        return f"%{self._names.of(var)}" + ("" if var.type is None else f": {show(var.type)}")
+
+    def _parameter(self, var: Var, parameter: Parameter) -> str:
+        kind = "" if parameter.kind == "positional_or_keyword" else f"{parameter.kind} "
+        default = "" if parameter.default is None else f" = {self._atom(parameter.default)}"
+        return kind + self._variable(var) + default
+
+    # ---- atoms
+
+    def _atoms(self, atoms: Iterable[Atom]) -> str:
+        return ", ".join(map(self._atom, atoms))
+
+    def _atom(self, atom: Atom) -> str:
+        match atom:
+            case Var():
+                return f"%{self._names.of(atom)}"
+            case Constant(value):
+                if value.size > _INLINE_SIZE or (value.size == 0 and value.ndim > 1):
+                    number = self._constants.setdefault(atom, len(self._constants))
+                    return f"constant#{number}[{value.dtype}, {show_shape(value.shape)}]"
+                return array_text(value)
+            case Global(name):
+                return f"@{name}"
+            case Static(value):
+                return _static_text(value)
+            case other:
+                assert_never(other)
+
+    def _items(self, items: Iterable[Atom | Slice]) -> str:
+        def end(atom: Atom | None) -> str:
+            return "" if atom is None else self._atom(atom)
+
+        return ", ".join(
+            f"{end(i.start)}:{end(i.stop)}" + (f":{end(i.step)}" if i.step is not None else "")
+            if isinstance(i, Slice)
+            else self._atom(i)
+            for i in items
+        )
+
+
+# ---- values
+
+
+def data_text(definition: DataDefinition) -> str:
+    """The declaration of a data type."""
+    constructors = ", ".join(
+        f"{c.name}({', '.join(show(t) for t in c.fields)})" if c.fields else c.name for c in definition.constructors
+    )
+    return f"data {definition.name} {{ {constructors} }}"
+
+
+def attribute_text(value: AttributeValue) -> str:
+    """The value of an operator's attribute."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return _quoted(value)
+        case BaseType():
+            return value.name
+        case tuple():
+            inside = ", ".join(map(attribute_text, value))
+            return f"({inside},)" if len(value) == 1 else f"({inside})"
+        case other:
+            assert_never(other)
+
+
+def array_text(array: np.ndarray) -> str:
+    """An array with all its elements, `2.0f32`, `true`, `[[1, 2], [3, 4]]i32`. The text determines every element."""
+    if array.dtype == bool:
+        return _elements(array)
+    text, suffix = _elements(array), _suffix(array.dtype)
+    return f"{text}.{suffix}" if text[-1].isalpha() else text + suffix  # inf.f32
+
+
+def _elements(array: np.ndarray) -> str:
+    if array.ndim:
+        return f"[{', '.join(map(_elements, array))}]"
+    if array.dtype == bool:
+        return "true" if array else "false"
+    if array.dtype.kind in "iu":
+        return str(int(array))
+    if array.dtype.itemsize == 4:
+        return str(np.float32(array))  # the shortest text that this float32 is read back from
+    return repr(float(array))
+
+
+def _suffix(dtype: np.dtype[np.generic]) -> str:
+    letter = {"int": "i", "uint": "u", "float": "f", "bfloat": "bf"}[dtype.name.rstrip("0123456789")]
+    return f"{letter}{dtype.itemsize * 8}"
+
+
+def _static_text(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return _quoted(value)
+        case _ if value is Ellipsis:
+            return "..."
+        case tuple():
+            inside = ", ".join(map(_static_text, value))
+            return f"({inside},)" if len(value) == 1 else f"({inside})"
+        case BaseType():
+            return value.name
+        case _:
+            return f"<{getattr(value, '__qualname__', None) or type(value).__qualname__}>"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _options(grad: Grad) -> str:
+    """The options of `grad` that are not the default."""
+    options = []
+    if grad.wrt is not None:
+        options.append(f"wrt={attribute_text(grad.wrt)}")
+    if grad.output is not None:
+        options.append(f"output={grad.output}")
+    if grad.keeping:
+        options.append(f"keeping={attribute_text(grad.keeping)}")
+    options += [name for name in ("seedable", "with_value") if getattr(grad, name)]
+    return f"{{{', '.join(options)}}}" if options else ""

@@ -1,0 +1,86 @@
+"""Equations between operator calls, from the algebraic facts in the operators' definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import attrs
+
+from relay.ir.expr import Atom, Constant, OpCall, Var
+from relay.ir.types import Type
+from relay.operator import Operator, lookup
+
+Definition: TypeAlias = Callable[[Atom], OpCall | None]
+"""Looks up the operator call that an atom was bound to."""
+
+
+@attrs.frozen
+class Rule:
+    """An equation: what a call of an operator with this fact equals, if the rule fits."""
+
+    equation: str
+    fits: Callable[[Operator], bool]
+    result: Callable[[Operator, OpCall, Type, Definition], Atom | None]
+
+
+def _type(atom: Atom) -> Type | None:
+    return atom.type if isinstance(atom, Var | Constant) else None
+
+
+def _is_identity(operator: Operator, atom: Atom) -> bool:
+    return isinstance(atom, Constant) and atom.value.size == 1 and bool(atom.value.reshape(()) == operator.identity)
+
+
+def _right_identity(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:
+    left, right = call.arguments
+    return left if _is_identity(operator, right) and _type(left) == type_ else None
+
+
+def _left_identity(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:
+    left, right = call.arguments
+    return right if _is_identity(operator, left) and _type(right) == type_ else None
+
+
+def _only(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:
+    return call.arguments[0] if _type(call.arguments[0]) == type_ else None
+
+
+def _equal_operands(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:
+    return call.arguments[0] if call.arguments[0] is call.arguments[1] else None
+
+
+def _undone(operator: Operator, call: OpCall, type_: Type, definition: Definition) -> Atom | None:
+    inner = definition(call.arguments[0])
+    return inner.arguments[0] if inner is not None and lookup(inner.operator) is operator else None
+
+
+def _done_already(operator: Operator, call: OpCall, type_: Type, definition: Definition) -> Atom | None:
+    inner = definition(call.arguments[0])
+    if inner is None or lookup(inner.operator) is not operator or inner.attributes != call.attributes:
+        return None
+    return call.arguments[0]
+
+
+def _binary(operator: Operator) -> bool:
+    return len(operator.operands) == 2
+
+
+def _unary(operator: Operator) -> bool:
+    return len(operator.operands) == 1 and not operator.variadic
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("f(x, e) = x", lambda f: _binary(f) and f.identity is not None, _right_identity),
+    Rule("f(e, x) = x", lambda f: _binary(f) and f.identity is not None and f.commutative, _left_identity),
+    Rule("f(x, x) = x", lambda f: _binary(f) and f.idempotent, _equal_operands),
+    Rule("f(f(x)) = f(x)", lambda f: _unary(f) and f.idempotent, _done_already),
+    Rule("f(f(x)) = x", lambda f: _unary(f) and f.involution, _undone),
+    Rule("f(x: T): T = x", lambda f: _unary(f) and f.coercion, _only),
+)
+"""What is known of operator calls. The order does not matter."""
+
+
+def rules_for(operator: Operator) -> tuple[Rule, ...]:
+    """The equations that hold for an operator."""
+    return tuple(rule for rule in RULES if rule.fits(operator))

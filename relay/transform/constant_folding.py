@@ -1,0 +1,59 @@
+"""Constant folding: operator calls on constants are computed with the operator's reference."""
+
+from __future__ import annotations
+
+import math
+
+from relay.errors import RelayError
+from relay.ir.expr import Atom, Binding, Block, Constant, Module, OpCall, Terminator, Var
+from relay.ir.traverse import map_parts, map_terminator
+from relay.ir.types import TensorType, Type
+from relay.operator import lookup
+from relay.transform.functions import map_bodies
+
+LARGEST = 1024
+"""The most elements that a folded constant may have."""
+
+
+def fold_constants(module: Module) -> Module:
+    """The module with calls on constants computed, but none that has a requirement on its operands."""
+    return map_bodies(module, lambda function: _Folding().block(function.body))
+
+
+def folded(call: OpCall, type_: Type | None) -> Constant | None:
+    """The constant that an operator call on constants is; None if it is none, too large, or may fail."""
+    values = [a.value for a in call.arguments if isinstance(a, Constant)]
+    if not values or len(values) != len(call.arguments):
+        return None
+    if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
+        return None
+    operator = lookup(call.operator)
+    if operator.requirements or operator.external is not None or math.prod(type_.dims) > LARGEST:
+        return None
+    try:
+        return Constant(operator.evaluate(values, call.attributes), call.span)
+    except (RelayError, ArithmeticError, ValueError):
+        return None  # the run will say what is wrong, where it happens
+
+
+class _Folding:
+    def __init__(self) -> None:
+        self.known: dict[Var, Atom] = {}
+
+    def atom(self, atom: Atom) -> Atom:
+        return self.known.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def terminator(self, terminator: Terminator) -> Terminator:
+        return map_terminator(terminator, self.atom)
+
+    def block(self, block: Block) -> Block:
+        bindings: list[Binding] = []
+        for binding in block.bindings:
+            value = map_parts(binding.value, atom=self.atom, block=self.block)
+            if isinstance(value, OpCall):
+                constant = folded(value, binding.targets[0].type)
+                if constant is not None:
+                    self.known[binding.targets[0]] = constant
+                    continue
+            bindings.append(Binding(binding.targets, value))
+        return Block(tuple(bindings), self.terminator(block.terminator))

@@ -1,0 +1,210 @@
+"""Which operator calls of a block run together as one kernel.
+
+A plan is a pure function of a block. Code generation consumes it; nothing is rewritten. A group is a set of operator
+calls of one block with a single output, computed at the place of that output, its last member. So members move later,
+never earlier: a call stays behind the `Assert` that guards it.
+
+A call joins the group of its consumers when all of its uses lie in that one group, and
+
+    elementwise, broadcast, injective   -> any of these, or a reduction's input, or beside the main path of an epilogue
+    reduction, output-fusable (matmul)  -> elementwise calls of the same shape (the epilogue)
+    opaque                              -> nothing
+
+A group has at most one reduction or matmul (its anchor). A matmul's own inputs stay materialised, because it reads each
+element often. For the same reason arithmetic does not move into a consumer with more elements than it has itself; pure
+data movement does. Calls without operands (`zeros`) are repeated in each group that uses them. A group's
+expression, written out as a tree, has at most `LIMIT` calls: TVM's expressions are trees, and deep ones break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from relay.ir.expr import Atom, Binding, Block, Expr, OpCall, Var
+from relay.ir.traverse import blocks, free_variables, operands, terminator_operands
+from relay.ir.types import TensorType
+from relay.operator import Pattern, lookup
+
+LIMIT = 64
+
+_INJECTIVE = (Pattern.ELEMENTWISE, Pattern.BROADCAST, Pattern.INJECTIVE)
+_ARITHMETIC = (Pattern.ELEMENTWISE, Pattern.BROADCAST)
+_ANCHOR = (Pattern.REDUCTION, Pattern.OUTPUT_FUSABLE)
+
+
+@attrs.frozen(eq=False)
+class Group:
+    """Calls that run as one kernel, in the order of the block. The last one's target is the only output."""
+
+    bindings: tuple[Binding, ...]
+
+    @property
+    def output(self) -> Var:
+        return self.bindings[-1].targets[0]
+
+
+@attrs.define(eq=False)
+class _Draft:
+    """A group while it is made, from its output backwards. `feeding` are the members that the anchor reads through."""
+
+    root: int
+    members: list[int]
+    size: int
+    anchor: int | None = None
+    feeding: set[int] = attrs.field(factory=set)
+
+
+def plan(block: Block) -> dict[int, Group]:
+    """The groups of a block's operator calls, each under the position of the binding where it runs."""
+    return _Planner(block).plan()
+
+
+class _Planner:
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.position: dict[Var, int] = {}
+        self.patterns: dict[int, Pattern] = {}
+        self.users: dict[int, set[int]] = {}  # operator calls by the calls of this block that read them
+        self.escaping: set[int] = set()  # calls whose value something other than a call of this block reads
+        for i, binding in enumerate(block.bindings):
+            if isinstance(binding.value, OpCall):
+                self.position[binding.targets[0]] = i
+                self.patterns[i] = lookup(binding.value.operator).pattern
+                self.users[i] = set()
+        for i, binding in enumerate(block.bindings):
+            read = set(self._positions(_reads(binding.value)))
+            for j in read:
+                self.users[j].add(i)
+            if not isinstance(binding.value, OpCall):
+                self.escaping |= read
+        self.escaping.update(self._positions(terminator_operands(block.terminator)))
+        self.group_of: dict[int, _Draft] = {}
+        self.repeated: set[int] = set()
+
+    def plan(self) -> dict[int, Group]:
+        self._measure()
+        drafts: list[_Draft] = []
+        for i in reversed(self.users):
+            if self._repeatable(i):
+                self.repeated.add(i)
+                continue
+            draft = self._joined(i)
+            if draft is None:
+                draft = _Draft(i, [i], 1)
+                drafts.append(draft)
+            else:
+                draft.members.append(i)
+            self.group_of[i] = draft
+            if self.patterns[i] in _ANCHOR:
+                draft.anchor = i
+        for i in self.repeated:
+            if i in self.escaping or not all(self._absorbs(j) for j in self.users[i]):
+                drafts.append(_Draft(i, [i], 1))
+        return {draft.root: self._finish(draft) for draft in drafts}
+
+    def _finish(self, draft: _Draft) -> Group:
+        repeated = {j for i in draft.members if self._absorbs(i) for j in self._operands(i) if j in self.repeated}
+        return Group(tuple(self.block.bindings[i] for i in sorted(repeated.union(draft.members))))
+
+    def _measure(self) -> None:
+        """Cut what would grow too large: find the size of each call's expression with all that can be inlined in it."""
+        sizes: dict[int, int] = {}
+        for i in self.users:
+            inlined = [j for j in self._operands(i) if self._inlinable(j)]
+            size = 1 + sum(sizes[j] for j in inlined)
+            for j in sorted(set(inlined), key=lambda j: -sizes[j]):
+                if size > LIMIT:
+                    size -= sizes[j] * inlined.count(j)
+                    self.escaping.add(j)
+            sizes[i] = size
+
+    def _inlinable(self, i: int) -> bool:
+        return i not in self.escaping and self.patterns[i] in _INJECTIVE
+
+    def _operands(self, i: int) -> list[int]:
+        return list(self._positions(operands(self.block.bindings[i].value)))
+
+    def _positions(self, atoms: Iterable[Atom]) -> Iterator[int]:
+        """The operator calls of this block among the definitions of atoms."""
+        return (self.position[a] for a in atoms if isinstance(a, Var) and a in self.position)
+
+    def _repeatable(self, i: int) -> bool:
+        value = self.block.bindings[i].value
+        return isinstance(value, OpCall) and not value.arguments and self.patterns[i] in _INJECTIVE
+
+    def _absorbs(self, i: int) -> bool:
+        """Whether a call takes repeated operands into its kernel."""
+        return self.patterns[i] not in (Pattern.OPAQUE, Pattern.OUTPUT_FUSABLE)
+
+    def _joined(self, i: int) -> _Draft | None:
+        """The group that a call can join, if any. All its users have their groups already."""
+        users, pattern = self.users[i], self.patterns[i]
+        if i in self.escaping or not users or pattern is Pattern.OPAQUE:
+            return None
+        groups = {id(self.group_of[j]): self.group_of[j] for j in users if j in self.group_of}
+        if len(groups) != 1:
+            return None
+        (draft,) = groups.values()
+        if draft.size + 1 > LIMIT:
+            return None
+        if pattern in _ANCHOR:
+            if draft.anchor is not None or not self._is_epilogue(i, draft):
+                return None
+        else:
+            feeds = [j == draft.anchor or j in draft.feeding for j in users]
+            if any(feeds) and not all(feeds):
+                return None
+            if draft.anchor in users and not self._may_feed(i, draft.anchor):
+                return None
+            if any(not self._may_move(i, j) for j in users if j != draft.anchor):
+                return None
+            if any(self.patterns[j] is Pattern.OPAQUE for j in users):
+                return None
+            if all(feeds):
+                draft.feeding.add(i)
+        draft.size += 1
+        return draft
+
+    def _is_epilogue(self, i: int, draft: _Draft) -> bool:
+        """Whether everything between an anchor and its group's output is elementwise on the anchor's shape."""
+        shape = self._shape(i)
+        reached, pending = set[int](), list(self.users[i])
+        while pending:
+            j = pending.pop()
+            if j not in reached:
+                reached.add(j)
+                if self.patterns[j] not in _ARITHMETIC or self._shape(j) != shape:
+                    return False
+                if j != draft.root:
+                    pending += self.users[j]
+        return True
+
+    def _may_feed(self, i: int, anchor: int | None) -> bool:
+        """Whether an anchor reads each element of this call only once."""
+        assert anchor is not None
+        if self.patterns[anchor] is not Pattern.REDUCTION:
+            return False
+        return self.patterns[i] is Pattern.INJECTIVE or self._elements(anchor) < self._elements(i)
+
+    def _may_move(self, i: int, user: int) -> bool:
+        return self.patterns[i] is Pattern.INJECTIVE or self._elements(user) <= self._elements(i)
+
+    def _shape(self, i: int) -> tuple[int, ...]:
+        type_ = self.block.bindings[i].targets[0].type
+        assert isinstance(type_, TensorType)
+        return type_.dims
+
+    def _elements(self, i: int) -> int:
+        count = 1
+        for dim in self._shape(i):
+            count *= dim
+        return count
+
+
+def _reads(value: Expr) -> Iterator[Atom]:
+    """What an expression reads of the block that it stands in, also inside its own blocks."""
+    yield from operands(value)
+    for block in blocks(value):
+        yield from free_variables(block)

@@ -1,0 +1,256 @@
+"""Simplification: one walk over each function that replaces expressions by ones that are already there.
+
+x = a                               x becomes a
+(a, b).0                            a
+if false -> b elif ..               without that arm; a certain arm is the else, or replaces the if
+if .. yield a .. yield a            a, where all arms yield the same
+match C(a, ..) {C(x, ..) -> b}      b with a for x
+loop (p = a) .. next L p            a for p
+operators                           the table `algebra.RULES`, from the facts in their definitions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.ir.expr import (
+    Arm,
+    Atom,
+    Binding,
+    Block,
+    Constant,
+    Construct,
+    Counter,
+    Exit,
+    Expr,
+    Function,
+    Global,
+    If,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    MatchArm,
+    Module,
+    Next,
+    OpCall,
+    Project,
+    Static,
+    Terminator,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import all_blocks, map_atoms, map_terminator
+from relay.operator import Operator, lookup
+from relay.transform.algebra import Rule, rules_for
+from relay.transform.functions import map_bodies, select
+from relay.transform.leaves import map_branch
+
+
+def simplify(module: Module) -> Module:
+    """The module with the equations above used from left to right."""
+    return map_bodies(module, lambda function: _Simplifier(function).function())
+
+
+class _Simplifier:
+    def __init__(self, function: Function) -> None:
+        self.body = function.body
+        self.atoms: dict[Var, Atom] = {}
+        self.definitions: dict[Var, MakeTuple | OpCall | Construct] = {}
+        self.dropped: dict[LoopLabel, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}  # what Next and Exit keep
+        self.rounds: dict[LoopLabel, list[tuple[Atom, ...]]] = {}
+        self.exits: dict[LoopLabel, list[tuple[Atom, ...]]] = {}
+        self.rules: dict[str, tuple[Operator, tuple[Rule, ...]]] = {}
+        for block in all_blocks(function.body):
+            match block.terminator:
+                case Next(label, values):
+                    self.rounds.setdefault(label, []).append(values)
+                case Exit(label, values):
+                    self.exits.setdefault(label, []).append(values)
+                case _:
+                    pass
+
+    def function(self) -> Block:
+        return self.block(self.body)
+
+    def atom(self, atom: Atom) -> Atom:
+        return self.atoms.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def definition(self, atom: Atom) -> OpCall | None:
+        found = self.definitions.get(atom) if isinstance(atom, Var) else None
+        return found if isinstance(found, OpCall) else None
+
+    def block(self, block: Block) -> Block:
+        out: list[Binding] = []
+        end = self.bindings(block.bindings, out)
+        return Block(tuple(out), self.terminator(block.terminator) if end is None else end)
+
+    def terminator(self, terminator: Terminator) -> Terminator:
+        made = map_terminator(terminator, self.atom)
+        match made:
+            case Next(label, values, span) if label in self.dropped:
+                return Next(label, select(values, self.dropped[label][0]), span)
+            case Exit(label, values, span) if label in self.dropped:
+                return Exit(label, select(values, self.dropped[label][1]), span)
+            case _:
+                return made
+
+    def bindings(self, bindings: Sequence[Binding], out: list[Binding]) -> Terminator | None:
+        """Append the simplified bindings to `out`. A terminator is returned if the block ends early with it."""
+        for binding in bindings:
+            value, targets = binding.value, binding.targets
+            match value:
+                case OpCall() | MakeTuple() | Construct() | Project():
+                    made = map_atoms(value, self.atom)
+                    known = self.known(made, targets[0])
+                    if known is not None:
+                        self.atoms[targets[0]] = known
+                        continue
+                    if not isinstance(made, Project):
+                        assert isinstance(made, OpCall | MakeTuple | Construct)
+                        self.definitions[targets[0]] = made
+                    out.append(Binding(targets, made))
+                case If():
+                    end = self.branch(value, targets, out)
+                    if end is not None:
+                        return end
+                case Match():
+                    end = self.match(value, targets, out)
+                    if end is not None:
+                        return end
+                case Loop():
+                    self.loop(value, targets, out)
+                case Var() | Constant() | Global() | Static():
+                    self.atoms[targets[0]] = self.atom(value)
+                case _:
+                    out.append(Binding(targets, map_atoms(value, self.atom)))
+        return None
+
+    def known(self, value: Expr, target: Var) -> Atom | None:
+        """The atom that an expression equals, if there is one."""
+        match value:
+            case Project(Var() as whole, index):
+                found = self.definitions.get(whole)
+                return found.items[index] if isinstance(found, MakeTuple) else None
+            case OpCall(name, _):
+                entry = self.rules.get(name)
+                if entry is None:
+                    operator = lookup(name)
+                    entry = self.rules[name] = (operator, rules_for(operator))
+                assert target.type is not None
+                for rule in entry[1]:
+                    result = rule.result(entry[0], value, target.type, self.definition)
+                    if result is not None:
+                        return result
+                return None
+            case _:
+                return None
+
+    # ---- branches
+
+    def branch(self, branch: If, targets: tuple[Var, ...], out: list[Binding]) -> Terminator | None:
+        arms: list[Arm] = []
+        orelse: Block | None = None
+        for arm in branch.arms:
+            condition = self.block(arm.condition)
+            certain = _certain(condition)
+            if certain is None:
+                arms.append(Arm(condition, self.block(arm.body)))
+            elif certain:
+                orelse = arm.body
+                break
+        chosen = branch.orelse if orelse is None else orelse
+        if not arms:
+            return self.splice(chosen, targets, out)
+        made = If(tuple(arms), self.block(chosen), branch.span)
+        self.join(made, [*(a.body for a in made.arms), made.orelse], targets, out)
+        return None
+
+    def match(self, match_: Match, targets: tuple[Var, ...], out: list[Binding]) -> Terminator | None:
+        value = self.atom(match_.value)
+        known = self.definitions.get(value) if isinstance(value, Var) else None
+        if isinstance(known, Construct):
+            arm = next(a for a in match_.arms if a.constructor == known.constructor)
+            self.atoms.update(zip(arm.fields, known.arguments, strict=True))
+            return self.splice(arm.body, targets, out)
+        arms = tuple(MatchArm(a.constructor, a.fields, self.block(a.body)) for a in match_.arms)
+        self.join(Match(value, arms, match_.span), [a.body for a in arms], targets, out)
+        return None
+
+    def splice(self, block: Block, targets: tuple[Var, ...], out: list[Binding]) -> Terminator | None:
+        """A block in place of the branch that it belongs to."""
+        end = self.bindings(block.bindings, out)
+        if end is not None and not isinstance(end, Yield):
+            return end
+        if end is None:
+            end = self.terminator(block.terminator)
+        if not isinstance(end, Yield):
+            return end
+        self.atoms.update(zip(targets, end.values, strict=True))
+        return None
+
+    def join(self, made: If | Match, bodies: list[Block], targets: tuple[Var, ...], out: list[Binding]) -> None:
+        """Append a branch, without those targets that get the same atom from every arm."""
+        yields = [b.terminator.values for b in bodies if isinstance(b.terminator, Yield)]
+        if len(yields) >= 2 and targets:
+            # A variable that several arms yield is bound outside of all of them.
+            keep = tuple(any(not _same(v[i], yields[0][i]) for v in yields) for i in range(len(targets)))
+            if not all(keep):
+                for i, target in enumerate(targets):
+                    if not keep[i]:
+                        self.atoms[target] = yields[0][i]
+                targets = select(targets, keep)
+                made = _map_yields(made, keep)
+        out.append(Binding(targets, made))
+
+    # ---- loops
+
+    def loop(self, loop: Loop, targets: tuple[Var, ...], out: list[Binding]) -> None:
+        initial = tuple(self.atom(a) for a in loop.initial)
+        count = None if loop.counter is None else Counter(loop.counter.index, self.atom(loop.counter.count))
+        arrivals = list(self.rounds.get(loop.label, ()))
+        if loop.counter is not None:
+            arrivals += self.exits.get(loop.label, ())
+        keep = tuple(
+            any(not (v[i] is p or _same(self.atom(v[i]), a)) for v in arrivals)
+            for i, (p, a) in enumerate(zip(loop.parameters, initial, strict=True))
+        )
+        results = tuple(True for _ in targets) if loop.counter is None else keep
+        if not all(keep):
+            for i, parameter in enumerate(loop.parameters):
+                if not keep[i]:
+                    self.atoms[parameter] = initial[i]
+                    if loop.counter is not None:
+                        self.atoms[targets[i]] = initial[i]
+            exit_keep = keep if loop.counter is not None else tuple(True for _ in targets)
+            self.dropped[loop.label] = (keep, exit_keep)
+        body = self.block(loop.body)
+        made = Loop(loop.label, select(loop.parameters, keep), select(initial, keep), body, count, loop.span)
+        out.append(Binding(select(targets, results), made))
+
+
+def _certain(condition: Block) -> bool | None:
+    """The value of a condition that is known."""
+    if condition.bindings or not isinstance(condition.terminator, Yield):
+        return None
+    (value,) = condition.terminator.values
+    return bool(value.value) if isinstance(value, Constant) else None
+
+
+def _map_yields(made: If | Match, keep: tuple[bool, ...]) -> If | Match:
+    """The branch with some of the values of each yield."""
+
+    def change(body: Block) -> Block:
+        end = body.terminator
+        return Block(body.bindings, Yield(select(end.values, keep), end.span)) if isinstance(end, Yield) else body
+
+    return map_branch(made, change)
+
+
+def _same(one: Atom, other: Atom) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, Constant) and isinstance(other, Constant):
+        a, b = one.value, other.value
+        return a.dtype == b.dtype and a.shape == b.shape and a.size <= 64 and a.tobytes() == b.tobytes()
+    return False

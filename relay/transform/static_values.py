@@ -1,0 +1,184 @@
+"""What specialisation knows of a value before the run.
+
+    static  s ::= atom | (s, ..) | closure(function, environment of s) | global function | gradient(s, options)
+
+A value whose type holds no function is always an atom, so a tuple is only taken apart when it carries a function. The
+*shape* of a static value is the value without its atoms. Shapes are interned: equal ones are one object, so that
+comparing them and using them as keys is cheap even where closures share a lot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeAlias, assert_never
+
+import attrs
+
+from relay.errors import InternalError
+from relay.ir.expr import Atom, Function, Global, Grad, Var
+from relay.ir.types import FunctionType, QuantifiedType, TensorType, TupleType, Type
+
+
+def holds_function(type_: Type | None) -> bool:
+    """Whether values of this type are, or are tuples with, functions."""
+    match type_:
+        case TensorType():
+            return False
+        case TupleType(items):
+            return any(holds_function(t) for t in items)
+        case FunctionType() | QuantifiedType():
+            return True
+        case None:
+            raise InternalError("a variable without a type reached specialisation")
+        case _:
+            return False
+
+
+@attrs.frozen(eq=False, slots=True)
+class Shape:
+    """A static value without its atoms. `size` counts its closures, `atoms` its atoms, both with repetition."""
+
+    size: int
+    atoms: int
+
+
+@attrs.frozen(eq=False, slots=True)
+class Dynamic:
+    """Known at run time only."""
+
+    atom: Atom
+    shape: Shape
+
+
+@attrs.frozen(eq=False, slots=True)
+class Tuple:
+    """A tuple that carries a function."""
+
+    items: tuple[StaticValue, ...]
+    shape: Shape
+
+
+@attrs.frozen(eq=False, slots=True)
+class Group:
+    """Lambdas that call each other, and the variables that they capture from outside of the group."""
+
+    members: Mapping[Var, Function]
+    captured: tuple[Var, ...]
+
+
+@attrs.frozen(eq=False, slots=True)
+class Closure:
+    """A lambda of a group with the values of the group's captured variables."""
+
+    function: Function
+    group: Group
+    environment: tuple[StaticValue, ...]
+    shape: Shape
+
+
+@attrs.frozen(eq=False, slots=True)
+class Named:
+    """A function of the module."""
+
+    name: str
+    shape: Shape
+
+
+@attrs.frozen(eq=False, slots=True)
+class Gradient:
+    """The derivative of a function value, not yet applied. `options` is the node that asked for it."""
+
+    function: StaticValue
+    options: Grad
+    shape: Shape
+
+
+StaticValue: TypeAlias = Dynamic | Tuple | Closure | Named | Gradient
+
+
+def option_key(grad: Grad) -> tuple[Hashable, ...]:
+    """What tells two requests for a derivative of the same function apart."""
+    return (grad.wrt, grad.output, grad.keeping, grad.seedable, grad.with_value)
+
+
+class StaticValues:
+    """Makes static values with interned shapes."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[Hashable, Shape] = {}
+        self._atom = Shape(0, 1)
+
+    def _shape(self, key: Hashable, parts: Iterable[Shape], own: int) -> Shape:
+        found = self._shapes.get(key)
+        if found is None:
+            parts = tuple(parts)
+            found = Shape(own + sum(p.size for p in parts), sum(p.atoms for p in parts))
+            self._shapes[key] = found
+        return found
+
+    def atom(self, atom: Atom) -> StaticValue:
+        """An operand that is no variable with a known value: a global is a function, everything else is dynamic."""
+        if isinstance(atom, Global):
+            return Named(atom.name, self._shape(("named", atom.name), (), 1))
+        return Dynamic(atom, self._atom)
+
+    def make_tuple(self, items: tuple[StaticValue, ...]) -> Tuple:
+        """A tuple of static values."""
+        shapes = tuple(i.shape for i in items)
+        return Tuple(items, self._shape(("tuple", shapes), shapes, 0))
+
+    def closure(self, function: Function, group: Group, environment: tuple[StaticValue, ...]) -> Closure:
+        """A lambda with its environment."""
+        shapes = tuple(v.shape for v in environment)
+        return Closure(function, group, environment, self._shape((function, shapes), shapes, 1))
+
+    def gradient(self, function: StaticValue, options: Grad) -> Gradient:
+        """The derivative of a function value."""
+        shape = self._shape(("gradient", function.shape, option_key(options)), (function.shape,), 1)
+        return Gradient(function, options, shape)
+
+    def rebuild(self, value: StaticValue, atom: Callable[[Atom, str], Atom], name: str) -> StaticValue:
+        """A value of the same shape with other atoms: `atom(old, name)` gives each, in the order of `flatten`."""
+        if value.shape.atoms == 0:
+            return value
+        match value:
+            case Dynamic(old):
+                return self.atom(atom(old, name))
+            case Tuple(items):
+                return self.make_tuple(tuple(self.rebuild(item, atom, name) for item in items))
+            case Closure(function, group, environment):
+                return self.closure(
+                    function,
+                    group,
+                    tuple(self.rebuild(v, atom, c.name) for v, c in zip(environment, group.captured, strict=True)),
+                )
+            case Gradient(function, options):
+                return self.gradient(self.rebuild(function, atom, name), options)
+            case Named():
+                return value
+            case _:
+                assert_never(value)
+
+
+def flatten(values: Iterable[StaticValue]) -> list[Atom]:
+    """The atoms of static values, in order."""
+    atoms: list[Atom] = []
+    pending = [iter(values)]
+    while pending:
+        value = next(pending[-1], None)
+        match value:
+            case None:
+                pending.pop()
+            case Dynamic(atom):
+                atoms.append(atom)
+            case Tuple(items):
+                pending.append(iter(items))
+            case Closure(environment=environment):
+                pending.append(iter(environment))
+            case Gradient(function):
+                pending.append(iter((function,)))
+            case Named():
+                pass
+            case _:
+                assert_never(value)
+    return atoms

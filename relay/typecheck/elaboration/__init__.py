@@ -1,0 +1,199 @@
+"""From the surface IR to the typed IR: inference and monomorphisation in one pass.
+
+The body of a function is elaborated once for each choice of its arguments' types. Types are inferred by unification
+(`typecheck/unification.py`); what cannot be decided yet is deferred (`session.py`). The result is monomorphic, still
+higher-order, and holds no node marked "surface".
+
+    entities.py    what a name can mean
+    session.py     variables, deferred constraints, defaults, the end
+    blocks.py      bindings, branches, joins, while
+    iteration.py   for
+    operators.py   operator calls
+    tensors.py     attributes and subscripts
+    calls.py       everything that can be called
+    functions.py   instances, function values, derivatives
+    objects.py     Python objects
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import attrs
+
+from relay.errors import InternalError, Span, TypeCheckError
+from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
+from relay.ir.types import FunctionType, Kind, QuantifiedType, TupleType, Type, TypeId, Unknown, scalar
+from relay.typecheck.elaboration.entities import Context, Derived, Entity, GlobalFunction, Number, Output, Typed
+from relay.typecheck.elaboration.functions import (
+    annotation_type,
+    call_derived,
+    expand,
+    instantiate,
+    surface_function,
+)
+from relay.typecheck.elaboration.objects import derived_entity, object_entity
+from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.elaboration.tensors import SchemeOnly
+from relay.typecheck.unification import is_known, resolve, unknowns
+
+__all__ = ["Argument", "Fixed", "Scalar", "elaborate", "scheme"]
+
+
+@attrs.frozen
+class Scalar:
+    """A Python number as an argument: a run-time value whose dtype the program decides."""
+
+    value: int | float
+
+
+@attrs.frozen(eq=False)
+class Fixed:
+    """A Python object (None, a string, a decorated function, a default) that specialises the program."""
+
+    value: object
+
+
+Argument: TypeAlias = "Type | Scalar | Fixed | tuple[Argument, ...] | None"
+"""What is known of one argument; None: nothing."""
+
+
+def elaborate(definition: Definition | DerivedDefinition, arguments: Sequence[Argument]) -> Module:
+    """The program for these arguments.
+
+    Raises TypeCheckError (FrontendError, DifferentiationError) at the user's line.
+    """
+    session = Session(generic=False)
+    return _run(session, definition, arguments)
+
+
+def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
+    """The program at its annotations, with variables for what they leave open, and the function's type.
+
+    Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`. Raises SchemeOnly where
+    the body needs a shape that only a call gives.
+    """
+    session = Session(generic=True)
+    base: object = definition
+    while isinstance(base, DerivedDefinition):
+        base = base.of
+    assert isinstance(base, Definition)
+    module = _run(session, definition, [None] * len(base.function.parameters))
+    type_ = resolve(module.main.type)
+    return module, _quantify(type_)
+
+
+def _quantify(type_: Type) -> Type:
+    binders: dict[Unknown, TypeId] = {}
+    for unknown in unknowns(type_):
+        if unknown not in binders and "(" not in unknown.name:
+            binders[unknown] = TypeId(unknown.name, unknown.kind)
+    if not binders:
+        return type_
+    assert isinstance(type_, FunctionType)
+    return QuantifiedType(tuple(binders.values()), type_)
+
+
+def _run(session: Session, definition: Definition | DerivedDefinition, arguments: Sequence[Argument]) -> Module:
+    try:
+        if isinstance(definition, Definition):
+            name = _entry(session, GlobalFunction(definition), arguments)
+        else:
+            name = _derived_entry(session, derived_entity(definition), arguments)
+        session.finish()
+    except TypeCheckError as error:
+        if isinstance(error, SchemeOnly) and not session.generic:
+            raise TypeCheckError(error.message, error.span, labels=error.labels, help=error.help) from None
+        raise
+    if session.generic:
+        session.open_scheme_names()
+    return session.module(name)
+
+
+def _values(session: Session, function: Function, arguments: Sequence[Argument]) -> tuple[list[Entity], list[Typed | None]]:
+    entities: list[Entity] = []
+    values: list[Typed | None] = []
+    for parameter, argument in zip(function.parameters, arguments, strict=True):
+        if isinstance(argument, Fixed):
+            entities.append(object_entity(argument.value, parameter.span))
+            values.append(None)
+            continue
+        type_ = _argument_type(session, argument, parameter.span)
+        typed = Typed(session.variable(parameter.name, type_, parameter.span), type_)
+        entities.append(typed)
+        values.append(typed)
+    return entities, values
+
+
+def _argument_type(session: Session, argument: Argument, span: Span | None) -> Type:
+    """The type of an argument in this session: Python numbers get a base type that the program decides."""
+    match argument:
+        case None:
+            return session.solver.fresh(Kind.Type)
+        case Scalar(value):
+            return scalar(session.solver.literal_base(value, span))
+        case tuple():
+            return TupleType(tuple(_argument_type(session, a, span) for a in argument))
+        case Fixed():
+            raise InternalError("a fixed value inside of an argument")
+        case _:
+            return argument
+
+
+def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument]) -> str:
+    function = surface_function(entity)
+    entities, values = _values(session, function, arguments)
+    for parameter, value in zip(function.parameters, values, strict=True):
+        if value is not None and parameter.type is not None and is_known(value.type):
+            # The error of a wrong argument stands at the parameter.
+            probe = annotation_type(session, Context({}, {}, entity.definition.scope), parameter.type)
+            session.unify_at(value.type, probe, parameter.span, f"argument {parameter.name} of {function.name}")
+    return instantiate(session, entity, entities, values, None).name
+
+
+def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argument]) -> str:
+    """A function of the module that calls the derivative."""
+    base: Entity = entity
+    seeds = 0
+    while isinstance(base, Derived):
+        seeds += 1 if base.grad.seedable else 0
+        base = base.of
+    assert isinstance(base, GlobalFunction)
+    function = surface_function(base)
+    name = session.unique_name(f"grad_{function.name}")
+    instance = Instance(name, entity, (), (), session.solver.fresh(Kind.Type), Global(name))
+    session.globals[name] = instance
+    entities, values = _values(session, function, arguments[: len(function.parameters)])
+    extra = []
+    for type_ in arguments[len(function.parameters) :] or [None] * seeds:
+        found = _argument_type(session, type_, function.span)
+        extra.append(Typed(session.variable("seed", found, function.span), found))
+    body, span = Output(), function.span
+    label = LoopLabel(name)
+    inputs = [expand(session, body, e, span) if isinstance(e, Typed) else e for e in (*entities, *extra)]
+    session.active.append(instance)
+    signature = function.signature or tuple(Parameter() for _ in function.parameters)
+    positional: list[Entity] = []
+    keywords: list[tuple[str, Entity]] = []
+    for position, given in enumerate(inputs):
+        default = position < len(values) and values[position] is None and isinstance(given, Number)
+        if default:
+            continue  # the callee has it, and it stays a number known to the checker
+        if position < len(signature) and (signature[position].kind == "keyword_only" or values[position] is None):
+            keywords.append((function.parameters[position].name, given))
+        else:
+            positional.append(given)
+    result = session.materialise(body, call_derived(session, body, entity, positional, keywords, span), span)
+    session.active.pop()
+    session.unify_at(result.type, instance.result, span, "the derivative")
+    body.terminator = Exit(label, (result.atom,), span)
+    parameters = tuple(v.atom for v in (*values, *extra) if v is not None)
+
+    def build() -> Function:
+        return Function(name, parameters, body.block(), label, resolve(instance.result), (), None, span)  # type: ignore[arg-type]
+
+    instance.build = build
+    return name
+

@@ -1,0 +1,495 @@
+"""Blocks, branches and loops: one case for each node of the surface IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relay.errors import InternalError, Label, Span, TypeCheckError, TypeMismatch
+from relay.ir.expr import (
+    Annotated,
+    Apply,
+    Arm,
+    Assert,
+    Atom,
+    Attribute,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Dead,
+    Exit,
+    ForEach,
+    Global,
+    If,
+    Index,
+    IndexUpdate,
+    Lambda,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Next,
+    OpCall,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    SetAttribute,
+    Static,
+    Unpack,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import free_variables
+from relay.ir.types import BOOL, Kind, RefType, TensorType, TupleType, Type, prune, show
+from relay.typecheck.elaboration.entities import (
+    FUNCTIONS,
+    Context,
+    Entity,
+    Handler,
+    Later,
+    LocalFunction,
+    Number,
+    Object,
+    Output,
+    Tuple,
+    Typed,
+    is_constant_bool,
+)
+from relay.typecheck.elaboration.functions import annotation_type, expand
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.unification import Clash, resolve
+
+OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
+
+
+def elaborate_block(session: Session, context: Context, block: Block, out: Output, on_yield: OnYield | None) -> None:
+    """Elaborate a block into `out`. What its `yield` does is the caller's; `next` and `exit` are the handlers'."""
+    for binding in block.bindings:
+        elaborate_binding(session, context, binding, out)
+        session.solver.run()
+        if out.terminator is not None:  # a branch that the checker decided has left
+            return
+    match block.terminator:
+        case Yield(values, span):
+            if on_yield is None:
+                raise InternalError("a yield outside of an arm")
+            on_yield(out, _entities(context, values), span)
+        case Next(label, values, span):
+            handler = context.handlers[label]
+            assert handler.on_next is not None
+            handler.on_next(out, _entities(context, values), span)
+        case Exit(label, values, span):
+            context.handlers[label].on_exit(out, _entities(context, values), span)
+        case Dead():
+            out.terminator = Dead()
+
+
+def _entities(context: Context, atoms: Sequence[Atom]) -> tuple[Entity, ...]:
+    return tuple(atom_entity(context, atom) for atom in atoms)
+
+
+def atom_entity(context: Context, atom: Atom) -> Entity:
+    """What a surface atom means."""
+    from relay.typecheck.elaboration.objects import object_entity, resolve_name
+
+    match atom:
+        case Var():
+            return context.lookup(atom)
+        case Constant():
+            return Typed(atom, atom.type)
+        case Static(value, span):
+            return object_entity(value, span)
+        case Global(name, _, span):
+            return resolve_name(context.scope, name, span)
+
+
+def elaborate_binding(session: Session, context: Context, binding: Binding, out: Output) -> None:
+    """Elaborate one binding: write what exists at run time, and note what its targets mean."""
+    from relay.typecheck.elaboration import calls, iteration, operators, tensors
+
+    targets, value = binding.targets, binding.value
+    entity: Entity | None
+
+    def entity_of(atom: Atom) -> Entity:
+        return atom_entity(context, atom)
+
+    match value:
+        case OpCall(name, arguments, attributes, span):
+            operands = [entity_of(a) for a in arguments]
+            described = [describe(a) for a in arguments]
+            entity = operators.apply_named(session, out, name, operands, dict(attributes), span, described)
+        case Apply(function, arguments, keywords, span):
+            callee = entity_of(function)
+            named = [(k, entity_of(a)) for k, a in keywords]
+            described = [describe(a) for a in arguments]
+            entity = calls.apply(session, context, out, callee, [entity_of(a) for a in arguments], named, span, described)
+        case Attribute(atom, name, span):
+            entity = tensors.attribute(session, out, entity_of(atom), name, span, describe(atom))
+        case Index(atom, items, span):
+            entity = tensors.index(session, out, entity_of(atom), tensors.index_items(context, items), span)
+        case IndexUpdate(atom, items, new, span):
+            entity = tensors.index_update(
+                session, out, entity_of(atom), tensors.index_items(context, items), entity_of(new), span
+            )
+        case MakeTuple(items, _):
+            entity = Tuple(tuple(entity_of(a) for a in items))
+        case Var() | Constant() | Global() | Static():
+            entity = entity_of(value)
+        case If():
+            elaborate_if(session, context, targets, value, out)
+            return
+        case Loop():
+            elaborate_loop(session, context, targets, value, out)
+            return
+        case ForEach():
+            iteration.elaborate_for(session, context, targets, value, out)
+            return
+        case Lambda(function, _):
+            captured = {v: context.lookup(v) for v in free_variables(function) if _is_bound(context, v)}
+            entity = LocalFunction(function, captured, out.slot(), context, function.name)
+        case Unpack(atom, count, span):
+            for target, part in zip(targets, unpack(session, out, entity_of(atom), count, span), strict=True):
+                context.environment[target] = part
+            return
+        case Annotated(atom, annotation, span):
+            entity = _annotated(session, context, out, entity_of(atom), annotation, span, targets)
+        case Project(atom, index, span):
+            entity = unpack(session, out, entity_of(atom), None, span)[index]
+        case Call(function, arguments, span):
+            entity = calls.apply(session, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, [])
+        case RefNew(atom, span):
+            typed = session.materialise(out, entity_of(atom), span)
+            entity = session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
+        case RefRead(atom, span):
+            entity = calls.read(session, out, entity_of(atom), span)
+        case RefWrite(atom, new, span):
+            calls.write(session, out, entity_of(atom), entity_of(new), span)
+            entity = None
+        case SetAttribute(atom, name, new, span):
+            if name != "value":
+                raise TypeCheckError(f"the attribute {name!r} cannot be assigned", span, help="only `.value` of a reference can")
+            calls.write(session, out, entity_of(atom), entity_of(new), span)
+            entity = None
+        case Assert(atom, message, span):
+            condition = require_bool(session, out, entity_of(atom), span, "the condition of assert")
+            out.items.append(Binding((), Assert(condition.atom, message, span)))
+            entity = None
+        case _:
+            raise InternalError(f"the surface IR holds {type(value).__name__}")
+    if targets:
+        context.environment[targets[0]] = entity if entity is not None else Tuple(())
+        if isinstance(value, OpCall | Apply) and isinstance(entity, Typed) and isinstance(entity.atom, Var):
+            entity.atom.name = targets[0].name
+
+
+def _is_bound(context: Context, var: Var) -> bool:
+    current: Context | None = context
+    while current is not None:
+        if var in current.environment:
+            return True
+        current = current.outer
+    return False
+
+
+def describe(atom: Atom) -> str:
+    """An operand as the user wrote it, for messages."""
+    match atom:
+        case Var(name, _, span) | Global(name, _, span):
+            if span is not None and span.line == span.end_line:
+                text = span.source.line(span.line)[span.column - 1 : span.end_column - 1]
+                if 0 < len(text) <= 30:
+                    return text
+            return name
+        case Static(value):
+            return repr(value)
+        case Constant(value):
+            return str(value) if value.ndim == 0 else "constant"
+
+
+def require_bool(session: Session, out: Output, entity: Entity, span: Span | None, what: str) -> Typed:
+    """The entity as a rank-0 bool. Raises TypeMismatch."""
+    if isinstance(entity, Object) and isinstance(entity.value, bool):
+        import numpy as np
+
+        constant = Constant(np.asarray(entity.value), span)
+        return Typed(constant, constant.type, entity.value)
+    typed = session.materialise(out, entity, span)
+    session.unify_at(
+        typed.type, TensorType(BOOL, ()), span, what, help="compare with something: `x > 0`; or reduce: relay.any(x)"
+    )
+    return typed
+
+
+def unpack(session: Session, out: Output, entity: Entity, count: int | None, span: Span | None) -> tuple[Entity, ...]:
+    """The components of a tuple. Raises TypeCheckError if there are not `count`."""
+    if isinstance(entity, Typed):
+        type_ = prune(entity.type)
+        if isinstance(type_, TensorType) and count is not None:
+            from relay.typecheck.elaboration import tensors
+
+            return tensors.unpack_rows(session, out, entity, count, span)
+        if count is not None:
+            parts = TupleType(tuple(session.solver.fresh(Kind.Type) for _ in range(count)))
+            session.unify_at(entity.type, parts, span, "the unpacked value")
+        entity = expand(session, out, entity, span)
+    if not isinstance(entity, Tuple):
+        raise TypeCheckError(f"{_kind(entity)} cannot be unpacked", span)
+    if count is not None and len(entity.items) != count:
+        raise TypeCheckError(f"expected {count} values to unpack, found {len(entity.items)}", span)
+    return entity.items
+
+
+def _kind(entity: Entity) -> str:
+    return {"Number": "a number", "Object": "this Python object"}.get(type(entity).__name__, "this value")
+
+
+def _annotated(
+    session: Session,
+    context: Context,
+    out: Output,
+    entity: Entity,
+    annotation: Type,
+    span: Span | None,
+    targets: tuple[Var, ...],
+) -> Entity:
+    expected = annotation_type(session, context, annotation)
+    name = targets[0].name if targets else "the value"
+    if isinstance(entity, Number) and isinstance(expected, TensorType):
+        return session.constant(out, entity, expected.base) if expected.shape == () else _mismatch(name, expected, span)
+    typed = session.materialise(out, entity, span)
+    session.unify_at(typed.type, expected, span, name)
+    return entity
+
+
+def _mismatch(name: str, expected: Type, span: Span | None) -> Entity:
+    raise TypeMismatch(f"{name} must be {show(expected)}, found a number", span, help="use relay.full(shape, value)")
+
+
+# ---- joins
+
+
+class Join:
+    """Where several paths meet with values: the arms of an `if`, the ways out of a loop."""
+
+    def __init__(self, session: Session, names: Sequence[str]) -> None:
+        self.session = session
+        self.names = names
+        self.paths: list[tuple[Output, tuple[Entity, ...], Span | None]] = []
+
+    def add(self, out: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        """One more path that arrives."""
+        self.paths.append((out, entities, span))
+
+    def close(self, end: Callable[[tuple[Atom, ...], Span | None], Yield | Exit]) -> tuple[tuple[Var, ...], tuple[Entity, ...]]:
+        """End every path's block. Returns the targets to bind and what each name means after the join."""
+        targets: list[Var] = []
+        atoms: list[list[Atom]] = [[] for _ in self.paths]
+        merged = []
+        count = len(self.paths[0][1]) if self.paths else 0
+        for position in range(count):
+            name = self.names[position] if position < len(self.names) else "value"
+            merged.append(self._merge(name, [entities[position] for _, entities, _ in self.paths], targets, atoms))
+        for (out, _, span), values in zip(self.paths, atoms, strict=True):
+            out.terminator = end(tuple(values), span)
+        return tuple(targets), tuple(merged)
+
+    def _merge(self, name: str, entities: list[Entity], targets: list[Var], atoms: list[list[Atom]]) -> Entity:
+        first = entities[0]
+        several = len(entities) > 1
+        if isinstance(first, Number) and all(isinstance(e, Number) and _same_number(e, first) for e in entities):
+            return first
+        if isinstance(first, Object) and all(isinstance(e, Object) and e.value is first.value for e in entities):
+            return first
+        if several and isinstance(first, FUNCTIONS) and all(e is first for e in entities):
+            return first
+        entities = [
+            expand(self.session, out, e, span) if isinstance(e, Typed) else e
+            for e, (out, _, span) in zip(entities, self.paths, strict=True)
+        ]
+        first = entities[0]
+        if isinstance(first, Tuple) and all(
+            isinstance(e, Tuple) and len(e.items) == len(first.items) for e in entities
+        ):
+            columns = zip(*(e.items for e in entities if isinstance(e, Tuple)), strict=True)
+            return Tuple(tuple(self._merge(name, list(column), targets, atoms) for column in columns))
+        typed = [
+            self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)
+        ]
+        for other, (_, _, span) in zip(typed[1:], self.paths[1:], strict=True):
+            try:
+                self.session.solver.unify(typed[0].type, other.type)
+            except Clash as clash:
+                at = self.paths[0][2]
+                labels = (Label(at, f"here it is {show(resolve(typed[0].type))}"),) if at is not None else ()
+                raise TypeMismatch(
+                    f"{name} is {show(resolve(typed[0].type))} on one path and {show(resolve(other.type))} on another",
+                    span,
+                    labels=labels,
+                    notes=(clash.reason,) if clash.reason else (),
+                ) from None
+        target = self.session.variable(name, typed[0].type, self.paths[0][2])
+        targets.append(target)
+        for values, value in zip(atoms, typed, strict=True):
+            values.append(value.atom)
+        return Typed(target, target.type or typed[0].type)
+
+
+def _same_number(a: Number, b: Number) -> bool:
+    return type(a.value) is type(b.value) and a.value == b.value
+
+
+def assign(context: Context, targets: Sequence[Var], entities: Sequence[Entity]) -> None:
+    """Note what surface targets mean."""
+    for target, entity in zip(targets, entities, strict=True):
+        context.environment[target] = entity
+
+
+# ---- branches
+
+
+def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], node: If, out: Output) -> None:
+    """`if`. A condition that the checker knows chooses its arm; the other arms are not looked at."""
+    join = Join(session, [t.name for t in targets])
+    arms: list[tuple[Output, Output]] = []
+    orelse: Block | None = None
+    for arm in node.arms:
+        condition_out = Output() if arms else out
+        condition = _condition(session, context, arm.condition, condition_out, node.span)
+        known = is_constant_bool(condition)
+        if (known is False and not condition_out.items) or (known is False and not arms):
+            continue
+        if known is True and (not arms or not condition_out.items):
+            orelse = arm.body
+            break
+        if not arms:
+            first, condition_out = condition, Output()
+            condition_out.terminator = Yield((first.atom,), node.span)
+        else:
+            condition_out.terminator = Yield((condition.atom,), node.span)
+        body = Output()
+        elaborate_block(session, context, arm.body, body, join.add)
+        arms.append((condition_out, body))
+    otherwise = orelse if orelse is not None else node.orelse
+    if not arms:
+
+        def direct(_: Output, entities: tuple[Entity, ...], __: Span | None) -> None:
+            assign(context, targets, entities)
+
+        elaborate_block(session, context, otherwise, out, direct)
+        return
+    last = Output()
+    elaborate_block(session, context, otherwise, last, join.add)
+    bound, entities = join.close(lambda atoms, span: Yield(atoms, span))
+    if join.paths:
+        assign(context, targets, entities)
+
+    def build() -> If:
+        return If(tuple(Arm(c.block(), b.block()) for c, b in arms), last.block(), node.span)
+
+    out.items.append(Later(bound, build))
+
+
+def _condition(session: Session, context: Context, block: Block, out: Output, span: Span | None) -> Typed:
+    found: list[Typed] = []
+
+    def on_yield(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
+        known = is_constant_bool(entities[0])
+        typed = require_bool(session, place, entities[0], at or span, "a condition")
+        found.append(typed if known is None else Typed(typed.atom, typed.type, known))
+
+    elaborate_block(session, context, block, out, on_yield)
+    return found[0]
+
+
+# ---- loops
+
+
+class Carried:
+    """The parameters of a loop: their structure comes from the initial values and stays."""
+
+    def __init__(self, session: Session, out: Output, names: Sequence[str], entities: Sequence[Entity], span: Span | None) -> None:
+        self.session = session
+        self.span = span
+        self.names = names
+        self.parameters: list[Var] = []
+        self.initial: list[Atom] = []
+        self.entities = tuple(self._start(out, name, e) for name, e in zip(names, entities, strict=True))
+
+    def _start(self, out: Output, name: str, entity: Entity) -> Entity:
+        if isinstance(entity, Typed):
+            entity = expand(self.session, out, entity, self.span)
+        if isinstance(entity, Tuple):
+            return Tuple(tuple(self._start(out, name, item) for item in entity.items))
+        if isinstance(entity, (Object, *FUNCTIONS)):
+            return entity
+        typed = self.session.materialise(out, entity, self.span)
+        var = self.session.variable(name, typed.type, self.span)
+        self.parameters.append(var)
+        self.initial.append(typed.atom)
+        return Typed(var, typed.type)
+
+    def fit(self, out: Output, entities: Sequence[Entity], span: Span | None) -> tuple[Atom, ...]:
+        """The atoms of the parameters' next values. Raises TypeMismatch where one changes its type."""
+        atoms: list[Atom] = []
+        for name, expected, entity in zip(self.names, self.entities, entities, strict=True):
+            self._fit(out, name, expected, entity, span, atoms)
+        return tuple(atoms)
+
+    def _fit(self, out: Output, name: str, expected: Entity, entity: Entity, span: Span | None, atoms: list[Atom]) -> None:
+        if isinstance(entity, Typed):
+            entity = expand(self.session, out, entity, span)
+        match expected:
+            case Typed():
+                typed = self.session.materialise(out, entity, span)
+                try:
+                    self.session.solver.unify(typed.type, expected.type)
+                except Clash as clash:
+                    labels = (Label(self.span, f"it enters the loop as {show(resolve(expected.type))}"),) if self.span else ()
+                    raise TypeMismatch(
+                        f"the loop changes the type of {name} from {show(resolve(expected.type))}"
+                        f" to {show(resolve(typed.type))}",
+                        typed.atom.span or span,
+                        labels=labels,
+                        notes=(clash.reason,) if clash.reason else (),
+                        help="a loop's variables keep their types; start with the final shape and dtype",
+                    ) from None
+                atoms.append(typed.atom)
+            case Tuple(items):
+                if not isinstance(entity, Tuple) or len(entity.items) != len(items):
+                    raise TypeMismatch(f"the loop changes the structure of the tuple {name}", span)
+                for a, b in zip(items, entity.items, strict=True):
+                    self._fit(out, name, a, b, span, atoms)
+            case _:
+                same = entity is expected or (
+                    isinstance(entity, Object) and isinstance(expected, Object) and entity.value is expected.value
+                )
+                if not same:
+                    raise TypeCheckError(f"the loop changes {name}, which is no value at run time", span)
+
+
+def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
+    """A `while`."""
+    names = [p.name for p in node.parameters]
+    carried = Carried(session, out, names, _entities(context, node.initial), node.span)
+    label = LoopLabel(node.label.name)
+    assign(context, node.parameters, carried.entities)
+    join = Join(session, [t.name for t in targets])
+
+    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        place.terminator = Next(label, carried.fit(place, entities, span), span)
+
+    context.handlers[node.label] = Handler(label, on_next, join.add)
+    body = Output()
+    elaborate_block(session, context, node.body, body, None)
+    bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
+    if join.paths:
+        assign(context, targets, entities)
+
+    def build() -> Loop:
+        return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), None, node.span)
+
+    out.items.append(Later(bound, build))
+    if not join.paths:
+        out.terminator = Dead()
+
+

@@ -1,0 +1,341 @@
+"""Calls: of operators, functions, derivatives, methods, Python builtins and Relay's own functions."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+
+from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.ir.expr import Binding, Grad, OpCall, RefNew, RefRead, RefWrite, Static
+from relay.ir.types import BOOL, INT32, BaseClass, BaseType, Kind, RefType, TensorType, prune, show
+from relay.operator import Operator, lookup
+from relay.typecheck.elaboration import operators, tensors
+from relay.typecheck.elaboration.entities import (
+    FUNCTIONS,
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Method,
+    Number,
+    Object,
+    Output,
+    Range,
+    Tuple,
+    Typed,
+    Zip,
+)
+from relay.typecheck.elaboration.functions import call_derived, call_function, call_value, expand
+from relay.typecheck.elaboration.objects import position_of
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.unification import resolve
+
+Keywords = Sequence[tuple[str, Entity]]
+
+
+def apply(
+    session: Session,
+    context: Context,
+    out: Output,
+    callee: Entity,
+    arguments: Sequence[Entity],
+    keywords: Keywords,
+    span: Span | None,
+    described: Sequence[str],
+) -> Entity:
+    """Call anything."""
+    match callee:
+        case GlobalFunction() | LocalFunction():
+            return call_function(session, out, callee, arguments, keywords, span)
+        case Derived():
+            return call_derived(session, out, callee, arguments, keywords, span)
+        case Method():
+            return tensors.call_method(session, out, callee, arguments, keywords, span)
+        case Typed():
+            if keywords:
+                raise TypeCheckError("a function value takes no keyword arguments", span)
+            return call_value(session, out, callee, arguments, span, "this function")
+        case Object(Operator() as operator):
+            return call_operator(session, out, operator, arguments, keywords, span, described)
+        case Object(value):
+            name = getattr(value, "__relay_builtin__", None)
+            if name is not None:
+                return _RELAY[name](session, out, arguments, keywords, span)
+            for builtin, rule in _PYTHON.items():
+                if value is builtin:
+                    if keywords and builtin is not builtins.enumerate:
+                        raise TypeCheckError(f"{getattr(builtin, '__name__', builtin)} takes no keyword arguments here", span)
+                    return rule(session, out, arguments, span)
+            raise TypeCheckError(f"{getattr(value, '__name__', value)!r} cannot be called", span)
+        case _:
+            raise TypeCheckError("this value is no function", span)
+
+
+def call_operator(
+    session: Session,
+    out: Output,
+    operator: Operator,
+    arguments: Sequence[Entity],
+    keywords: Keywords,
+    span: Span | None,
+    described: Sequence[str],
+) -> Entity:
+    """Call an operator by its Python signature."""
+    try:
+        if operator.variadic and arguments:
+            first = arguments[0]
+            if isinstance(first, Typed):
+                first = expand(session, out, first, span)
+            if not isinstance(first, Tuple):
+                raise TypeMismatch(f"{operator.name} takes a tuple of tensors", help=f"relay.{operator.name}((x, y))")
+            operands, named = operator.bind([first.items, *arguments[1:]], dict(keywords))
+        else:
+            operands, named = operator.bind(arguments, dict(keywords))
+    except TypeMismatch as error:
+        raise error.at(span) from None
+    attributes = {}
+    for name, value in named.items():
+        static = operators.static_value(value, name, span) if _is_entity(value) else value
+        attributes[name] = operators.normalise_attribute(name, static)
+    return operators.apply(session, out, operator, operands, attributes, span, described)
+
+
+def _is_entity(value: object) -> bool:
+    return isinstance(value, (Typed, Number, Tuple, Object, Method, Range, Zip, *FUNCTIONS))
+
+
+# ---- references
+
+
+def read(session: Session, out: Output, reference: Entity, span: Span | None) -> Entity:
+    """The content of a reference."""
+    typed = session.materialise(out, reference, span)
+    content = session.solver.fresh(Kind.Type)
+    session.unify_at(typed.type, RefType(content), span, "the reference")
+    return expand(session, out, session.bind(out, RefRead(typed.atom, span), content, "value", span), span)
+
+
+def write(session: Session, out: Output, reference: Entity, new: Entity, span: Span | None) -> None:
+    """Replace the content of a reference."""
+    typed = session.materialise(out, reference, span)
+    content = session.solver.fresh(Kind.Type)
+    session.unify_at(typed.type, RefType(content), span, "the reference")
+    base = prune(content)
+    if isinstance(new, Number) and isinstance(base, TensorType) and base.shape == ():
+        value = session.constant(out, new, base.base)
+    else:
+        value = session.materialise(out, new, span)
+    session.unify_at(value.type, content, span, "the new value of the reference")
+    out.items.append(Binding((), RefWrite(typed.atom, value.atom, span)))
+
+
+# ---- Relay's own functions
+
+
+def _grad(with_value: bool) -> Callable[..., Entity]:
+    def rule(session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+        names = ("f", "wrt", "output", "keeping", "seedable")
+        if len(arguments) > len(names):
+            raise TypeCheckError(f"grad takes at most {len(names)} arguments, found {len(arguments)}", span)
+        given = dict(zip(names, arguments, strict=False))
+        for key, entity in keywords:
+            if key not in names or key in given:
+                raise TypeCheckError(f"grad has no argument {key!r}, or got it twice", span)
+            given[key] = entity
+        if "f" not in given:
+            raise TypeCheckError("grad needs the function to differentiate", span)
+        function = given.pop("f")
+        options = {k: operators.static_value(v, k, span) for k, v in given.items()}
+        wrt = options.get("wrt")
+        positions = None
+        if wrt is not None:
+            parts = wrt if isinstance(wrt, tuple) else (wrt,)
+            positions = tuple(position_of(function, p, span) for p in parts)
+        keeping = options.get("keeping", ())
+        return Derived(
+            function,
+            Grad(
+                Static(None),
+                positions,
+                options.get("output"),  # type: ignore[arg-type]
+                keeping if isinstance(keeping, tuple) else (keeping,),
+                bool(options.get("seedable", False)),
+                with_value,
+                span,
+            ),
+        )
+
+    return rule
+
+
+def _ref(session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+    _arity("ref", arguments, 1, span)
+    typed = session.materialise(out, arguments[0], span)
+    return session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
+
+
+def _read(session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+    _arity("read", arguments, 1, span)
+    return read(session, out, arguments[0], span)
+
+
+def _write(session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+    _arity("write", arguments, 2, span)
+    write(session, out, arguments[0], arguments[1], span)
+    return Tuple(())
+
+
+_RELAY: dict[str, Callable[..., Entity]] = {
+    "grad": _grad(False),
+    "value_and_grad": _grad(True),
+    "ref": _ref,
+    "read": _read,
+    "write": _write,
+}
+
+
+def _arity(name: str, arguments: Sequence[Entity], count: int, span: Span | None) -> None:
+    if len(arguments) != count:
+        raise TypeCheckError(f"{name} takes {count} argument{'s' * (count != 1)}, found {len(arguments)}", span)
+
+
+# ---- Python's builtins
+
+
+def _len(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    _arity("len", arguments, 1, span)
+    entity = arguments[0]
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        return Number(len(entity.items), span)
+    shape = tensors.attribute(session, out, entity, "shape", span, "the argument of len")
+    if not isinstance(shape, Tuple) or not shape.items:
+        raise TypeCheckError("a scalar has no length", span)
+    return shape.items[0]
+
+
+def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    if not 1 <= len(arguments) <= 3:
+        raise TypeCheckError(f"range takes 1 to 3 arguments, found {len(arguments)}", span)
+    start: Entity = arguments[0] if len(arguments) > 1 else Number(0, span)
+    stop = arguments[1] if len(arguments) > 1 else arguments[0]
+    step = arguments[2] if len(arguments) == 3 else Number(1, span)
+    if not isinstance(step, Number) or not isinstance(step.value, int) or step.value == 0:
+        raise TypeCheckError("the step of range must be an integer known before the program runs, and not 0", span)
+    for bound in (start, stop):
+        if isinstance(bound, Number) and not isinstance(bound.value, int):
+            raise TypeMismatch(f"range needs integers, found {bound.value}", span)
+        if not isinstance(bound, Number):
+            typed = session.materialise(out, bound, span)
+            session.unify_at(
+                typed.type, TensorType(session.solver.fresh(Kind.BaseType), ()), span, "a bound of range"
+            )
+            type_ = prune(typed.type)
+            if isinstance(type_, TensorType) and not session.solver.restrict(
+                type_.base, frozenset({BaseClass.INTEGER})
+            ):
+                raise TypeMismatch(f"range needs integers, found {show(resolve(typed.type))}", span, help="int(x)")
+    return Range(start, stop, step.value)
+
+
+def _zip(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    if not arguments:
+        raise TypeCheckError("zip needs something to go through", span)
+    return Zip(tuple(arguments))
+
+
+def _enumerate(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    _arity("enumerate", arguments, 1, span)
+    return Zip((Range(Number(0, span), Object(None), 1), arguments[0]))
+
+
+def _convert(base: BaseType | None) -> Callable[..., Entity]:
+    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+        name = "float" if base is None else "int" if base is INT32 else "bool"
+        _arity(name, arguments, 1, span)
+        entity = arguments[0]
+        if isinstance(entity, Number) and base is not BOOL:
+            return Number(float(entity.value) if base is None else int(entity.value), span)
+        target: object = base
+        if base is None:
+            target = session.solver.literal_base(0.0, span)
+        typed = session.materialise(out, entity, span)
+        session.unify_at(
+            typed.type, TensorType(session.solver.fresh(Kind.BaseType), ()), span, f"the argument of {name}"
+        )
+        result = TensorType(target, ())  # type: ignore[arg-type]
+        attributes: dict[str, object] = {"dtype": target}
+        session.pending_attributes.append(attributes)
+        return session.bind(out, OpCall("cast", (typed.atom,), attributes, span), result, name, span)  # type: ignore[arg-type]
+
+    return rule
+
+
+def _operator(name: str) -> Callable[..., Entity]:
+    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+        if len(arguments) == 1 and isinstance(arguments[0], Number) and name == "abs":
+            return Number(abs(arguments[0].value), span)
+        return call_operator(session, out, lookup(name), arguments, (), span, [])
+
+    return rule
+
+
+def _extreme(pair: str, reduction: str) -> Callable[..., Entity]:
+    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+        parts = list(arguments)
+        if len(parts) == 1:
+            only = expand(session, out, parts[0], span) if isinstance(parts[0], Typed) else parts[0]
+            if not isinstance(only, Tuple):
+                return call_operator(session, out, lookup(reduction), [only], (), span, [])
+            parts = list(only.items)
+        if not parts:
+            raise TypeCheckError(f"{reduction} of nothing", span)
+        if all(isinstance(p, Number) for p in parts):
+            values = [p.value for p in parts if isinstance(p, Number)]
+            return Number(min(values) if reduction == "min" else max(values), span)
+        result = parts[0]
+        for part in parts[1:]:
+            result = call_operator(session, out, lookup(pair), [result, part], (), span, [])
+        return result
+
+    return rule
+
+
+def _sum(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    _arity("sum", arguments, 1, span)
+    only = arguments[0]
+    if isinstance(only, Typed):
+        only = expand(session, out, only, span)
+    if isinstance(only, Tuple):
+        result: Entity = Number(0, span)
+        for position, part in enumerate(only.items):
+            result = part if position == 0 else operators.apply_named(session, out, "add", [result, part], {}, span, [])
+        return result
+    return call_operator(session, out, lookup("sum"), [only, Number(0, span)], (), span, [])
+
+
+def _tuple(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    _arity("tuple", arguments, 1, span)
+    only = expand(session, out, arguments[0], span) if isinstance(arguments[0], Typed) else arguments[0]
+    if not isinstance(only, Tuple):
+        raise TypeCheckError("only a tuple can be made a tuple", span)
+    return only
+
+
+_PYTHON: dict[object, Callable[..., Entity]] = {
+    builtins.len: _len,
+    builtins.range: _range,
+    builtins.zip: _zip,
+    builtins.enumerate: _enumerate,
+    builtins.float: _convert(None),
+    builtins.int: _convert(INT32),
+    builtins.bool: _convert(BOOL),
+    builtins.abs: _operator("abs"),
+    builtins.min: _extreme("minimum", "min"),
+    builtins.max: _extreme("maximum", "max"),
+    builtins.sum: _sum,
+    builtins.tuple: _tuple,
+}
+

@@ -1,0 +1,191 @@
+"""What a name can mean while a program is elaborated.
+
+Only `Typed` exists at run time. Numbers, tuples, functions and Python objects are known to the checker; they become
+typed atoms where the program needs them as values (`materialise`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import attrs
+
+from relay.errors import InternalError, Span
+from relay.ir.definition import Definition, Scope
+from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
+from relay.ir.types import Type, TypeId
+
+
+@attrs.frozen(eq=False)
+class Later:
+    """A binding whose expression is built when the program is finished, because it holds blocks still being written."""
+
+    targets: tuple[Var, ...]
+    build: Callable[[], Expr]
+
+
+@attrs.define(eq=False)
+class Output:
+    """A block that is being written. A nested Output among the items is a place that is filled in later."""
+
+    items: list[Binding | Later | Output] = attrs.field(factory=list)
+    terminator: Terminator | None = None
+
+    def slot(self) -> Output:
+        """Reserve a place here."""
+        place = Output()
+        self.items.append(place)
+        return place
+
+    def bindings(self) -> tuple[Binding, ...]:
+        """Everything written, in order."""
+        found: list[Binding] = []
+        stack: list[Binding | Later | Output] = [self]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, Output):
+                stack += reversed(item.items)
+            elif isinstance(item, Later):
+                found.append(Binding(item.targets, item.build()))
+            else:
+                found.append(item)
+        return tuple(found)
+
+    def block(self) -> Block:
+        """The finished block."""
+        if self.terminator is None:
+            raise InternalError("a block without an end")
+        return Block(self.bindings(), self.terminator)
+
+
+@attrs.frozen(eq=False)
+class Typed:
+    """A value at run time: an atom of the typed IR. `known` is its value where the checker knows it (a bool)."""
+
+    atom: Atom
+    type: Type
+    known: bool | None = None
+
+
+@attrs.frozen(eq=False)
+class Number:
+    """A Python number or a size. Each use chooses its own dtype."""
+
+    value: int | float
+    span: Span | None = None
+
+
+@attrs.frozen(eq=False)
+class Tuple:
+    """A tuple whose components the checker knows one by one."""
+
+    items: tuple[Entity, ...]
+
+
+@attrs.frozen(eq=False)
+class Object:
+    """A Python object: a module, an operator, a dtype, a string, None, a builtin function."""
+
+    value: object
+
+
+@attrs.frozen(eq=False)
+class GlobalFunction:
+    """A decorated function."""
+
+    definition: Definition
+
+
+@attrs.define(eq=False)
+class LocalFunction:
+    """A nested function with what it captures. Each use elaborates it anew at its own types.
+
+    `slot` is the place of its definition, where its instances are bound.
+    """
+
+    function: Function
+    environment: dict[Var, Entity]
+    slot: Output
+    context: Context
+    name: str = ""
+
+
+@attrs.frozen(eq=False)
+class Derived:
+    """`grad(f)`."""
+
+    of: Entity
+    grad: Grad
+
+
+@attrs.frozen(eq=False)
+class Method:
+    """`x.name`, not called yet."""
+
+    value: Entity
+    name: str
+
+
+@attrs.frozen(eq=False)
+class Range:
+    """`range(start, stop, step)`."""
+
+    start: Entity
+    stop: Entity
+    step: int
+
+
+@attrs.frozen(eq=False)
+class Zip:
+    """`zip(..)`, and `enumerate(x)` as the zip of a range and x."""
+
+    items: tuple[Entity, ...]
+
+
+Entity: TypeAlias = (
+    Typed | Number | Tuple | Object | GlobalFunction | LocalFunction | Derived | Method | Range | Zip
+)
+
+FUNCTIONS = (GlobalFunction, LocalFunction, Derived)
+
+
+@attrs.frozen(eq=False)
+class Handler:
+    """What `next` and `exit` do for one loop or function: they end the output with the right terminator."""
+
+    label: LoopLabel
+    on_next: Callable[[Output, tuple[Entity, ...], Span | None], None] | None
+    on_exit: Callable[[Output, tuple[Entity, ...], Span | None], None]
+
+
+@attrs.define(eq=False)
+class Context:
+    """Where elaboration stands: what names mean, where `next` and `exit` lead, and the Python names outside."""
+
+    environment: dict[Var, Entity]
+    handlers: dict[LoopLabel, Handler]
+    scope: Scope
+    annotated: dict[TypeId, object] = attrs.field(factory=dict)  # this instance's meaning of annotation variables
+    outer: Context | None = None
+
+    def lookup(self, var: Var) -> Entity:
+        """What a surface variable means here."""
+        context: Context | None = self
+        while context is not None:
+            if var in context.environment:
+                return context.environment[var]
+            context = context.outer
+        raise InternalError(f"the surface variable {var!r} is not bound")
+
+
+def is_constant_bool(entity: Entity) -> bool | None:
+    """The truth value that an entity is known to have, or None."""
+    if isinstance(entity, Typed):
+        if entity.known is not None:
+            return entity.known
+        if isinstance(entity.atom, Constant) and entity.atom.value.dtype == bool and entity.atom.value.ndim == 0:
+            return bool(entity.atom.value)
+    if isinstance(entity, Object) and (entity.value is None or isinstance(entity.value, bool)):
+        return bool(entity.value)
+    return None

@@ -1,0 +1,462 @@
+"""Instances of functions: one for each choice of argument types, and functions as values.
+
+A decorated function becomes a function of the module, a nested one a lambda at the place of its definition. A call finds
+the instance of its argument types, or the one that is being elaborated (recursion), or elaborates a new one. An
+argument whose type is not yet known makes an instance of its own, which shares the caller's variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError
+from relay.ir.derivative import gradient_type
+from relay.ir.expr import (
+    Block,
+    Call,
+    Exit,
+    Function,
+    Global,
+    Grad,
+    Lambda,
+    LoopLabel,
+    OpCall,
+    Parameter,
+    Var,
+)
+from relay.ir.types import FunctionType, Kind, Type, TypeId, Unknown, prune, show
+from relay.operator import Operator
+from relay.operator.relation import substitute
+from relay.typecheck.elaboration.entities import (
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    Handler,
+    Later,
+    LocalFunction,
+    Number,
+    Object,
+    Output,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.unification import is_known, resolve, unknowns
+
+MAX_POLYMORPHIC_DEPTH = 64
+"""How many instances of one function may be under elaboration at once before its recursion counts as growing."""
+
+
+def surface_function(entity: GlobalFunction | LocalFunction) -> Function:
+    """The surface code of a function."""
+    return entity.definition.function if isinstance(entity, GlobalFunction) else entity.function
+
+
+def call_function(
+    session: Session,
+    out: Output,
+    callee: GlobalFunction | LocalFunction,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
+    """Call a decorated or nested function."""
+    entities = bind_arguments(callee, arguments, keywords, span)
+    values: list[Typed | None] = []
+    for entity, parameter in zip(entities, surface_function(callee).parameters, strict=True):
+        values.append(_argument(session, out, entity, parameter))
+    given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
+    for position, entity in enumerate(entities):  # a default that was not overridden stays what it is
+        if id(entity) not in given:
+            values[position] = None
+    instance = instantiate(session, callee, entities, values, span)
+    atoms = tuple(v.atom for v in values if v is not None)
+    name = surface_function(callee).name
+    return expand(session, out, session.bind(out, Call(instance.target, atoms, span), instance.result, name, span), span)
+
+
+def _argument(session: Session, out: Output, entity: Entity, parameter: Var) -> Typed | None:
+    """The run-time value of an argument, or None for one that specialises the function."""
+    return None if _specialises(entity) else session.materialise(out, entity, parameter.span)
+
+
+def _specialises(entity: Entity) -> bool:
+    """Whether an argument is no value at run time."""
+    if isinstance(entity, Object):
+        return not isinstance(entity.value, Operator)
+    return isinstance(entity, GlobalFunction) or (isinstance(entity, Derived) and isinstance(entity.of, GlobalFunction))
+
+
+def bind_arguments(
+    callee: GlobalFunction | LocalFunction,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> list[Entity]:
+    """One entity for each parameter, as Python binds arguments. Raises TypeCheckError."""
+    function = surface_function(callee)
+    signature = function.signature or tuple(Parameter() for _ in function.parameters)
+    defined = (Label(function.span, "defined here"),) if function.span is not None else ()
+    positional = [i for i, p in enumerate(signature) if p.kind != "keyword_only"]
+    if len(arguments) > len(positional):
+        raise TypeCheckError(
+            f"{function.name} takes {len(positional)} arguments, found {len(arguments)}", span, labels=defined
+        )
+    found: dict[int, Entity] = dict(enumerate(arguments))
+    names = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind != "positional_only"}
+    for name, entity in keywords:
+        if name not in names:
+            raise TypeCheckError(f"{function.name} has no parameter {name!r}", span, labels=defined)
+        if names[name] in found:
+            raise TypeCheckError(f"{function.name} got two values for {name!r}", span, labels=defined)
+        found[names[name]] = entity
+    result = []
+    for position, parameter in enumerate(function.parameters):
+        if position in found:
+            result.append(found[position])
+            continue
+        default = signature[position].default
+        if default is None:
+            needed = sum(p.default is None for p in signature)
+            raise TypeCheckError(
+                f"{function.name} needs {needed} arguments, found {len(arguments) + len(keywords)};"
+                f" {parameter.name!r} is missing",
+                span,
+                labels=defined,
+            )
+        from relay.typecheck.elaboration.blocks import atom_entity
+
+        result.append(atom_entity(_definition_context(callee), default))
+    return result
+
+
+def _definition_context(callee: GlobalFunction | LocalFunction) -> Context:
+    if isinstance(callee, GlobalFunction):
+        return Context({}, {}, callee.definition.scope)
+    return Context(dict(callee.environment), {}, callee.context.scope, callee.context.annotated, callee.context)
+
+
+def _static_key(entity: Entity) -> object:
+    match entity:
+        case Object(value):
+            try:
+                hash(value)
+            except TypeError:
+                return ("object", id(value))
+            return ("object", type(value).__name__, value)
+        case Number(value):
+            return ("number", type(value).__name__, value)
+        case GlobalFunction(definition):
+            return ("function", id(definition))
+        case Tuple(items):
+            return ("tuple", *(_static_key(i) for i in items))
+        case Derived(of, grad):
+            return ("grad", _static_key(of), grad.wrt, grad.output, grad.keeping, grad.seedable, grad.with_value)
+        case Typed(atom, _):
+            return ("atom", id(atom))
+        case _:
+            return ("entity", id(entity))
+
+
+def instantiate(
+    session: Session,
+    callee: GlobalFunction | LocalFunction,
+    entities: Sequence[Entity],
+    values: Sequence[Typed | None],
+    span: Span | None,
+) -> Instance:
+    """The instance for these arguments; `values` holds the run-time ones, None where the entity specialises."""
+    function = surface_function(callee)
+    code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
+    types = tuple(resolve(v.type) for v in values if v is not None)
+    statics = tuple(_static_key(e) for e, v in zip(entities, values, strict=True) if v is None)
+    shape = tuple(v is None for v in values)
+    key = (id(code), shape, types, statics) if all(is_known(t) for t in types) else None
+    if key is not None and key in session.instances:
+        return session.instances[key]
+    running = [i for i in session.active if i.code is code and i.statics == (shape, *statics)]
+    for instance in reversed(running):
+        if key is not None and all(is_known(t) for t in instance.parameters):
+            continue
+        for found, expected, parameter in zip(types, instance.parameters, function.parameters, strict=False):
+            session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
+        return instance
+    if len(running) >= MAX_POLYMORPHIC_DEPTH:
+        raise TypeCheckError(
+            f"the types of {function.name}'s arguments change with the depth of the recursion:"
+            f" {', '.join(show(t) for t in types)}",
+            span,
+            help="pass an index instead of a smaller tensor",
+        )
+    return _new_instance(session, callee, function, code, entities, values, types, (shape, *statics), key, span)
+
+
+def _new_instance(
+    session: Session,
+    callee: GlobalFunction | LocalFunction,
+    function: Function,
+    code: object,
+    entities: Sequence[Entity],
+    values: Sequence[Typed | None],
+    types: tuple[Type, ...],
+    statics: tuple[object, ...],
+    key: object,
+    span: Span | None,
+) -> Instance:
+    result: Type = session.solver.fresh(Kind.Type)
+    name = session.unique_name(function.name) if isinstance(callee, GlobalFunction) else function.name
+    if isinstance(callee, GlobalFunction):
+        instance = Instance(name, code, types, statics, result, Global(name))
+        session.globals[name] = instance
+    else:
+        target = session.variable(name, FunctionType(types, result), function.span)
+        instance = Instance(name, code, types, statics, result, target)
+    if key is not None:
+        session.instances[key] = instance
+    context = _definition_context(callee)
+    if isinstance(callee, GlobalFunction):
+        context.annotated = {}
+    parameters: list[Var] = []
+    body = Output()
+    remaining = iter(types)
+    for surface, entity, value in zip(function.parameters, entities, values, strict=True):
+        annotation = annotation_type(session, context, surface.type) if surface.type is not None else None
+        if value is None:
+            context.environment[surface] = entity
+            continue
+        var = session.variable(surface.name, next(remaining), surface.span)
+        if annotation is not None and var.type is not None:
+            session.unify_at(
+                var.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}"
+            )
+        parameters.append(var)
+        context.environment[surface] = expand(session, body, Typed(var, annotation or var.type or result), surface.span)
+    label = LoopLabel(name)
+
+    def on_exit(out: Output, results: tuple[Entity, ...], at: Span | None) -> None:
+        value = session.materialise(out, results[0], at)
+        session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
+        out.terminator = Exit(label, (value.atom,), at)
+
+    context.handlers = {function.label: Handler(label, None, on_exit)}
+    if function.result is not None:
+        session.unify_at(annotation_type(session, context, function.result), result, function.span, "the result")
+    _elaborate_body(session, context, function, body, instance, span)
+
+    def build() -> Function:
+        return Function(
+            name, tuple(parameters), body.block(), label, resolve(result), (), function.documentation, function.span
+        )
+
+    instance.build = build
+    if isinstance(callee, LocalFunction):
+        assert isinstance(instance.target, Var)
+        callee.slot.items.append(Later((instance.target,), lambda: Lambda(build(), function.span)))
+    return instance
+
+
+def _elaborate_body(
+    session: Session, context: Context, function: Function, body: Output, instance: Instance, span: Span | None
+) -> None:
+    from relay.typecheck.elaboration.blocks import elaborate_block
+
+    session.active.append(instance)
+    session.call_spans.append((function.name, span))
+    try:
+        elaborate_block(session, context, function.body, body, None)
+    except TypeCheckError as error:
+        if not error.labels:
+            error.labels = session.labels()[:1]
+        raise
+    finally:
+        session.active.pop()
+        session.call_spans.pop()
+    session.solver.run()
+
+
+def annotation_type(session: Session, context: Context, type_: Type) -> Type:
+    """A written type with its variables replaced by this instance's."""
+    for variable in _type_ids(type_):
+        if variable not in context.annotated:
+            context.annotated[variable] = session.solver.fresh(variable.kind, variable.name if session.generic else "_")
+    return substitute(type_, context.annotated)
+
+
+def _type_ids(type_: object) -> list[TypeId]:
+    found: list[TypeId] = []
+    stack: list[object] = [type_]
+    while stack:
+        item = stack.pop()
+        match item:
+            case TypeId():
+                found.append(item)
+            case tuple():
+                stack += item
+            case Unknown():
+                pass
+            case _:
+                for name in ("base", "shape", "items", "parameters", "result", "content", "element"):
+                    if hasattr(item, name):
+                        stack.append(getattr(item, name))
+    return found
+
+
+def expand(session: Session, out: Output, typed: Typed, span: Span | None) -> Entity:
+    """A value whose type is a known tuple, component by component; anything else is itself."""
+    from relay.ir.expr import Project
+    from relay.ir.types import TupleType
+
+    type_ = prune(typed.type)
+    if not isinstance(type_, TupleType):
+        return typed
+    items = []
+    for index, item in enumerate(type_.items):
+        name = f"{typed.atom.name}_{index}" if isinstance(typed.atom, Var) else "item"
+        part = session.bind(out, Project(typed.atom, index, span), item, name, span)
+        items.append(expand(session, out, part, span))
+    return Tuple(tuple(items))
+
+
+# ---- functions as values
+
+
+def function_value(
+    session: Session, out: Output, entity: Entity, span: Span | None, fixed: Mapping[int, Entity] | None = None
+) -> Typed:
+    """A function as a value of the typed IR. Its instance is made when its parameters' types are known.
+
+    `fixed` are the parameters, by position, that specialise the function; the others are the value's.
+    """
+    fixed = fixed or {}
+    if isinstance(entity, Object) and isinstance(entity.value, Operator):
+        entity = _operator_function(entity.value, out, span)
+    if isinstance(entity, Derived):
+        return _derived_value(session, out, entity, span, fixed)
+    if not isinstance(entity, GlobalFunction | LocalFunction):
+        what = type(entity.value).__name__ if isinstance(entity, Object) else type(entity).__name__.lower()
+        raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span)
+    function = surface_function(entity)
+    parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
+    result = session.solver.fresh(Kind.Type)
+    type_ = FunctionType(parameters, result)
+    var = session.variable(function.name, type_, span)
+    place = out.slot()
+
+    def attempt() -> Sequence[Unknown] | None:
+        waiting = [u for p in parameters for u in unknowns(p) if u.kind is not Kind.BaseType]
+        if waiting:
+            return waiting
+        types = iter(parameters)
+        entities: list[Entity] = []
+        values: list[Typed | None] = []
+        for position in range(len(function.parameters)):
+            value = None if position in fixed else Typed(var, next(types))
+            values.append(value)
+            entities.append(value if value is not None else fixed[position])
+        instance = instantiate(session, entity, entities, values, span)
+        place.items.append(Later((var,), lambda: instance.target))
+        session.unify_at(instance.result, result, span, f"the result of {function.name}")
+        return None
+
+    session.defer(attempt, span, f"the parameters of {function.name}")
+    return Typed(var, type_)
+
+
+def _operator_function(operator: Operator, out: Output, span: Span | None) -> LocalFunction:
+    parameters = tuple(Var(name, None, span) for name in operator.operands)
+    label, result = LoopLabel(operator.name), Var("result", None, span)
+    from relay.ir.expr import Binding
+
+    body = Block((Binding((result,), OpCall(operator.name, parameters, {}, span)),), Exit(label, (result,), span))
+    function = Function(operator.name, parameters, body, label, None, tuple(Parameter() for _ in parameters), None, span)
+
+    class NoScope:
+        def resolve(self, name: str) -> object:
+            raise InternalError(f"operators have no free names, found {name}")
+
+        def names(self) -> list[str]:
+            return []
+
+    return LocalFunction(function, {}, out.slot(), Context({}, {}, NoScope()), operator.name)
+
+
+def _derived_value(
+    session: Session, out: Output, entity: Derived, span: Span | None, fixed: Mapping[int, Entity]
+) -> Typed:
+    grad = entity.grad
+    function = function_value(session, out, entity.of, span, fixed)
+    inner_type = prune(function.type)
+    assert isinstance(inner_type, FunctionType)
+    seed = (session.solver.fresh(Kind.Type),) if grad.seedable else ()
+    result = session.solver.fresh(Kind.Type)
+    type_ = FunctionType((*inner_type.parameters, *seed), result)
+    wrt = None
+    if grad.wrt is not None:
+        for position in grad.wrt:
+            if position in fixed:
+                raise DifferentiationError(f"there is no gradient with respect to parameter {position}: it is no tensor", span)
+        wrt = tuple(position - sum(f < position for f in fixed) for position in grad.wrt)
+    node = Grad(function.atom, wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, span)
+
+    def attempt() -> Sequence[Unknown] | None:
+        waiting = list(unknowns(inner_type))
+        if waiting:
+            return waiting
+        known = resolve(inner_type)
+        assert isinstance(known, FunctionType)
+        try:
+            session.unify_at(gradient_type(known, node), type_, span, "the derivative")
+        except DifferentiationError as error:
+            raise error.at(span) from None
+        return None
+
+    session.defer(attempt, span, "the differentiated function")
+    return session.bind(out, node, type_, "gradient", span)
+
+
+def call_value(
+    session: Session, out: Output, callee: Typed, arguments: Sequence[Entity], span: Span | None, name: str
+) -> Entity:
+    """Call a function value."""
+    values = [session.materialise(out, a, span) for a in arguments]
+    type_ = prune(callee.type)
+    if isinstance(type_, FunctionType) and len(type_.parameters) != len(values):
+        raise TypeCheckError(f"{name} takes {len(type_.parameters)} arguments, found {len(values)}", span)
+    if not isinstance(type_, FunctionType | Unknown):
+        raise TypeCheckError(f"{name} is no function, it is {show(resolve(callee.type))}", span)
+    result = session.solver.fresh(Kind.Type)
+    session.unify_at(callee.type, FunctionType(tuple(v.type for v in values), result), span, name)
+    session.solver.run()
+    typed = session.bind(out, Call(callee.atom, tuple(v.atom for v in values), span), result, "result", span)
+    return expand(session, out, typed, span)
+
+
+def call_derived(
+    session: Session,
+    out: Output,
+    callee: Derived,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
+    """Call `grad(f)`."""
+    base: Entity = callee.of
+    seeds = 1 if callee.grad.seedable else 0
+    while isinstance(base, Derived):
+        seeds += 1 if base.grad.seedable else 0
+        base = base.of
+    fixed: dict[int, Entity] = {}
+    if isinstance(base, GlobalFunction | LocalFunction):
+        ordinary = arguments[: len(arguments) - seeds]
+        entities = bind_arguments(base, ordinary, keywords, span)
+        given = {id(e) for e in ordinary} | {id(e) for _, e in keywords}
+        for position, entity in enumerate(entities):
+            if id(entity) not in given or _specialises(entity):
+                fixed[position] = entity
+        seed_arguments = arguments[len(arguments) - seeds :]
+        arguments = [*(e for i, e in enumerate(entities) if i not in fixed), *seed_arguments]
+    elif keywords:
+        raise TypeCheckError("a derivative takes no keyword arguments here", span)
+    function = function_value(session, out, callee, span, fixed)
+    return call_value(session, out, function, arguments, span, "the derivative")

@@ -1,0 +1,326 @@
+"""`for`: over a range or a tensor it is a loop with a counter; over a tuple it is unrolled, so that the elements' types may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.expr import (
+    Atom,
+    Constant,
+    Counter,
+    Exit,
+    ForEach,
+    Loop,
+    LoopLabel,
+    Next,
+    OpCall,
+    Var,
+)
+from relay.ir.traverse import all_blocks
+from relay.ir.types import INT32, INT64, BaseType, TensorType, prune, scalar, show
+from relay.operator import lookup
+from relay.typecheck.elaboration.blocks import Carried, Join, _entities, assign, atom_entity, elaborate_block
+from relay.typecheck.elaboration.entities import (
+    Context,
+    Entity,
+    Handler,
+    Later,
+    Number,
+    Object,
+    Output,
+    Range,
+    Tuple,
+    Typed,
+    Zip,
+)
+from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.tensors import SchemeOnly, tensor_type
+from relay.typecheck.unification import resolve
+
+
+def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, out: Output) -> None:
+    """A `for` loop."""
+    iterable = atom_entity(context, node.iterable)
+    if isinstance(iterable, Typed):
+        iterable = expand(session, out, iterable, node.span)
+    items = _static_items(session, out, iterable, node.span)
+    if items is not None:
+        _unroll(session, context, targets, node, items, out)
+    else:
+        _counted(session, context, targets, node, iterable, out)
+
+
+def _static_items(session: Session, out: Output, iterable: Entity, span: Span | None) -> list[Entity] | None:
+    """The elements, if the checker knows them one by one: of a tuple, or a zip with one in it."""
+    match iterable:
+        case Tuple(items):
+            return list(items)
+        case Zip(parts):
+            parts = tuple(expand(session, out, p, span) if isinstance(p, Typed) else p for p in parts)
+            columns = [_static_items(session, out, p, span) for p in parts]
+            lengths = [len(c) for c in columns if c is not None]
+            if not lengths:
+                return None
+            count = min(lengths)
+            rows: list[Entity] = []
+            for position in range(count):
+                row = [
+                    column[position] if column is not None else _at(session, out, part, position, span)
+                    for part, column in zip(parts, columns, strict=True)
+                ]
+                if any(r is None for r in row):
+                    return rows
+                rows.append(Tuple(tuple(r for r in row if r is not None)))
+            return rows
+        case _:
+            return None
+
+
+def _at(session: Session, out: Output, part: Entity, position: int, span: Span | None) -> Entity | None:
+    """The element of a range or tensor at a known position, None past its end."""
+    from relay.typecheck.elaboration.tensors import index
+
+    if isinstance(part, Range) and isinstance(part.start, Number):
+        value = part.start.value + position * part.step
+        if isinstance(part.stop, Number) and (value >= part.stop.value if part.step > 0 else value <= part.stop.value):
+            return None
+        return Number(value, span)
+    if isinstance(part, Typed) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
+        return index(session, out, part, [Number(position, span)], span) if position < type_.dims[0] else None
+    raise TypeCheckError("a zip with a tuple needs lengths that are known before the program runs", span)
+
+
+def _unroll(
+    session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, items: Sequence[Entity], out: Output
+) -> None:
+    """One copy of the body for each element. `continue` and `break` leave loops that run once."""
+    current = _entities(context, node.initial)
+    leaves = [
+        t
+        for block in all_blocks(node.body)
+        if isinstance(t := block.terminator, Next | Exit) and t.label is node.label
+    ]
+    simple = len(leaves) == 1 and node.body.terminator is leaves[0] and isinstance(leaves[0], Next)
+    if simple:
+        for item in items:
+            if out.terminator is not None:
+                return
+            current = _simple_round(session, context, node, item, current, out)
+        assign(context, targets, current)
+        return
+    outer = LoopLabel(node.label.name)
+    outer_join = Join(session, [t.name for t in targets])
+    everything = Output()
+    ended = False
+    for item in items:
+        current, ended = _round(session, context, node, item, current, everything, outer_join)
+        if ended:
+            break
+    if not ended:
+        outer_join.add(everything, current, node.span)
+    bound, entities = outer_join.close(lambda atoms, span: Exit(outer, atoms, span))
+    out.items.append(Later(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))
+    if outer_join.paths:
+        assign(context, targets, entities)
+    else:
+        from relay.ir.expr import Dead
+
+        out.terminator = Dead()
+
+
+def _simple_round(
+    session: Session, context: Context, node: ForEach, item: Entity, current: tuple[Entity, ...], out: Output
+) -> tuple[Entity, ...]:
+    context.environment[node.element] = item
+    assign(context, node.parameters, current)
+    result = current
+
+    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        nonlocal result
+        result = entities
+
+    context.handlers[node.label] = Handler(node.label, on_next, on_next)
+    elaborate_block(session, context, node.body, out, None)
+    return result
+
+
+def _round(
+    session: Session,
+    context: Context,
+    node: ForEach,
+    item: Entity,
+    current: tuple[Entity, ...],
+    everything: Output,
+    outer_join: Join,
+) -> tuple[tuple[Entity, ...], bool]:
+    """One element's copy as a loop that runs once. Returns the variables after it, and whether nothing comes after it."""
+    inner = LoopLabel(node.label.name)
+    join = Join(session, [p.name for p in node.parameters])
+    context.environment[node.element] = item
+    assign(context, node.parameters, current)
+    context.handlers[node.label] = Handler(inner, join.add, outer_join.add)
+    body = Output()
+    elaborate_block(session, context, node.body, body, None)
+    bound, entities = join.close(lambda atoms, span: Exit(inner, atoms, span))
+    everything.items.append(Later(bound, lambda: Loop(inner, (), (), body.block(), None, node.span)))
+    if not join.paths:
+        from relay.ir.expr import Dead
+
+        everything.terminator = Dead()
+        return current, True
+    return entities, False
+
+
+def _counted(
+    session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, iterable: Entity, out: Output
+) -> None:
+    parts = list(_parts(iterable))
+    base = INT64 if any(_is_int64(p) for p in parts) else INT32
+    counts = [c for p in parts if (c := _count(session, out, p, base, node.span)) is not None]
+    if not counts:
+        raise TypeCheckError("this loop has no end", node.span, help="add a range or a tensor to the zip")
+    count = counts[0]
+    for other in counts[1:]:
+        count = _minimum(session, out, count, other, node.span)
+    carried = Carried(session, out, [p.name for p in node.parameters], _entities(context, node.initial), node.span)
+    label = LoopLabel(node.label.name)
+    index = session.variable(f"{node.element.name}_index", scalar(base), node.span)
+    body = Output()
+    context.environment[node.element] = _element(session, body, iterable, Typed(index, scalar(base)), base, node.span)
+    assign(context, node.parameters, carried.entities)
+
+    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        place.terminator = Next(label, carried.fit(place, entities, span), span)
+
+    def on_exit(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        place.terminator = Exit(label, carried.fit(place, entities, span), span)
+
+    context.handlers[node.label] = Handler(label, on_next, on_exit)
+    elaborate_block(session, context, node.body, body, None)
+    results = [session.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
+    renamed = dict(zip(carried.parameters, results, strict=True))
+    assign(context, targets, [_rename(e, renamed) for e in carried.entities])
+    counter = Counter(index, count.atom)
+
+    def build() -> Loop:
+        return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), counter, node.span)
+
+    out.items.append(Later(tuple(results), build))
+
+
+def _rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:
+    match entity:
+        case Typed(Var() as var, type_):
+            return Typed(renamed[var], type_)
+        case Tuple(items):
+            return Tuple(tuple(_rename(i, renamed) for i in items))
+        case _:
+            return entity
+
+
+def _parts(iterable: Entity) -> Iterator[Entity]:
+    """What a loop goes through at once: the members of zips, also nested ones."""
+    if isinstance(iterable, Zip):
+        for item in iterable.items:
+            yield from _parts(item)
+    else:
+        yield iterable
+
+
+def _is_int64(part: Entity) -> bool:
+    if not isinstance(part, Range):
+        return False
+    for bound in (part.start, part.stop):
+        if isinstance(bound, Typed) and (type_ := tensor_type(bound)) is not None and type_.base == INT64:
+            return True
+        if isinstance(bound, Number) and not -(2**31) <= bound.value < 2**31:
+            return True
+    return False
+
+
+def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Span | None) -> Typed | None:
+    """The number of elements; None for a range without end."""
+    match part:
+        case Range(Number(start), Number(stop), step):
+            return _integer(len(range(int(start), int(stop), step)), base)
+        case Range(_, Object(None), _):
+            return None
+        case Range(start, stop, step):
+            first, last = (_bound(session, out, b, base, span) for b in (start, stop))
+            if isinstance(start, Number) and start.value == 0:
+                difference = last
+            else:
+                difference = _call(session, out, "subtract", [last, first], base, span)
+            if abs(step) != 1:
+                offset = _integer(step - (1 if step > 0 else -1), base)
+                shifted = _call(session, out, "add", [difference, offset], base, span)
+                difference = _call(session, out, "floor_divide", [shifted, _integer(step, base)], base, span)
+            elif step == -1:
+                difference = _call(session, out, "negative", [difference], base, span)
+            return _call(session, out, "maximum", [difference, _integer(0, base)], base, span)
+        case Typed():
+            type_ = tensor_type(part)
+            if type_ is None and not isinstance(prune(part.type), TensorType):
+                raise TypeCheckError(f"{show(resolve(part.type))} cannot be iterated over", span)
+            if type_ is None or not all(isinstance(d, int) for d in type_.shape):
+                raise SchemeOnly(span, "the length of what the loop goes through")
+            if type_.rank == 0:
+                raise TypeCheckError("a scalar cannot be iterated over", span, help="use range(n)")
+            return _integer(type_.dims[0], base)
+        case _:
+            raise TypeCheckError("this cannot be iterated over", span, help="use range, a tensor, a tuple, zip or enumerate")
+
+
+def _integer(value: int, base: BaseType) -> Typed:
+    constant = Constant(np.asarray(value, dtype=base.dtype))
+    return Typed(constant, constant.type)
+
+
+def _bound(session: Session, out: Output, bound: Entity, base: BaseType, span: Span | None) -> Typed:
+    if isinstance(bound, Number):
+        return _integer(int(bound.value), base)
+    assert isinstance(bound, Typed)
+    session.unify_at(bound.type, scalar(base), span, "a bound of range")
+    return bound
+
+
+def _call(
+    session: Session, out: Output, name: str, operands: Sequence[Typed], base: BaseType, span: Span | None
+) -> Typed:
+    """An integer operation that cannot fail, without the run-time requirements of its operator."""
+    atoms: tuple[Atom, ...] = tuple(o.atom for o in operands)
+    return session.bind(out, OpCall(lookup(name).name, atoms, {}, span), scalar(base), "count", span)
+
+
+def _minimum(session: Session, out: Output, a: Typed, b: Typed, span: Span | None) -> Typed:
+    if isinstance(a.atom, Constant) and isinstance(b.atom, Constant):
+        return a if a.atom.value <= b.atom.value else b
+    type_ = tensor_type(a)
+    assert type_ is not None and isinstance(type_.base, BaseType)
+    return _call(session, out, "minimum", [a, b], type_.base, span)
+
+
+def _element(session: Session, body: Output, part: Entity, index: Typed, base: BaseType, span: Span | None) -> Entity:
+    match part:
+        case Zip(items):
+            return Tuple(tuple(_element(session, body, i, index, base, span) for i in items))
+        case Range(start, _, step):
+            value = index
+            if step != 1:
+                value = _call(session, body, "multiply", [value, _integer(step, base)], base, span)
+            if not (isinstance(start, Number) and start.value == 0):
+                value = _call(session, body, "add", [value, _bound(session, body, start, base, span)], base, span)
+            return value
+        case Typed():
+            type_ = tensor_type(part)
+            assert type_ is not None
+            row = TensorType(type_.base, type_.shape[1:])
+            return session.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
+        case _:
+            raise TypeCheckError("this cannot be iterated over", span)
+
+

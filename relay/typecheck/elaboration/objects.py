@@ -1,0 +1,111 @@
+"""What Python objects mean inside a program: modules, numbers, arrays, operators, decorated functions, builtins."""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import types
+
+import numpy as np
+
+from relay.errors import FrontendError, Span
+from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope
+from relay.ir.expr import Constant, Grad
+from relay.ir.types import BaseType, TensorType, base_of_dtype
+from relay.operator import Operator
+from relay.operator import resolve_name as resolve_operator
+from relay.typecheck.elaboration.entities import Derived, Entity, GlobalFunction, Number, Object, Tuple, Typed
+
+BUILTINS = (
+    builtins.len, builtins.range, builtins.zip, builtins.enumerate, builtins.abs, builtins.min, builtins.max,
+    builtins.sum, builtins.float, builtins.int, builtins.bool, builtins.tuple,
+)  # fmt: skip
+
+
+def resolve_name(scope: Scope, name: str, span: Span | None) -> Entity:
+    """The meaning of a Python name. Raises FrontendError with a suggestion if there is none."""
+    value = scope.resolve(name)
+    if value is MISSING:
+        close = difflib.get_close_matches(name, scope.names(), n=1)
+        raise FrontendError(
+            f"the name {name!r} is not defined", span, help=f"did you mean {close[0]!r}?" if close else None
+        )
+    return object_entity(value, span)
+
+
+def object_entity(value: object, span: Span | None) -> Entity:
+    """A Python object as an entity. Raises FrontendError for what has no meaning here."""
+    if isinstance(value, bool | np.bool_):
+        constant = Constant(np.asarray(bool(value)), span)
+        return Typed(constant, constant.type, bool(value))
+    if isinstance(value, int | float):
+        return Number(value, span)
+    if isinstance(value, np.ndarray | np.generic):
+        return _array(np.asarray(value), span)
+    if isinstance(value, tuple | list):
+        return Tuple(tuple(object_entity(v, span) for v in value))
+    definition = value if isinstance(value, Definition) else getattr(value, "__relay__", None)
+    if isinstance(definition, Definition):
+        return GlobalFunction(definition)
+    if isinstance(definition, DerivedDefinition):
+        return derived_entity(definition)
+    if hasattr(value, "__relay_array__"):
+        return _array(np.asarray(value), span)
+    if isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype | np.ufunc) or value is None:
+        return Object(value)
+    if value is Ellipsis or value in BUILTINS or hasattr(value, "__relay_builtin__"):
+        return Object(value)
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return Object(value)
+    name = getattr(value, "__name__", None)
+    if isinstance(value, types.BuiltinFunctionType | types.FunctionType) or callable(value):
+        module = (getattr(value, "__module__", None) or "").split(".")[0]
+        if module in ("numpy", "math") and name is not None and resolve_operator(name) is not None:
+            return Object(resolve_operator(name))
+        raise FrontendError(
+            f"{name or value!r} is a Python function that Relay does not know",
+            span,
+            help="decorate it with @relay, or register an operator",
+        )
+    raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
+
+
+def _array(array: np.ndarray, span: Span | None) -> Typed:
+    base = base_of_dtype(array.dtype)
+    if base is None:
+        raise FrontendError(f"an array of dtype {array.dtype} has no meaning in a Relay program", span)
+    copied = array.copy()
+    copied.setflags(write=False)
+    constant = Constant(copied, span)
+    return Typed(constant, constant.type)
+
+
+def derived_entity(definition: DerivedDefinition) -> Derived:
+    """`grad(f)`, made outside of the program."""
+    of = definition.of
+    inner: Entity = GlobalFunction(of) if isinstance(of, Definition) else derived_entity(of)
+    grad = definition.grad
+    positions = None if definition.wrt is None else tuple(position_of(inner, w, None) for w in definition.wrt)
+    return Derived(inner, Grad(grad.function, positions, grad.output, grad.keeping, grad.seedable, grad.with_value))
+
+
+def position_of(function: Entity, parameter: int | str, span: Span | None) -> int:
+    """The position of a parameter given by position or name. Raises FrontendError."""
+    from relay.typecheck.elaboration.functions import surface_function
+
+    base = function
+    while isinstance(base, Derived):
+        base = base.of
+    names = []
+    if isinstance(base, GlobalFunction) or type(base).__name__ == "LocalFunction":
+        names = [p.name for p in surface_function(base).parameters]  # type: ignore[arg-type]
+    if isinstance(parameter, str):
+        if parameter not in names:
+            close = difflib.get_close_matches(parameter, names, n=1)
+            raise FrontendError(
+                f"wrt: there is no parameter {parameter!r}", span, help=f"did you mean {close[0]!r}?" if close else None
+            )
+        return names.index(parameter)
+    if names and not -len(names) <= parameter < len(names):
+        raise FrontendError(f"wrt: there are {len(names)} parameters; there is no {parameter}", span)
+    return parameter % len(names) if names else parameter

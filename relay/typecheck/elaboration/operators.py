@@ -1,0 +1,455 @@
+"""Operator calls: attributes become Python values, operands tensors, and the operator's type gives the result's.
+
+For an operator with a `Relation`, every operand is made a tensor at once and base types are unified at once; only the
+shape may have to wait. Numbers take the base type that the other operands have.
+"""
+
+from __future__ import annotations
+
+import operator as python
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from relay.errors import Span, TypeMismatch
+from relay.ir.expr import Assert, Binding, Constant, OpCall
+from relay.ir.types import (
+    BaseClass,
+    BaseType,
+    FunctionType,
+    Kind,
+    QuantifiedType,
+    TensorType,
+    Type,
+    Unknown,
+    base_of_dtype,
+    prune,
+    show,
+    show_shape,
+)
+from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
+from relay.operator.relation import BaseToken, class_names, substitute
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed, is_constant_bool
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.relations import broadcast, same
+from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
+
+_FOLD: dict[str, Callable[..., int | float]] = {
+    "add": python.add,
+    "subtract": python.sub,
+    "multiply": python.mul,
+    "divide": python.truediv,
+    "floor_divide": python.floordiv,
+    "mod": python.mod,
+    "power": python.pow,
+    "negative": python.neg,
+}
+_COMPARE: dict[str, Callable[..., bool]] = {
+    "equal": python.eq,
+    "not_equal": python.ne,
+    "less": python.lt,
+    "less_equal": python.le,
+    "greater": python.gt,
+    "greater_equal": python.ge,
+}
+# How Python spells an operator, for messages.
+_SYMBOLS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "mod": "%", "power": "**",
+    "matmul": "@", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+}  # fmt: skip
+
+
+def apply_named(
+    session: Session,
+    out: Output,
+    name: str,
+    operands: list[Entity],
+    attributes: dict[str, object],
+    span: Span | None,
+    described: Sequence[str],
+) -> Entity:
+    """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python objects."""
+    folded = _fold(name, operands, span)
+    return folded if folded is not None else apply(session, out, lookup(name), operands, attributes, span, described)
+
+
+def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None:
+    if all(isinstance(o, Number) for o in operands):
+        values = [o.value for o in operands if isinstance(o, Number)]
+        if name in _FOLD:
+            try:
+                result = _FOLD[name](*values)
+            except ArithmeticError as error:
+                raise TypeMismatch(f"{error} in an expression of numbers", span) from None
+            if isinstance(result, int | float):
+                return Number(result, span)
+        if name in _COMPARE:
+            return _bool(bool(_COMPARE[name](*values)), span)
+    if name in ("equal", "not_equal") and any(isinstance(o, Object) for o in operands):
+        left, right = (o.value if isinstance(o, Object) else o for o in operands)
+        return _bool((left == right) is (name == "equal"), span)
+    if name == "logical_not" and (known := is_constant_bool(operands[0])) is not None:
+        return _bool(not known, span)
+    return None
+
+
+def _bool(value: bool, span: Span | None) -> Typed:
+    constant = Constant(np.asarray(value), span)
+    return Typed(constant, constant.type, value)
+
+
+def apply(
+    session: Session,
+    out: Output,
+    operator: Operator,
+    operands: Sequence[Entity],
+    attributes: dict[str, object],
+    span: Span | None,
+    described: Sequence[str],
+) -> Typed:
+    """Apply an operator. Raises TypeMismatch or ShapeError at `span`, with the operands' types as notes."""
+    found: list[Typed | None] = [_operand(session, out, operator, e, i, span) for i, e in enumerate(operands)]
+    result: Type
+    try:
+        if isinstance(operator.relation, Relation):
+            result = _relation(session, out, operator, operator.relation, operands, found, attributes, span, described)
+        elif isinstance(operator.relation, QuantifiedType | FunctionType):
+            result = _function_type(session, out, operator, operator.relation, operands, found, span)
+        else:
+            result = _callable(session, out, operator, operands, found, attributes, span)
+    except TypeMismatch as error:
+        if error.span is None:
+            error.span = span
+            error.notes = (*error.notes, *_notes(found, described))
+        raise
+    values = [v for v in found if v is not None]
+    session.pending_attributes.append(attributes)
+    if operator.requirements:
+        _require(session, out, operator, values, attributes, span)
+    call = OpCall(operator.name, tuple(v.atom for v in values), attributes, span)  # type: ignore[arg-type]
+    return session.bind(out, call, result, operator.name, span)
+
+
+def _operand(
+    session: Session, out: Output, operator: Operator, entity: Entity, position: int, span: Span | None
+) -> Typed | None:
+    """The operand as a tensor; None for a number, which waits for the others."""
+    if isinstance(entity, Number):
+        return None
+    if isinstance(entity, Object) and isinstance(entity.value, bool):
+        return _bool(entity.value, span)
+    if isinstance(entity, Tuple | Object) or not isinstance(entity, Typed):
+        what = "a tuple" if isinstance(entity, Tuple) else "a function or Python object"
+        if isinstance(entity, Object) and entity.value is None:
+            what = "None"
+        raise TypeMismatch(f"operand {position + 1} of {_name(operator)} must be a tensor, found {what}", span)
+    type_ = prune(entity.type)
+    if isinstance(type_, Unknown):
+        session.solver.unify(type_, session.solver.fresh_tensor())
+    elif not isinstance(type_, TensorType):
+        raise TypeMismatch(
+            f"operand {position + 1} of {_name(operator)} must be a tensor, found {show(resolve(entity.type))}", span
+        )
+    return entity
+
+
+def _name(operator: Operator) -> str:
+    return f"`{_SYMBOLS[operator.name]}`" if operator.name in _SYMBOLS else operator.name
+
+
+def _notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str, ...]:
+    return tuple(
+        f"{text}: {show(resolve(value.type))}"
+        for value, text in zip(found, described, strict=False)
+        if value is not None
+    )
+
+
+def _tensor(typed: Typed) -> TensorType:
+    type_ = prune(typed.type)
+    assert isinstance(type_, TensorType)
+    return type_
+
+
+def _relation(
+    session: Session,
+    out: Output,
+    operator: Operator,
+    relation: Relation,
+    operands: Sequence[Entity],
+    found: list[Typed | None],
+    attributes: dict[str, object],
+    span: Span | None,
+    described: Sequence[str],
+) -> TensorType:
+    signature = relation.base
+    bound: dict[str, object] = {}
+    for position, value in enumerate(found):
+        if value is not None:
+            _unify_token(session, operator, signature.token(position), _tensor(value).base, bound, position)
+    for position, entity in enumerate(operands):
+        if isinstance(entity, Number):
+            token = signature.token(position)
+            base = bound.get(token.text) if token.is_variable else BaseType(token.text)
+            known = prune(base) if base is not None else None  # type: ignore[arg-type]
+            if isinstance(known, BaseType) and isinstance(entity.value, float) and not known.is_float:
+                _refuse_float(operator, entity, known, span, _notes(found, described))
+            typed = session.constant(out, entity, base)
+            found[position] = typed
+            _unify_token(session, operator, token, _tensor(typed).base, bound, position)
+    base = _result_base(operator, signature.result, bound, attributes)
+    shapes = [_tensor(v).shape for v in found if v is not None]
+    if operator.variadic:
+        shapes = list(shapes)
+
+    def rule() -> tuple[object, ...]:
+        flat = [flat_shape(s) for s in shapes]
+        return relation.shape(*((tuple(flat),) if operator.variadic else flat), **attributes)
+
+    waiting = _open(shapes)
+    if not waiting:
+        try:
+            return TensorType(base, rule())  # type: ignore[arg-type]
+        except Undetermined as undetermined:
+            waiting = undetermined.unknowns
+    distinct = {flat_shape(s) for s in shapes if flat_shape(s)}
+    if relation.shape in (broadcast, same) and len(distinct) == 1 and not operator.variadic:
+        return TensorType(base, distinct.pop())  # type: ignore[arg-type]
+    unknown = session.solver.fresh(Kind.Shape)
+    notes = list(found)
+
+    def attempt() -> Sequence[Unknown] | None:
+        still = _open(shapes)
+        if still:
+            return still
+        try:
+            session.solver.unify_shape((unknown,), rule())  # type: ignore[arg-type]
+        except Undetermined as undetermined:
+            return undetermined.unknowns
+        except TypeMismatch as error:
+            error.span = error.span or span
+            error.notes = (*error.notes, *_notes(notes, described))
+            raise
+        return None
+
+    rule_name = getattr(relation.shape, "__name__", operator.name)
+
+    def text() -> str:
+        return f"{rule_name}({', '.join(show_shape(flat_shape(s)).removeprefix('(*').removesuffix(',)') for s in shapes)})"
+
+    session.defer(attempt, span, text, result=unknown)
+    return TensorType(base, (unknown,))  # type: ignore[arg-type]
+
+
+def _open(shapes: Sequence[object]) -> tuple[Unknown, ...]:
+    """The shape variables that keep these shapes from having a rank."""
+    waiting = []
+    for shape in shapes:
+        flat = flat_shape(shape)  # type: ignore[arg-type]
+        at = shape_variable(flat)
+        if at is not None and isinstance(flat[at], Unknown):
+            waiting.append(flat[at])
+        elif at is not None:
+            raise Undetermined
+    return tuple(waiting)  # type: ignore[arg-type]
+
+
+def _refuse_float(operator: Operator, number: Number, base: BaseType, span: Span | None, notes: tuple[str, ...]) -> None:
+    raise TypeMismatch(
+        f"{_name(operator)} of {base} and the float {number.value}: there is no implicit conversion",
+        span,
+        notes=notes,
+        help="convert the tensor: x.astype(relay.Float32)",
+    )
+
+
+def _unify_token(
+    session: Session, operator: Operator, token: BaseToken, base: object, bound: dict[str, object], position: int
+) -> None:
+    if not session.solver.restrict(base, token.classes):
+        assert token.classes is not None
+        found = prune(base)  # type: ignore[arg-type]
+        if operator.name == "divide":
+            raise TypeMismatch(
+                f"`/` needs floats, found {found}", help="use // for integer division, or convert: float(x), x.astype(...)"
+            )
+        raise TypeMismatch(f"{_name(operator)} needs a {class_names(token.classes)} dtype, found {found}", help=_cast(token))
+    if token.is_variable:
+        first = bound.setdefault(token.text, base)
+        expected: object = first
+    else:
+        expected = BaseType(token.text)
+    try:
+        session.solver.unify_base(base, expected)
+    except Clash as clash:
+        left, right = prune(expected), prune(base)  # type: ignore[arg-type]
+        if clash.reason is not None:
+            raise TypeMismatch(clash.reason) from None
+        if token.is_variable:
+            raise TypeMismatch(
+                f"{_name(operator)} needs operands of one dtype, found {left} and {right}",
+                help=f"convert one: x.astype({_spelling(left)})",
+            ) from None
+        raise TypeMismatch(f"operand {position + 1} of {_name(operator)} must be {left}, found {right}") from None
+
+
+def _cast(token: BaseToken) -> str | None:
+    if token.classes == frozenset({BaseClass.FLOAT}):
+        return "convert it: x.astype(relay.Float32)"
+    if token.classes == frozenset({BaseClass.BOOL}):
+        return "compare with something: x != 0"
+    return None
+
+
+def _spelling(base: object) -> str:
+    name = str(base)
+    return "relay." + ("UInt" + name[4:] if name.startswith("uint") else name.capitalize())
+
+
+def _result_base(operator: Operator, token: BaseToken, bound: dict[str, object], attributes: dict[str, object]) -> object:
+    if token.text.startswith("@"):
+        value = attributes[token.text[1:]]
+        if not isinstance(value, BaseType | Unknown):
+            raise TypeMismatch(f"the {token.text[1:]} of {operator.name} must be a dtype, found {value!r}")
+        return value
+    return bound[token.text] if token.is_variable else BaseType(token.text)
+
+
+def _function_type(
+    session: Session,
+    out: Output,
+    operator: Operator,
+    relation: QuantifiedType | FunctionType,
+    operands: Sequence[Entity],
+    found: list[Typed | None],
+    span: Span | None,
+) -> Type:
+    type_: Type = relation
+    if isinstance(relation, QuantifiedType):
+        fresh = {i: session.solver.fresh(i.kind) for i in relation.identifiers}
+        type_ = substitute(relation.body, fresh)
+    assert isinstance(type_, FunctionType)
+    if len(type_.parameters) != len(operands):
+        raise TypeMismatch(f"{operator.name} takes {len(type_.parameters)} arguments, found {len(operands)}", span)
+    for position, parameter in enumerate(type_.parameters):
+        entity, value = operands[position], found[position]
+        if value is None:
+            assert isinstance(entity, Number)
+            base = prune(parameter.base) if isinstance(parameter, TensorType) else None
+            value = found[position] = session.constant(out, entity, base)
+        wanted = show(resolve(parameter))
+        try:
+            session.solver.unify(value.type, parameter)
+        except Clash:
+            raise TypeMismatch(
+                f"argument {position + 1} of {operator.name} must be {wanted}, found {show(resolve(value.type))}"
+            ) from None
+    return type_.result
+
+
+def _callable(
+    session: Session,
+    out: Output,
+    operator: Operator,
+    operands: Sequence[Entity],
+    found: list[Typed | None],
+    attributes: dict[str, object],
+    span: Span | None,
+) -> Type:
+    base = next((_tensor(v).base for v in found if v is not None), None)
+    for position, entity in enumerate(operands):
+        if isinstance(entity, Number):
+            found[position] = session.constant(out, entity, base)
+    values = [v for v in found if v is not None]
+    if all(is_known(v.type) for v in values):
+        return operator.infer([resolve(v.type) for v in values], attributes)  # type: ignore[arg-type]
+    result = session.solver.fresh(Kind.Type)
+
+    def attempt() -> Sequence[Unknown] | None:
+        waiting = [u for v in values for u in unknowns(v.type)]
+        if waiting:
+            return waiting
+        try:
+            inferred = operator.infer([resolve(v.type) for v in values], attributes)  # type: ignore[arg-type]
+        except TypeMismatch as error:
+            raise error.at(span) from None
+        session.unify_at(inferred, result, span, f"the result of {operator.name}")
+        return None
+
+    session.defer(attempt, span, f"the result of {operator.name}")
+    return result
+
+
+def _require(
+    session: Session,
+    out: Output,
+    operator: Operator,
+    values: Sequence[Typed],
+    attributes: dict[str, object],
+    span: Span | None,
+) -> None:
+    """Write the operator's run-time requirements before it, once its operands' types are known."""
+    place = out.slot()
+
+    def finish() -> None:
+        types = [resolve(v.type) for v in values]
+        if not all(is_known(t) for t in types):
+            return  # a scheme, which is not run
+        emitter = Emitter(span)
+        for requirement in operator.requirements:
+            symbols = [emitter.value(v.atom, t) for v, t in zip(values, types, strict=True)]
+            holds = requirement.holds(*((tuple(symbols),) if operator.variadic else symbols), **attributes)
+            if holds is not None:
+                emitter.bindings.append(Binding((), Assert(holds.atom, requirement.message, span)))
+        place.items += emitter.bindings
+
+    session.finishers.append(finish)
+
+
+# ---- attributes
+
+
+def static_value(entity: Entity, name: str, span: Span | None) -> object:
+    """The Python value of an attribute. Raises TypeMismatch if it is only known at run time."""
+    match entity:
+        case Number(value):
+            return value
+        case Object(value):
+            return _dtype(value)
+        case Tuple(items):
+            return tuple(static_value(i, name, span) for i in items)
+        case Typed():
+            known = is_constant_bool(entity)
+            if known is not None:
+                return known
+            if isinstance(entity.atom, Constant) and entity.atom.value.ndim == 0:
+                return entity.atom.value.item()
+            raise TypeMismatch(
+                f"{name} must be known before the program runs, found a value of type {show(resolve(entity.type))}", span
+            )
+        case _:
+            raise TypeMismatch(f"{name} cannot be a function", span)
+
+
+def _dtype(value: object) -> object:
+    if isinstance(value, BaseType):
+        return value
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic | bool)):
+        return base_of_dtype(value)
+    if value is float:
+        return BaseType("float32")
+    if value is int:
+        return BaseType("int32")
+    return value
+
+
+def normalise_attribute(name: str, value: object) -> object:
+    """Attributes in the one form that operators expect: shapes are tuples, dtypes base types."""
+    if name == "shape" and isinstance(value, int):
+        return (value,)
+    if name == "dtype" and isinstance(value, str):
+        try:
+            return base_of_dtype(value)
+        except TypeError:
+            raise TypeMismatch(f"{value!r} is no dtype") from None
+    return value

@@ -1,0 +1,273 @@
+"""The state of one elaboration: the solver, the deferred constraints, the instances, and how it all ends.
+
+Constraints that cannot be decided yet are functions that return the variables they wait for, or None once done. They
+run again when one of those is bound. When nothing moves any more, number literals take their default dtypes; what then
+still waits is reported by the earliest place in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+import numpy as np
+
+from relay.errors import InternalError, Label, Span, TypeCheckError, TypeMismatch
+from relay.ir.expr import Atom, Binding, Constant, Derivative, Expr, Function, MakeTuple, Module, OpCall, Var
+from relay.ir.types import (
+    FLOAT32,
+    INT32,
+    BaseClass,
+    BaseType,
+    Kind,
+    TensorType,
+    TupleType,
+    Type,
+    Unknown,
+    prune,
+    show,
+)
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
+from relay.typecheck.unification import Clash, Solver, holds, resolve, unknowns
+
+
+@attrs.define(eq=False)
+class Pending:
+    """A deferred constraint. `attempt` returns the variables to wait for, or None when it is solved."""
+
+    attempt: Callable[[], Sequence[Unknown] | None]
+    span: Span | None
+    text: Callable[[], str]
+    done: bool = False
+    queued: bool = False
+    result: Unknown | None = None  # the shape variable that it defines, for showing a scheme
+
+
+@attrs.define(eq=False)
+class Instance:
+    """A function at one choice of types: `parameters` are its run-time ones, `statics` what the others are."""
+
+    name: str
+    code: object  # the Definition or LocalFunction
+    parameters: tuple[Type, ...]
+    statics: tuple[object, ...]
+    result: Type
+    target: Atom  # what calls call
+    build: Callable[[], Function] | None = None  # None while the body is being elaborated
+
+
+class Session:
+    """One elaboration of one program."""
+
+    def __init__(self, *, generic: bool) -> None:
+        self.generic = generic
+        self.solver = Solver()
+        self.pending: list[Pending] = []
+        self.variables: list[Var] = []
+        self.instances: dict[object, Instance] = {}
+        self.globals: dict[str, Instance] = {}
+        self.active: list[Instance] = []
+        self.call_spans: list[tuple[str, Span | None]] = []
+        self.finishers: list[Callable[[], None]] = []
+        self.pending_attributes: list[dict[str, object]] = []
+
+    # ---- variables and constants
+
+    def variable(self, name: str, type_: Type, span: Span | None) -> Var:
+        """A new variable of the typed IR. Its type is resolved when the session ends."""
+        var = Var(name, type_, span)
+        self.variables.append(var)
+        return var
+
+    def bind(self, out: Output, expression: Expr, type_: Type, name: str, span: Span | None) -> Typed:
+        """Write `name = expression`."""
+        var = self.variable(name, type_, span)
+        out.items.append(Binding((var,), expression))
+        return Typed(var, type_)
+
+    def constant(self, out: Output, number: Number, base: object = None) -> Typed:
+        """A number as a rank-0 tensor of this base type (unknown: decided by its uses)."""
+        base = prune(base) if base is not None else self.solver.literal_base(number.value, number.span)  # type: ignore[arg-type]
+        if isinstance(base, BaseType):
+            if not holds(base, number.value):
+                raise TypeMismatch(
+                    f"the number {number.value} is not a {base}",
+                    number.span,
+                    help=f"write a number that {base} holds, or cast the other operand",
+                )
+            constant = Constant(np.asarray(number.value, dtype=base.dtype), number.span)
+            return Typed(constant, constant.type)
+        if number.span is not None and isinstance(base, Unknown) and not base.literals:
+            fresh = self.solver.literal_base(number.value, number.span)
+            self.unify_base_at(fresh, base, number.span)
+            base = fresh
+        type_ = TensorType(base, ())  # type: ignore[arg-type]
+        var = self.variable("c", type_, number.span)
+        place = out.slot()
+
+        def finish() -> None:
+            found = prune(base)  # type: ignore[arg-type]
+            dtype = found.dtype if isinstance(found, BaseType) else np.dtype(type(number.value))
+            place.items.append(Binding((var,), Constant(np.asarray(number.value, dtype=dtype), number.span)))
+
+        self.finishers.append(finish)
+        return Typed(var, type_)
+
+    def materialise(self, out: Output, entity: Entity, span: Span | None) -> Typed:
+        """The entity as a value of the typed IR. Raises TypeCheckError for what has no value."""
+        match entity:
+            case Typed():
+                return entity
+            case Number():
+                return self.constant(out, entity)
+            case Tuple(items):
+                parts = [self.materialise(out, item, span) for item in items]
+                type_ = TupleType(tuple(p.type for p in parts))
+                return self.bind(out, MakeTuple(tuple(p.atom for p in parts), span), type_, "tuple", span)
+            case Object(None):
+                return self.bind(out, MakeTuple((), span), TupleType(()), "none", span)
+            case _:
+                from relay.typecheck.elaboration.functions import function_value
+
+                return function_value(self, out, entity, span)
+
+    # ---- constraints
+
+    def defer(
+        self,
+        attempt: Callable[[], Sequence[Unknown] | None],
+        span: Span | None,
+        text: str | Callable[[], str],
+        result: Unknown | None = None,
+    ) -> None:
+        """Solve a constraint now, or as soon as one of the variables that it waits for is bound."""
+        pending = Pending(attempt, span, text if callable(text) else lambda: text, result=result)
+        self._try(pending)
+        if not pending.done:
+            self.pending.append(pending)
+
+    def _try(self, pending: Pending) -> None:
+        pending.queued = False
+        if pending.done:
+            return
+        waiting = pending.attempt()
+        if waiting is None:
+            pending.done = True
+            return
+
+        def wake() -> None:
+            if not pending.done:
+                self._try(pending)
+
+        for unknown in waiting:
+            unknown.watchers.append(wake)
+
+    def unify_at(self, found: Type, expected: Type, span: Span | None, what: str, help: str | None = None) -> None:
+        """Demand that two types are equal. `what` says of which thing, for the error."""
+        try:
+            self.solver.unify(found, expected)
+        except Clash as clash:
+            notes = (clash.reason,) if clash.reason else ()
+            raise TypeMismatch(
+                f"{what} must be {show(resolve(expected))}, found {show(resolve(found))}", span, notes=notes, help=help
+            ) from None
+
+    def unify_base_at(self, left: object, right: object, span: Span | None) -> None:
+        """Demand that two base types are equal."""
+        try:
+            self.solver.unify_base(left, right)
+        except Clash as clash:
+            raise TypeMismatch(clash.reason or f"{clash.left} is not {clash.right}", span) from None
+
+    # ---- the end
+
+    def finish(self) -> None:
+        """Solve what is left, give literals their defaults, and fix the type of every variable."""
+        self.solver.run()
+        if not self.generic:
+            self._default_literals()
+            self.solver.run()
+            waiting = [p for p in self.pending if not p.done]
+            if waiting:
+                first = min(waiting, key=lambda p: (p.span.line, p.span.column) if p.span else (0, 0))
+                raise TypeCheckError(
+                    f"the type of {first.text()} is not known here", first.span, help="annotate it"
+                )
+        for finisher in self.finishers:
+            finisher()
+        for var in self.variables:
+            if var.type is None:
+                raise InternalError(f"{var!r} has no type")
+            var.type = resolve(var.type)
+            if not self.generic and next(unknowns(var.type), None) is not None:
+                raise TypeCheckError(
+                    f"the type of {var.name} is not determined: {show(var.type)}", var.span, help="annotate it"
+                )
+        for attributes in self.pending_attributes:
+            for name, value in attributes.items():
+                if isinstance(value, Unknown):
+                    attributes[name] = prune(value)
+
+    def _default_literals(self) -> None:
+        for unknown in self.solver.literal_bases:
+            base = prune(unknown)
+            if not isinstance(base, Unknown):
+                continue
+            floats = any(isinstance(x.value, float) for x in base.literals)
+            allowed = base.classes or frozenset(BaseClass)
+            chosen = INT32 if not floats and BaseClass.INTEGER in allowed else FLOAT32
+            try:
+                self.solver.unify_base(base, chosen)
+            except Clash as clash:
+                literal = base.literals[0]
+                raise TypeMismatch(
+                    clash.reason or f"the number {literal.value} has no dtype",
+                    literal.span,
+                    help="give it a dtype, as in relay.full((), value, relay.Int64)",
+                ) from None
+
+    # ---- errors
+
+    def labels(self) -> tuple[Label, ...]:
+        """Where the function under elaboration was called from, innermost first."""
+        return tuple(Label(span, f"in this call of {name}") for name, span in reversed(self.call_spans) if span)
+
+    def open_scheme_names(self) -> None:
+        """Name the variables that a generic elaboration leaves: `s1`, `bt`, `broadcast(s1, s2)`."""
+        used: dict[Kind, int] = {}
+        letters = {Kind.BaseType: "bt", Kind.Shape: "s", Kind.Dim: "n", Kind.Type: "A"}
+        defined = {id(prune(p.result)): p for p in self.pending if not p.done and p.result is not None}
+        for var in self.variables:
+            for unknown in unknowns(var.type):
+                if unknown.name != "_":
+                    continue
+                pending = defined.get(id(unknown))
+                if pending is not None:
+                    unknown.name = pending.text()
+                    continue
+                used[unknown.kind] = used.get(unknown.kind, 0) + 1
+                count = used[unknown.kind]
+                unknown.name = letters[unknown.kind] + (str(count) if unknown.kind is Kind.Shape or count > 1 else "")
+
+    def module(self, entry: str) -> Module:
+        """The finished program."""
+        functions: dict[str, Function | Derivative] = {}
+        for name, instance in self.globals.items():
+            if instance.build is None:
+                raise InternalError(f"{name} was not finished")
+            functions[name] = instance.build()
+        return Module(functions, entry)
+
+    def unique_name(self, name: str) -> str:
+        """A name that no function of the module has yet."""
+        candidate, count = name, 1
+        while candidate in self.globals:
+            candidate, count = f"{name}_{count}", count + 1
+        return candidate
+
+
+def operator_call(operator: str, atoms: Sequence[Typed], attributes: dict[str, object], span: Span | None) -> OpCall:
+    """An operator call on typed atoms."""
+    return OpCall(operator, tuple(a.atom for a in atoms), attributes, span)  # type: ignore[arg-type]
+
+

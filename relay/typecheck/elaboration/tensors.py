@@ -1,0 +1,403 @@
+"""Attributes, methods and subscripts of tensors and tuples.
+
+A subscript is taken apart: static slices become one `strided_slice`, integers known to the checker take one row and drop
+the axis, a rank-0 integer tensor reads a row (`index` on the first axis, `take` on others), an integer tensor of higher rank
+gathers, None adds an axis.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+
+import attrs
+
+from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
+from relay.ir.expr import Atom, RefRead, Slice
+from relay.ir.types import BaseClass, BaseType, Kind, RefType, TensorType, TupleType, Unknown, prune, show
+from relay.operator import lookup, resolve_name
+from relay.typecheck.elaboration import operators
+from relay.typecheck.elaboration.entities import (
+    Context,
+    Entity,
+    Method,
+    Number,
+    Object,
+    Output,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.unification import flat_shape, resolve, shape_variable
+
+METHODS = {"astype": "cast", "dot": "matmul"}
+"""Methods of arrays whose operator has another name."""
+
+
+def tensor_type(typed: Typed) -> TensorType | None:
+    """The type of a tensor whose rank is known, or None."""
+    type_ = prune(typed.type)
+    if not isinstance(type_, TensorType):
+        return None
+    shape = flat_shape(type_.shape)
+    return None if shape_variable(shape) is not None else TensorType(prune(type_.base), shape)  # type: ignore[arg-type]
+
+
+def attribute(session: Session, out: Output, entity: Entity, name: str, span: Span | None, described: str) -> Entity:
+    """`entity.name`."""
+    from relay.typecheck.elaboration.objects import object_entity
+
+    match entity:
+        case Object(types.ModuleType() as module):
+            found = getattr(module, name, None)
+            if found is None and not hasattr(module, name):
+                import difflib
+
+                close = difflib.get_close_matches(name, dir(module), n=1)
+                raise TypeCheckError(
+                    f"{module.__name__} has no {name!r}", span, help=f"did you mean {close[0]!r}?" if close else None
+                )
+            return object_entity(found, span)
+        case Typed():
+            return _value_attribute(session, out, entity, name, span, described)
+        case Tuple() | Number():
+            if name == "value" or isinstance(entity, Tuple):
+                raise TypeCheckError(f"{described} has no attribute {name!r}", span)
+            return _value_attribute(session, out, session.materialise(out, entity, span), name, span, described)
+        case _:
+            raise TypeCheckError(f"{described} has no attribute {name!r}", span)
+
+
+def _value_attribute(
+    session: Session, out: Output, typed: Typed, name: str, span: Span | None, described: str
+) -> Entity:
+    type_ = prune(typed.type)
+    if isinstance(type_, RefType) or (isinstance(type_, Unknown) and name == "value"):
+        if name != "value":
+            raise TypeCheckError(f"a reference has no attribute {name!r}, only `value`", span)
+        content = session.solver.fresh(Kind.Type)
+        session.unify_at(typed.type, RefType(content), span, described)
+        return expand(session, out, session.bind(out, RefRead(typed.atom, span), content, "value", span), span)
+    if isinstance(type_, TupleType):
+        raise TypeCheckError(f"{described} is a tuple, it has no attribute {name!r}", span)
+    if isinstance(type_, Unknown):
+        session.solver.unify(type_, session.solver.fresh_tensor())
+        type_ = prune(type_)
+    if not isinstance(type_, TensorType):
+        raise TypeCheckError(f"{described} is {show(resolve(typed.type))}, it has no attribute {name!r}", span)
+    if name == "dtype":
+        base = prune(type_.base)
+        return Object(base)
+    if name in ("shape", "ndim", "size"):
+        known = tensor_type(typed)
+        if known is None or (name != "ndim" and not all(isinstance(d, int) for d in known.shape)):
+            raise SchemeOnly(span, f"the {name} of {described}")
+        if name == "ndim":
+            return Number(known.rank, span)
+        if name == "shape":
+            return Tuple(tuple(Number(d, span) for d in known.dims))
+        size = 1
+        for dim in known.dims:
+            size *= dim
+        return Number(size, span)
+    if name == "T":
+        return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
+    if name in METHODS or resolve_name(name) is not None:
+        return Method(typed, name)
+    raise TypeCheckError(f"a tensor has no attribute {name!r}", span)
+
+
+class SchemeOnly(TypeCheckError):
+    """Something that needs a shape, met while only a scheme is sought: the program is fine, its type comes with a call."""
+
+    def __init__(self, span: Span | None, what: str) -> None:
+        super().__init__(f"{what} is not known here", span, help="annotate the parameter")
+
+
+def call_method(
+    session: Session,
+    out: Output,
+    method: Method,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
+    """`x.name(..)`: the operator of that name, with x as its first operand."""
+    from relay.typecheck.elaboration.calls import call_operator
+
+    operator = lookup(METHODS.get(method.name, method.name))
+    if method.name in ("reshape", "transpose", "broadcast_to") and arguments and not keywords:
+        numbers = all(isinstance(a, Number) for a in arguments)
+        if numbers and (len(arguments) > 1 or method.name != "transpose"):
+            arguments = [Tuple(tuple(arguments))]
+    return call_operator(session, out, operator, [method.value, *arguments], keywords, span, [])
+
+
+# ---- subscripts
+
+
+@attrs.frozen(eq=False)
+class SliceItem:
+    """One slice of a subscript, elaborated."""
+
+    start: Entity | None
+    stop: Entity | None
+    step: Entity | None
+
+
+def index_items(context: Context, items: Sequence[Atom | Slice]) -> list[Entity | SliceItem]:
+    """The items of a subscript as entities."""
+    from relay.typecheck.elaboration.blocks import atom_entity
+
+    def part(atom: Atom | None) -> Entity | None:
+        return None if atom is None else atom_entity(context, atom)
+
+    return [
+        SliceItem(part(i.start), part(i.stop), part(i.step)) if isinstance(i, Slice) else atom_entity(context, i)
+        for i in items
+    ]
+
+
+def _slice_number(entity: Entity | None, span: Span | None) -> int | None:
+    match entity:
+        case None | Object(None):
+            return None
+        case Number(int(value)):
+            return value
+        case _:
+            raise TypeCheckError(
+                "the bounds of a slice must be known before the program runs",
+                span,
+                help="index with an integer, or relay.take(x, relay.arange(..) + start)",
+            )
+
+
+@attrs.define
+class _Plan:
+    """What a subscript does to each axis of the tensor."""
+
+    begin: list[int]
+    end: list[int]
+    strides: list[int]
+    shape: list[int]  # after slicing
+    dropped: list[int]  # axes that an integer removes
+    new_axes: list[int]  # positions in the result where None adds an axis
+    dynamic: list[tuple[int, Typed]]  # axis and run-time index
+
+
+def index(
+    session: Session, out: Output, entity: Entity, items: Sequence[Entity | SliceItem], span: Span | None
+) -> Entity:
+    """`entity[items]`."""
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        return _tuple_index(entity, items, span)
+    if not isinstance(entity, Typed):
+        raise TypeCheckError("this value cannot be indexed", span)
+    type_ = _ranked(entity, span)
+    plan = _plan(entity, type_, items, span)
+    value = entity
+    if _slices(plan, type_):
+        attributes: dict[str, object] = {
+            "begin": tuple(plan.begin),
+            "end": tuple(plan.end),
+            "strides": tuple(plan.strides),
+        }
+        value = operators.apply(session, out, lookup("strided_slice"), [value], attributes, span, [])
+    if plan.dropped:
+        value = _reshape(session, out, value, [d for a, d in enumerate(plan.shape) if a not in plan.dropped], span)
+    for axis, position in _after_dropping(plan):
+        value = _dynamic(session, out, value, axis, position, span)
+    if plan.new_axes:
+        known = tensor_type(value)
+        assert known is not None
+        shape = list(known.dims)
+        for at in plan.new_axes:
+            shape.insert(at, 1)
+        value = _reshape(session, out, value, shape, span)
+    return value
+
+
+def _ranked(entity: Typed, span: Span | None) -> TensorType:
+    type_ = prune(entity.type)
+    if not isinstance(type_, TensorType | Unknown):
+        raise TypeCheckError(f"{show(resolve(entity.type))} cannot be indexed", span)
+    known = tensor_type(entity)
+    if known is None or not all(isinstance(d, int) for d in known.shape):
+        raise SchemeOnly(span, "the shape of the indexed value")
+    return known
+
+
+def _slices(plan: _Plan, type_: TensorType) -> bool:
+    return any(
+        (b, e, s) != (0, d, 1) for b, e, s, d in zip(plan.begin, plan.end, plan.strides, type_.dims, strict=True)
+    )
+
+
+def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
+    """The run-time indices with their axes after the static integers' axes are gone, the last axis first."""
+    return [
+        (axis - sum(d < axis for d in plan.dropped), position) for axis, position in sorted(plan.dynamic, key=lambda d: -d[0])
+    ]
+
+
+def _tuple_index(entity: Tuple, items: Sequence[Entity | SliceItem], span: Span | None) -> Entity:
+    if len(items) == 1:
+        item = items[0]
+        if isinstance(item, Number) and isinstance(item.value, int):
+            if not -len(entity.items) <= item.value < len(entity.items):
+                raise TypeCheckError(f"the tuple has {len(entity.items)} components; there is no {item.value}", span)
+            return entity.items[item.value]
+        if isinstance(item, SliceItem):
+            bounds = [_slice_number(b, span) for b in (item.start, item.stop, item.step)]
+            return Tuple(entity.items[slice(*bounds)])
+    raise TypeCheckError("the index of a tuple must be an integer known before the program runs", span)
+
+
+def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem], span: Span | None) -> _Plan:
+    dims = type_.dims
+    consumed = sum(not (isinstance(i, Object) and (i.value is None or i.value is Ellipsis)) for i in items)
+    if consumed > len(dims):
+        raise ShapeError(f"{consumed} indices for {show(resolve(entity.type))}, which has rank {len(dims)}", span)
+    if sum(isinstance(i, Object) and i.value is Ellipsis for i in items) > 1:
+        raise TypeCheckError("a subscript has at most one `...`", span)
+    plan = _Plan([], [], [], [], [], [], [])
+    axis = position = 0
+
+    def whole() -> None:
+        nonlocal axis, position
+        _add(plan, 0, dims[axis], 1, dims[axis])
+        axis, position = axis + 1, position + 1
+
+    for item in items:
+        match item:
+            case Object(None):
+                plan.new_axes.append(position)
+                position += 1
+            case Object(value) if value is Ellipsis:
+                for _ in range(len(dims) - consumed):
+                    whole()
+            case Number(int(value)):
+                if not -dims[axis] <= value < dims[axis]:
+                    raise ShapeError(
+                        f"index {value} is out of range for axis {axis} of {show(resolve(entity.type))}", span
+                    )
+                start = value % dims[axis]
+                _add(plan, start, start + 1, 1, 1)
+                plan.dropped.append(axis)
+                axis += 1
+            case SliceItem(start, stop, step):
+                bounds = slice(*(_slice_number(b, span) for b in (start, stop, step)))
+                if bounds.step == 0:
+                    raise TypeCheckError("the step of a slice cannot be 0", span)
+                first, last, stride = bounds.indices(dims[axis])
+                _add(plan, first, last, stride, len(range(first, last, stride)))
+                axis, position = axis + 1, position + 1
+            case Typed():
+                index_type = tensor_type(item)
+                base = prune(index_type.base) if index_type is not None else None
+                if isinstance(base, BaseType) and base.base_class is not BaseClass.INTEGER:
+                    raise TypeMismatch(
+                        f"an index must be an integer, found {show(resolve(item.type))}",
+                        span,
+                        help="use relay.where, or cast to Int32" if base.base_class is BaseClass.FLOAT else "use relay.where",
+                    )
+                plan.dynamic.append((axis, item))
+                rank = index_type.rank if index_type is not None else 0
+                _add(plan, 0, dims[axis], 1, dims[axis])
+                axis, position = axis + 1, position + rank
+            case _:
+                raise TypeMismatch("an index must be an integer, a slice, None or `...`", span)
+    while axis < len(dims):
+        whole()
+    if sum((t := tensor_type(i)) is not None and t.rank > 0 for _, i in plan.dynamic) > 1:
+        raise TypeCheckError("at most one index may be a tensor of rank 1 or higher", span)
+    return plan
+
+
+def _add(plan: _Plan, begin: int, end: int, stride: int, size: int) -> None:
+    plan.begin.append(begin)
+    plan.end.append(end)
+    plan.strides.append(stride)
+    plan.shape.append(size)
+
+
+def _reshape(session: Session, out: Output, value: Typed, shape: Sequence[int], span: Span | None) -> Typed:
+    return operators.apply(session, out, lookup("reshape"), [value], {"shape": tuple(shape)}, span, [])
+
+
+def _dynamic(session: Session, out: Output, value: Typed, axis: int, position: Typed, span: Span | None) -> Typed:
+    known = tensor_type(position)
+    if axis == 0 and known is not None and known.rank == 0:
+        return operators.apply(session, out, lookup("index"), [value, position], {}, span, [])
+    return operators.apply(session, out, lookup("take"), [value, position], {"axis": axis}, span, [])
+
+
+def index_update(
+    session: Session,
+    out: Output,
+    entity: Entity,
+    items: Sequence[Entity | SliceItem],
+    new: Entity,
+    span: Span | None,
+) -> Entity:
+    """The value of x after `x[items] = new`."""
+    if not isinstance(entity, Typed):
+        raise TypeCheckError("only a tensor's elements can be assigned", span, help="make a new tuple")
+    type_ = _ranked(entity, span)
+    plan = _plan(entity, type_, items, span)
+    if plan.new_axes:
+        raise TypeCheckError("None has no meaning in the subscript of an assignment", span)
+    if not plan.dynamic:
+        wanted = [d for a, d in enumerate(plan.shape) if a not in plan.dropped]
+        value = _broadcast(session, out, new, type_, wanted, span)
+        if plan.dropped:
+            value = _reshape(session, out, value, plan.shape, span)
+        attributes: dict[str, object] = {
+            "begin": tuple(plan.begin),
+            "end": tuple(plan.end),
+            "strides": tuple(plan.strides),
+        }
+        return operators.apply(session, out, lookup("update_slice"), [entity, value], attributes, span, [])
+    (axis, position), *more = plan.dynamic
+    if more or axis != 0 or (known := tensor_type(position)) is None or known.rank != 0:
+        raise TypeCheckError(
+            "this assignment needs one run-time index, a rank-0 integer, on the first axis", span, help="use relay.scatter_add"
+        )
+    row: Typed
+    if plan.dropped or _slices(plan, type_):  # x[i, 2:4] = v: read the row, update it, write it back
+        row = operators.apply(session, out, lookup("index"), [entity, position], {}, span, [])
+        updated = index_update(session, out, row, items[1:], new, span)
+        assert isinstance(updated, Typed)
+        row = updated
+    else:
+        row = _broadcast(session, out, new, type_, list(type_.dims[1:]), span)
+    return operators.apply(session, out, lookup("index_update"), [entity, position, row], {}, span, [])
+
+
+def _broadcast(
+    session: Session, out: Output, new: Entity, type_: TensorType, shape: list[int], span: Span | None
+) -> Typed:
+    """A value with the base type of the tensor and this shape."""
+    if isinstance(new, Number):
+        typed = session.constant(out, new, type_.base)
+    else:
+        typed = session.materialise(out, new, span)
+        if isinstance(value_type := prune(typed.type), TensorType):
+            session.unify_base_at(value_type.base, type_.base, span)
+    known = tensor_type(typed)
+    if known is not None and list(known.shape) == shape:
+        return typed
+    return operators.apply(session, out, lookup("broadcast_to"), [typed], {"shape": tuple(shape)}, span, ["the new value"])
+
+
+def unpack_rows(session: Session, out: Output, entity: Typed, count: int, span: Span | None) -> tuple[Entity, ...]:
+    """`a, b = x` for a tensor x: its rows."""
+    type_ = _ranked(entity, span)
+    if type_.rank == 0 or type_.dims[0] != count:
+        raise ShapeError(f"expected {count} values to unpack, found {show(resolve(entity.type))}", span)
+    return tuple(index(session, out, entity, [Number(i, span)], span) for i in range(count))
+
+

@@ -1,0 +1,406 @@
+"""Shape rules: from the operands' shapes and the attributes to the result's shape.
+
+Each rule gets shapes whose rank is known. With numbers as dims a rule decides: it returns the shape or raises ShapeError,
+without a span, which the checker adds. Where a variable leaves the answer open it raises Undetermined.
+
+    same        s, s, ..         -> s
+    broadcast   s1, s2, ..       -> aligned at the last axis; 1 stretches to any dim, other dims must be equal
+    reduce      s                -> s without the axes, or with 1 in their place (keepdims)
+    matmul      (*b1, m, k), (*b2, k, n) -> (*broadcast(b1, b2), m, n);  a vector on either side loses its axis
+    reshape     s, t             -> t, with one -1 found such that product(s) = product(t)
+    take        (*a, n, *b), s   -> (*a, *s, *b)
+    slices      along each axis of extent n: (begin, end, stride) as `slice(..).indices(n)` gives them
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from relay.errors import ShapeError
+from relay.ir.types import ANY, Dim, Shape, show_shape
+from relay.operator.relation import Undetermined
+from relay.typecheck.dims import (
+    equal,
+    equal_shapes,
+    known,
+    normalise_axes,
+    normalise_axis,
+    product,
+    resolve,
+    resolve_shape,
+    undetermined,
+)
+
+Axes = int | Sequence[int] | None
+
+
+def _listed(shapes: Sequence[Shape]) -> str:
+    words = [show_shape(shape) for shape in shapes]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+# ---- elementwise
+
+
+def same(shape: Shape, *others: Shape, **attributes: object) -> Shape:
+    """All shapes are equal, and the result's is the same."""
+    for other in others:
+        if not equal_shapes(shape, other):
+            raise ShapeError(f"the shapes {_listed((shape, *others))} must be equal")
+    return shape
+
+
+def broadcast(*shapes: Shape, **attributes: object) -> Shape:
+    """The shapes aligned at their last axes, where a dim of 1 stretches to any other."""
+    rank = max(len(shape) for shape in shapes)
+    result: list[Dim] = []
+    waiting: list[Dim] = []
+    for axis in range(-rank, 0):
+        dims = [resolve(shape[axis]) for shape in shapes if len(shape) >= -axis]
+        dim, open_dims = _broadcast_dim(dims, shapes)
+        result.append(dim)
+        waiting += open_dims
+    if waiting:  # only after all axes, so that a clash in numbers is found first
+        raise undetermined(*waiting)
+    return tuple(result)
+
+
+def _broadcast_dim(dims: Sequence[Dim], shapes: Sequence[Shape]) -> tuple[Dim, Sequence[Dim]]:
+    """The dim of one axis, and the dims on which it still depends."""
+    wide = [dim for dim in dims if not (isinstance(dim, int) and dim == 1)]
+    if not wide:
+        return 1, ()
+    numbers = {dim for dim in wide if isinstance(dim, int)}
+    if len(numbers) > 1:
+        raise ShapeError(f"the shapes {_listed(shapes)} cannot be broadcast together")
+    agree = all(dim is wide[0] or (isinstance(dim, int) and dim == wide[0]) for dim in wide)
+    if agree and (len(wide) == 1 or wide[0] is not ANY):
+        return wide[0], ()
+    return wide[0], [dim for dim in wide if not isinstance(dim, int)]
+
+
+def broadcast_to(source: Shape, *, shape: Sequence[int] | int) -> Shape:
+    """`source` stretched to `shape`."""
+    target = literal_shape(shape)
+    if not _stretches(source, target):
+        raise ShapeError(f"the shape {show_shape(source)} cannot be broadcast to {show_shape(target)}")
+    return target
+
+
+def sum_to(source: Shape, *, shape: Sequence[int] | int) -> Shape:
+    """`source` summed back to `shape`, from which it could have been broadcast."""
+    target = literal_shape(shape)
+    if not _stretches(target, source):
+        raise ShapeError(
+            f"the shape {show_shape(source)} cannot be summed to {show_shape(target)}, which does not broadcast to it"
+        )
+    return target
+
+
+def _stretches(source: Shape, target: Shape) -> bool:
+    if len(source) > len(target):
+        return False
+    waiting: list[Dim] = []
+    for dim, wanted in zip(reversed(source), reversed(target), strict=False):
+        try:
+            if resolve(dim) != 1 and not equal(dim, wanted):
+                return False
+        except Undetermined:
+            waiting += [dim, wanted]
+    if waiting:
+        raise undetermined(*waiting)
+    return True
+
+
+def literal_shape(shape: object) -> tuple[int, ...]:
+    """A shape given as an attribute: a tuple of numbers, or one number for rank 1. Raises ShapeError."""
+    dims = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(dims, tuple | list):
+        raise ShapeError(f"a shape must be a tuple of integers, found {shape!r}")
+    for dim in dims:
+        if isinstance(dim, bool) or not isinstance(dim, int) or dim < 0:
+            raise ShapeError(f"a shape must hold integers that are not negative, found {shape!r}")
+    return tuple(dims)
+
+
+# ---- reductions
+
+
+def reduce(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
+    """The shape without the reduced axes; with `keepdims` they stay with extent 1."""
+    axes = normalise_axes(axis, len(shape))
+    if keepdims:
+        return tuple(1 if i in axes else dim for i, dim in enumerate(shape))
+    return tuple(dim for i, dim in enumerate(shape) if i not in axes)
+
+
+def reduce_nonempty(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
+    """As `reduce`, for reductions that have no value over no elements: a reduced axis with extent 0 is an error."""
+    for position in normalise_axes(axis, len(shape)):
+        if resolve(shape[position]) == 0:
+            raise ShapeError(f"axis {position} of the shape {show_shape(shape)} is empty: there is no largest or smallest element")
+    return reduce(shape, axis=axis, keepdims=keepdims)
+
+
+def arg_reduce(shape: Shape, *, axis: int | None = None, keepdims: bool = False) -> Shape:
+    """As `reduce_nonempty`, over one axis or all."""
+    if axis is not None:
+        normalise_axis(axis, len(shape))
+    return reduce_nonempty(shape, axis=axis, keepdims=keepdims)
+
+
+def along_axis(shape: Shape, *, axis: int = -1) -> Shape:
+    """The same shape; `axis` must be one of its axes."""
+    normalise_axis(axis, len(shape))
+    return shape
+
+
+# ---- products
+
+
+def matmul(left: Shape, right: Shape) -> Shape:
+    """Matrix product over the last two axes, the others broadcast; a vector counts as a row on the left and as a column on
+    the right, and its axis is missing in the result."""
+    if not left or not right:
+        raise ShapeError(f"matmul needs operands with axes, found the shapes {_listed((left, right))}")
+    inner = right[-2] if len(right) > 1 else right[0]
+    _contract(left, right, left[-1], inner)
+    batch = _broadcast_batch(left, right)
+    rows = left[-2:-1] if len(left) > 1 else ()
+    columns = right[-1:] if len(right) > 1 else ()
+    return (*batch, *rows, *columns)
+
+
+def _contract(left: Shape, right: Shape, inner_left: Dim, inner_right: Dim) -> None:
+    if not equal(inner_left, inner_right):
+        raise ShapeError(
+            f"the shapes {_listed((left, right))} cannot be multiplied: "
+            f"the inner extents {resolve(inner_left)} and {resolve(inner_right)} differ"
+        )
+
+
+def _broadcast_batch(left: Shape, right: Shape) -> Shape:
+    try:
+        return broadcast(left[:-2], right[:-2])
+    except ShapeError:
+        raise ShapeError(
+            f"the shapes {_listed((left, right))} cannot be multiplied: "
+            f"the leading axes {_listed((left[:-2], right[:-2]))} cannot be broadcast together"
+        ) from None
+
+
+def dense(x: Shape, weight: Shape) -> Shape:
+    """x: (*b, k), weight: (n, k) -> (*b, n)"""
+    if not x or len(weight) != 2:
+        raise ShapeError(f"dense needs x: (.., k) and weight: (n, k), found the shapes {_listed((x, weight))}")
+    _contract(x, weight, x[-1], weight[1])
+    return (*x[:-1], weight[0])
+
+
+# ---- rearrangements
+
+
+def reshape(source: Shape, *, shape: Sequence[int] | int) -> Shape:
+    """The attribute `shape`, in which one -1 stands for what the others leave."""
+    wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+    free = [i for i, dim in enumerate(wanted) if dim == -1]
+    literal_shape(tuple(0 if dim == -1 else dim for dim in wanted))
+    if len(free) > 1:
+        raise ShapeError(f"only one extent of a new shape may be -1, found {show_shape(wanted)}")
+    fixed = math.prod(dim for dim in wanted if dim != -1)
+    if free:
+        extent = _remaining(source, wanted, fixed)
+        return (*wanted[: free[0]], extent, *wanted[free[0] + 1 :])
+    if product(source) != fixed:
+        raise _cannot_reshape(source, wanted)
+    return wanted
+
+
+def _remaining(source: Shape, wanted: Shape, fixed: int) -> Dim:
+    symbolic = [dim for dim in resolve_shape(source) if not isinstance(dim, int)]
+    numbers = math.prod(dim for dim in resolve_shape(source) if isinstance(dim, int))
+    if len(symbolic) == 1 and numbers == fixed and fixed:
+        return symbolic[0]
+    size = product(source)
+    if fixed == 0 or size % fixed:
+        raise _cannot_reshape(source, wanted)
+    return size // fixed
+
+
+def _cannot_reshape(source: Shape, wanted: Shape) -> ShapeError:
+    return ShapeError(
+        f"the shape {show_shape(source)}, with {product(source)} elements, cannot be reshaped to {show_shape(wanted)}"
+    )
+
+
+def transpose(shape: Shape, *, axes: Sequence[int] | None = None) -> Shape:
+    """The axes in the given order; reversed without one."""
+    return tuple(shape[axis] for axis in permutation(axes, len(shape)))
+
+
+def permutation(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """The order of axes, counted from 0. Raises ShapeError unless every axis occurs once."""
+    if axes is None:
+        return tuple(reversed(range(rank)))
+    order = tuple(normalise_axis(axis, rank) for axis in axes)
+    if sorted(order) != list(range(rank)):
+        raise ShapeError(f"axes {tuple(axes)} must name each of the {rank} axes once")
+    return order
+
+
+def expand_dims(shape: Shape, *, axis: int | Sequence[int]) -> Shape:
+    """New axes of extent 1; `axis` counts in the result."""
+    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    rank = len(shape) + len(given)
+    places = normalise_axes(given, rank)
+    dims = iter(shape)
+    return tuple(1 if i in places else next(dims) for i in range(rank))
+
+
+def squeezed_axes(shape: Shape, axis: Axes) -> tuple[int, ...]:
+    """The axes that `squeeze` removes. Raises ShapeError if one has another extent than 1, and Undetermined."""
+    if axis is None:
+        return tuple(i for i, dim in enumerate(shape) if known(dim) == 1)
+    axes = normalise_axes(axis, len(shape))
+    for position in axes:
+        if not equal(shape[position], 1):
+            raise ShapeError(f"axis {position} of the shape {show_shape(shape)} cannot be removed: its extent is not 1")
+    return axes
+
+
+def squeeze(shape: Shape, *, axis: Axes = None) -> Shape:
+    """The shape without axes of extent 1."""
+    axes = squeezed_axes(shape, axis)
+    return tuple(dim for i, dim in enumerate(shape) if i not in axes)
+
+
+def concatenate(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
+    """Equal except along `axis`, where the extents add up."""
+    if not shapes:
+        raise ShapeError("concatenate needs at least one tensor")
+    first = shapes[0]
+    position = normalise_axis(axis, len(first))
+    for shape in shapes[1:]:
+        rest = (*shape[:position], *shape[position + 1 :])
+        if len(shape) != len(first) or not equal_shapes(rest, (*first[:position], *first[position + 1 :])):
+            raise ShapeError(f"the shapes {_listed(shapes)} cannot be concatenated along axis {axis}")
+    extents = [resolve(shape[position]) for shape in shapes]
+    wide = [dim for dim in extents if not (isinstance(dim, int) and dim == 0)]
+    total = wide[0] if len(wide) == 1 else sum(known(dim) for dim in wide)
+    return (*first[:position], total, *first[position + 1 :])
+
+
+def stack(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
+    """Equal shapes, with a new axis as long as there are tensors."""
+    if not shapes:
+        raise ShapeError("stack needs at least one tensor")
+    for shape in shapes[1:]:
+        if not equal_shapes(shapes[0], shape):
+            raise ShapeError(f"the shapes {_listed(shapes)} cannot be stacked: they must be equal")
+    position = normalise_axis(axis, len(shapes[0]) + 1)
+    return (*shapes[0][:position], len(shapes), *shapes[0][position:])
+
+
+# ---- slices
+
+
+def strided_slice(shape: Shape, *, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Shape:
+    """The extents of a slice, one (begin, end, stride) for each axis."""
+    if not len(begin) == len(end) == len(strides) == len(shape):
+        raise ShapeError(f"a slice of the shape {show_shape(shape)} needs begin, end and stride for each axis")
+    return tuple(_slice_extent(*place) for place in zip(shape, begin, end, strides, range(len(shape)), strict=True))
+
+
+def _slice_extent(dim: Dim, begin: int, end: int, stride: int, axis: int) -> int:
+    if stride == 0:
+        raise ShapeError(f"the stride along axis {axis} is 0")
+    extent = known(dim)
+    low, high = (0, extent) if stride > 0 else (-1, extent - 1)
+    if not (low <= begin <= high and low <= end <= high):
+        raise ShapeError(f"the slice from {begin} to {end} by {stride} leaves axis {axis}, which has extent {extent}")
+    return len(range(begin, end, stride))
+
+
+def place_slice(
+    shape_of_x: Shape, *, shape: Sequence[int] | int, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+) -> Shape:
+    """`shape`, of which x must have the slice's shape."""
+    whole = literal_shape(shape)
+    _fits_slice(shape_of_x, whole, begin, end, strides)
+    return whole
+
+
+def update_slice(
+    shape: Shape, new: Shape, *, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+) -> Shape:
+    """`shape`; the new values must have the slice's shape."""
+    _fits_slice(new, shape, begin, end, strides)
+    return shape
+
+
+def _fits_slice(part: Shape, whole: Shape, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> None:
+    wanted = strided_slice(whole, begin=begin, end=end, strides=strides)
+    if not equal_shapes(part, wanted):
+        raise ShapeError(f"a slice of shape {show_shape(wanted)} cannot hold a tensor of shape {show_shape(part)}")
+
+
+# ---- indices
+
+
+def take(shape: Shape, indices: Shape, *, axis: int = 0, **attributes: object) -> Shape:
+    """The axis replaced by the axes of the indices."""
+    position = normalise_axis(axis, len(shape))
+    return (*shape[:position], *indices, *shape[position + 1 :])
+
+
+def scatter_add(shape: Shape, indices: Shape, updates: Shape, *, axis: int = 0) -> Shape:
+    """The first shape; the updates have the shape of what `take` would read."""
+    wanted = take(shape, indices, axis=axis)
+    if not equal_shapes(updates, wanted):
+        raise ShapeError(
+            f"the updates of a tensor of shape {show_shape(shape)} at indices of shape {show_shape(indices)} "
+            f"must have the shape {show_shape(wanted)}, found {show_shape(updates)}"
+        )
+    return shape
+
+
+def index(shape: Shape, position: Shape) -> Shape:
+    """The shape without its first axis; the index has rank 0."""
+    if position:
+        raise ShapeError(f"an index must have rank 0, found the shape {show_shape(position)}")
+    if not shape:
+        raise ShapeError("a tensor of rank 0 cannot be indexed")
+    return shape[1:]
+
+
+def index_update(shape: Shape, position: Shape, new: Shape) -> Shape:
+    """The first shape; the new values have the shape of one element along its first axis."""
+    wanted = index(shape, position)
+    if not equal_shapes(new, wanted):
+        raise ShapeError(
+            f"an element of a tensor of shape {show_shape(shape)} has the shape {show_shape(wanted)}, found {show_shape(new)}"
+        )
+    return shape
+
+
+def one_hot(indices: Shape, *, depth: int, **attributes: object) -> Shape:
+    """A new last axis of extent `depth`."""
+    return (*indices, *literal_shape(depth))
+
+
+# ---- creation
+
+
+def filled(*, shape: Sequence[int] | int, **attributes: object) -> Shape:
+    """The attribute `shape`."""
+    return literal_shape(shape)
+
+
+def arange(*, start: float, stop: float, step: float, **attributes: object) -> Shape:
+    """(ceil((stop - start) / step),), or (0,)"""
+    if step == 0:
+        raise ShapeError("the step of arange is 0")
+    if all(isinstance(number, int) for number in (start, stop, step)):
+        return (len(range(int(start), int(stop), int(step))),)
+    return (max(0, math.ceil((stop - start) / step)),)

@@ -1,0 +1,315 @@
+"""Unification of types, base types, shapes and dims.
+
+    t ~ t                  holds
+    ?a ~ t                 binds ?a := t, unless t contains ?a (occurs check)
+    Tensor[b, s] ~ Tensor[b', s']     if b ~ b' and s ~ s'
+    (A, ..) ~ (A', ..)     pointwise, equal lengths;  functions, references and stacks likewise
+    ?b (literals 2, 0.5; classes C) ~ float32    if float32 is in C and holds every literal exactly enough
+    (*?s, 4) ~ (2, 3, 4)   binds ?s := (2, 3)
+
+A variable that is bound wakes the constraints that watch it: they go to the solver's worklist and run later, never inside
+a unification.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import attrs
+import numpy as np
+
+from relay.errors import InternalError, Span
+from relay.ir.types import (
+    BaseClass,
+    BaseType,
+    DataType,
+    Dim,
+    FunctionType,
+    Kind,
+    Literal,
+    QuantifiedType,
+    RefType,
+    Shape,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    prune,
+)
+
+
+class Clash(Exception):
+    """Two types that cannot be equal: the smallest parts that differ, or a reason in words."""
+
+    def __init__(self, left: object, right: object, reason: str | None = None) -> None:
+        super().__init__(reason)
+        self.left = left
+        self.right = right
+        self.reason = reason
+
+
+@attrs.define(eq=False)
+class Solver:
+    """Variables and the worklist of constraints that one of them woke."""
+
+    worklist: deque[Callable[[], None]] = attrs.field(factory=deque)
+    literal_bases: list[Unknown] = attrs.field(factory=list)
+
+    def fresh(self, kind: Kind, name: str = "_") -> Unknown:
+        """A new variable."""
+        return Unknown(kind, name)
+
+    def fresh_tensor(self) -> TensorType:
+        """The type of a tensor of which nothing is known."""
+        return TensorType(self.fresh(Kind.BaseType), (self.fresh(Kind.Shape),))
+
+    def literal_base(self, value: int | float, span: Span | None) -> Unknown:
+        """A base type that holds a Python number."""
+        classes = {BaseClass.FLOAT} if isinstance(value, float) else {BaseClass.FLOAT, BaseClass.INTEGER}
+        unknown = Unknown(Kind.BaseType, literals=(Literal(value, span),), classes=frozenset(classes))
+        self.literal_bases.append(unknown)
+        return unknown
+
+    def run(self) -> None:
+        """Retry what was woken, until nothing is left."""
+        while self.worklist:
+            self.worklist.popleft()()
+
+    def bind(self, unknown: Unknown, value: object) -> None:
+        """Bind a variable and wake its watchers."""
+        unknown.binding = value  # type: ignore[assignment]
+        if isinstance(value, Unknown):
+            small, large = sorted((unknown.watchers, value.watchers), key=len)
+            large += small
+            value.watchers, unknown.watchers = large, []
+        else:
+            self.worklist.extend(unknown.watchers)
+            unknown.watchers = []
+
+    # ---- types
+
+    def unify(self, left: Type, right: Type) -> None:
+        """Make two types equal. Raises Clash."""
+        left, right = prune(left), prune(right)  # type: ignore[assignment]
+        if left is right:
+            return
+        if isinstance(left, Unknown):
+            self._bind_type(left, right)
+            return
+        if isinstance(right, Unknown):
+            self._bind_type(right, left)
+            return
+        match left, right:
+            case TensorType(b1, s1), TensorType(b2, s2):
+                try:
+                    self.unify_base(b1, b2)
+                    self.unify_shape(s1, s2)
+                except Clash as clash:
+                    raise Clash(left, right, clash.reason) from None
+            case (TupleType(a), TupleType(b)) if len(a) == len(b):
+                for x, y in zip(a, b, strict=True):
+                    self.unify(x, y)
+            case (FunctionType(p1, r1), FunctionType(p2, r2)) if len(p1) == len(p2):
+                for x, y in zip(p1, p2, strict=True):
+                    self.unify(x, y)
+                self.unify(r1, r2)
+            case RefType(a), RefType(b):
+                self.unify(a, b)
+            case StackType(a), StackType(b):
+                self.unify(a, b)
+            case _:
+                if left != right:
+                    raise Clash(left, right)
+
+    def _bind_type(self, unknown: Unknown, type_: Type) -> None:
+        if any(u is unknown for u in unknowns(type_)):
+            raise Clash(unknown, type_, "a type would have to contain itself")
+        self.bind(unknown, type_)
+
+    # ---- base types
+
+    def unify_base(self, left: object, right: object) -> None:
+        """Make two base types equal. Raises Clash."""
+        left, right = prune(left), prune(right)  # type: ignore[arg-type]
+        if left is right:
+            return
+        if isinstance(left, Unknown) and isinstance(right, Unknown):
+            classes = left.classes if right.classes is None else right.classes & (left.classes or right.classes)
+            if classes is not None and not classes:
+                raise Clash(left, right, _literal_reason(left, right))
+            right.classes = classes
+            right.literals = left.literals + right.literals
+            self.bind(left, right)
+        elif isinstance(left, Unknown):
+            self._bind_base(left, right)
+        elif isinstance(right, Unknown):
+            self._bind_base(right, left)
+        elif left != right:
+            raise Clash(left, right)
+
+    def _bind_base(self, unknown: Unknown, base: object) -> None:
+        if isinstance(base, BaseType):
+            for literal in unknown.literals:
+                if not holds(base, literal.value):
+                    raise Clash(unknown, base, f"the number {literal.value} is not a {base}")
+            if unknown.classes is not None and base.base_class not in unknown.classes:
+                raise Clash(unknown, base)
+        self.bind(unknown, base)
+
+    def restrict(self, base: object, classes: frozenset[BaseClass] | None) -> bool:
+        """Demand that a base type is of one of these classes; False if it is not."""
+        base = prune(base)  # type: ignore[arg-type]
+        if classes is None or isinstance(base, TypeId):
+            return True
+        if isinstance(base, Unknown):
+            both = classes if base.classes is None else base.classes & classes
+            base.classes = both
+            return bool(both)
+        assert isinstance(base, BaseType)
+        return base.base_class in classes
+
+    # ---- shapes and dims
+
+    def unify_shape(self, left: Shape, right: Shape) -> None:
+        """Make two shapes equal. Raises Clash."""
+        left, right = flat_shape(left), flat_shape(right)
+        if len(left) == 1 and len(right) == 1 and left[0] is right[0]:
+            return
+        at_left, at_right = shape_variable(left), shape_variable(right)
+        if at_left is None and at_right is None:
+            if len(left) != len(right):
+                raise Clash(left, right)
+            for a, b in zip(left, right, strict=True):
+                self.unify_dim(a, b)
+        elif at_left is not None and (len(left) == 1 or at_right is None):
+            self._bind_shape(left, at_left, right)
+        elif at_right is not None and (len(right) == 1 or at_left is None):
+            self._bind_shape(right, at_right, left)
+        elif at_left == at_right and left[at_left or 0] is right[at_right or 0] and len(left) == len(right):
+            for a, b in zip(left, right, strict=True):
+                if a is not b:
+                    self.unify_dim(a, b)
+        else:
+            raise Clash(left, right)
+
+    def _bind_shape(self, open_shape: Shape, at: int, other: Shape) -> None:
+        tail = len(open_shape) - at - 1
+        if len(other) < at + tail or (shape_variable(other) is not None and len(open_shape) > 1):
+            raise Clash(open_shape, other)
+        for a, b in zip(open_shape[:at], other[:at], strict=True):
+            self.unify_dim(a, b)
+        for a, b in zip(open_shape[at + 1 :], other[len(other) - tail :], strict=True):
+            self.unify_dim(a, b)
+        unknown, middle = open_shape[at], other[at : len(other) - tail]
+        if isinstance(unknown, Unknown):
+            if any(d is unknown for d in middle):
+                raise Clash(open_shape, other, "a shape would have to contain itself")
+            self.bind(unknown, middle[0] if len(middle) == 1 and _is_shape_variable(middle[0]) else middle)
+        elif not (len(middle) == 1 and middle[0] is unknown):
+            raise Clash(open_shape, other)
+
+    def unify_dim(self, left: Dim, right: Dim) -> None:
+        """Make two dims equal. Raises Clash."""
+        left, right = prune(left), prune(right)  # type: ignore[assignment]
+        if left is right and not _is_any(left):
+            return
+        if isinstance(left, Unknown):
+            self.bind(left, right)
+        elif isinstance(right, Unknown):
+            self.bind(right, left)
+        elif left != right or _is_any(left):
+            raise Clash(left, right)
+
+
+def _is_any(dim: object) -> bool:
+    return dim is not None and not isinstance(dim, int | Unknown | TypeId)
+
+
+def _is_shape_variable(dim: object) -> bool:
+    return isinstance(dim, TypeId | Unknown) and dim.kind is Kind.Shape
+
+
+def _literal_reason(*sides: Unknown) -> str | None:
+    literals = [x.value for side in sides for x in side.literals]
+    return f"the number {literals[0]} has no dtype that fits here" if literals else None
+
+
+def flat_shape(shape: Shape) -> Shape:
+    """A shape with its bound variables replaced."""
+    dims: list[object] = []
+    for dim in shape:
+        value = prune(dim)
+        dims += flat_shape(value) if isinstance(value, tuple) else (value,)
+    return tuple(dims)  # type: ignore[arg-type]
+
+
+def shape_variable(shape: Shape) -> int | None:
+    """The position of the first shape variable of a flat shape, or None."""
+    for position, dim in enumerate(shape):
+        if _is_shape_variable(dim):
+            return position
+    return None
+
+
+def holds(base: BaseType, value: int | float) -> bool:
+    """Whether a literal can have this base type: integers exactly, floats (rounded) in any float."""
+    if isinstance(value, float):
+        return base.is_float
+    if base.name == "bool":
+        return False
+    if base.is_float:
+        return bool(base.dtype.type(value) == value)
+    info = np.iinfo(base.name)
+    return int(info.min) <= value <= int(info.max)
+
+
+def unknowns(type_: object) -> Iterator[Unknown]:
+    """The unbound variables of a type, shape, base or dim, in order of occurrence."""
+    stack = [type_]
+    while stack:
+        item = prune(stack.pop())  # type: ignore[arg-type]
+        match item:
+            case Unknown():
+                yield item
+            case TensorType(base, shape):
+                stack += [*reversed(shape), base]
+            case TupleType(items):
+                stack += reversed(items)
+            case FunctionType(parameters, result):
+                stack += [result, *reversed(parameters)]
+            case RefType(content) | StackType(content):
+                stack.append(content)
+            case QuantifiedType(_, body):
+                stack.append(body)
+            case tuple():
+                stack += reversed(item)
+            case _:
+                pass
+
+
+def is_known(type_: object) -> bool:
+    """Whether a type holds no variable of the solver."""
+    return next(unknowns(type_), None) is None
+
+
+def resolve(type_: Type) -> Type:
+    """The type with every bound variable replaced."""
+    type_ = prune(type_)  # type: ignore[assignment]
+    match type_:
+        case TensorType(base, shape):
+            return TensorType(prune(base), flat_shape(shape))  # type: ignore[arg-type]
+        case TupleType(items):
+            return TupleType(tuple(resolve(t) for t in items))
+        case FunctionType(parameters, result, where):
+            return FunctionType(tuple(resolve(t) for t in parameters), resolve(result), where)
+        case RefType(content):
+            return RefType(resolve(content))
+        case StackType(element):
+            return StackType(resolve(element))
+        case DataType() | TypeId() | Unknown() | QuantifiedType():
+            return type_
+        case _:
+            raise InternalError(f"no type: {type_!r}")

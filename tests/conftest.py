@@ -1,0 +1,41 @@
+"""Settings for all tests: one thread a worker, the same random programs in every run, no other frameworks."""
+
+import importlib.abc
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from hypothesis import HealthCheck, settings
+
+# Before anything loads a numeric library: the workers share the cores, and thread pools spin against each other.
+for _variable in ("RELAY_NUM_THREADS", "TVM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+settings.register_profile(
+    "relay",
+    max_examples=25,
+    derandomize=True,
+    database=None,
+    deadline=None,  # a first example compiles
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("relay")
+
+
+class _Absent(importlib.abc.MetaPathFinder):
+    """Makes the optional frameworks look as if they were not installed, wherever the tests run."""
+
+    names = frozenset({"torch", "jax", "jaxlib"})
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"the tests do without {fullname}", name=fullname)
+        return None
+
+
+sys.meta_path.insert(0, _Absent())
