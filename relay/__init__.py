@@ -73,7 +73,7 @@ from relay.ir.types import (
     UINT64 as UInt64,
 )
 from relay.operator import Pattern, Relation, Requirement, get_env, register_op, resolve_name
-from relay.operator.placeholders import func_ty_to_placeholders
+from relay.ops.placeholders import func_ty_to_placeholders
 from relay.text.printer import to_text
 from relay.tracebacks import install as _install
 

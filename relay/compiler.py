@@ -1,6 +1,6 @@
 """The decorated function, and the order of the phases between a call and its result.
 
-    definition --elaborate--> typed --specialise, structure, differentiate, optimise--> core --codegen--> program
+    definition --elaborate--> typed --specialise, structure, prepare, differentiate, optimise--> core --codegen--> program
 
 Typed programs and native programs are kept per signature: dtypes and shapes of the arguments, and the values of those that
 specialise the program.
@@ -12,6 +12,7 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import attrs
@@ -19,7 +20,7 @@ import numpy as np
 
 from relay.ad import reverse
 from relay.array import Array
-from relay.errors import Label, RelayError, TypeCheckError, TypeMismatch
+from relay.errors import FrontendError, Label, RelayError, TypeCheckError, TypeMismatch
 from relay.eval import interpreter
 from relay.frontend import lower
 from relay.ir.definition import Definition, DerivedDefinition
@@ -27,7 +28,9 @@ from relay.ir.expr import Function, Grad, Module, Parameter, Static
 from relay.ir.types import BaseType, TensorType, TupleType, Type, base_of_dtype
 from relay.operator import Operator
 from relay.text.printer import to_text
-from relay.transform import pipeline, specialisation, structure
+from relay.transform.pipeline import optimize, prepare
+from relay.transform.specialisation import specialise
+from relay.transform.structuring import structure
 from relay.typecheck.elaboration import Argument, Fixed, Scalar, elaborate, scheme
 from relay.typecheck.elaboration.tensors import SchemeOnly
 from relay.typecheck.unification import holds, is_known
@@ -79,8 +82,8 @@ class Lowered:
 
 def to_core(typed: Module, level: int) -> Module:
     """The first-order, differentiated, optimised program of a typed one."""
-    core = structure.structure(specialisation.specialise(typed))
-    return pipeline.optimize(reverse.differentiate(core), level)
+    core = prepare(structure(specialise(typed)), level)
+    return optimize(reverse.differentiate(core), level)
 
 
 class RelayFunction:
@@ -135,8 +138,14 @@ class RelayFunction:
 
     @property
     def type(self) -> Type:
-        """The function's type; quantified over what annotations leave open."""
-        return scheme(self.__relay__)[1]
+        """The function's type; quantified over what annotations leave open.
+
+        Raises TypeCheckError where the program has none, or where only a call's shapes can tell it.
+        """
+        try:
+            return scheme(self.__relay__)[1]
+        except SchemeOnly as error:
+            raise TypeCheckError(error.message, error.span, labels=error.labels, help=error.help) from None
 
     def text(self) -> str:
         """The typed program as text. Parts that only a call decides are shown by variables, or untyped."""
@@ -294,6 +303,8 @@ def _wrap(value: Any) -> Any:
 
 def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
     """Read a Python function's source and make it a function of the language. Raises FrontendError."""
+    if not isinstance(python, FunctionType):
+        raise FrontendError(f"@relay decorates functions, found {type(python).__name__}")
     return RelayFunction(lower.lower_function(python), options, python)
 
 

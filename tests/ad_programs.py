@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from transform_programs import Build, Writer, block, function, leave, module
 
 import relay.ops  # noqa: F401
 from relay.ad.reverse import differentiate
@@ -23,7 +24,6 @@ from relay.ir.expr import (
     Dead,
     Derivative,
     Exit,
-    Function,
     Global,
     Grad,
     LoopLabel,
@@ -36,9 +36,19 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import FLOAT64, INT32, Constructor, DataDefinition, DataType, FunctionType, TensorType, TupleType, Type, scalar
+from relay.ir.types import (
+    FLOAT64,
+    INT32,
+    Constructor,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    TensorType,
+    TupleType,
+    Type,
+    scalar,
+)
 from relay.operator import lookup
-from transform_programs import Build, Writer, block, function, give, leave, module
 
 R, Z = scalar(FLOAT64), scalar(INT32)
 
@@ -155,7 +165,7 @@ def numeric(source: Module, arguments: Sequence[Any], position: int, step: float
 
 
 def verify(source: Module, *arguments: Any, orders: int = 3, tolerance: float = 1e-6) -> list[Module]:
-    """Compare derivatives up to an order with finite differences of the order before. Returns the modules of each order."""
+    """Compare derivatives up to an order with finite differences of the order before. Returns their modules."""
     stages = []
     check(source, "structured")
     for order in range(orders):
@@ -171,7 +181,9 @@ def verify(source: Module, *arguments: Any, orders: int = 3, tolerance: float = 
     return stages
 
 
-def compare(part: Any, source: Module, arguments: Sequence[Any], position: int, argument: Any, tolerance: float) -> None:
+def compare(
+    part: Any, source: Module, arguments: Sequence[Any], position: int, argument: Any, tolerance: float
+) -> None:
     if isinstance(argument, tuple):
         for i, (inner, item) in enumerate(zip(part, argument, strict=True)):
             if isinstance(item, np.ndarray | float):

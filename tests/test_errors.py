@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import relay as relay_module
 from relay import Float, Tensor, relay
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
 
 
 @relay
@@ -175,7 +179,7 @@ def test_uncaught_errors_show_the_users_frames_only(mistake: str, tmp_path) -> N
     text = USER.format(program=textwrap.dedent(program))
     file = tmp_path / "user.py"
     file.write_text(text)
-    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, str(file)], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     for part in wanted:
         assert part in done.stderr, done.stderr

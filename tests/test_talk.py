@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import relay as relay_module
 from relay import Float, Tensor, relay
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
 
 
 @relay
@@ -124,7 +128,7 @@ def test_registration_of_the_slides(tmp_path) -> None:  # type: ignore[no-untype
             pass
         print("works")
     '''))
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, str(program)], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "works"
 

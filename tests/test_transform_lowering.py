@@ -30,7 +30,7 @@ from relay.ir.expr import Atom, Block, Exit, Function, Global, LoopLabel, Termin
 from relay.ir.traverse import all_blocks, blocks
 from relay.ir.types import FunctionType
 from relay.transform.specialisation import specialise
-from relay.transform.structure import structure
+from relay.transform.structuring import structure
 
 # ---- tests of specialisation and structure
 

@@ -55,7 +55,7 @@ from relay.transform.common_subexpressions import eliminate_common_subexpression
 from relay.transform.constant_folding import fold_constants
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.inlining import inline
-from relay.transform.pipeline import LEVELS, PASSES, Pipeline, count, optimize
+from relay.transform.pipeline import LEVELS, PASSES, Pipeline, count, optimize, prepare
 from relay.transform.simplification import simplify
 
 OPTIMISATIONS = sorted(set(PASSES) - {"specialise", "structure"})
@@ -94,7 +94,9 @@ def test_pass_gives_the_same(name: str, passed: str) -> None:
 @pytest.mark.parametrize("level", range(len(LEVELS)))
 def test_level_gives_the_same(name: str, level: int) -> None:
     before = PROGRAMS[name].make()
-    agree(before, optimize(lowered(name), level, checked=True), PROGRAMS[name])
+    prepared = prepare(lowered(name), level, checked=True)
+    agree(before, prepared, PROGRAMS[name])
+    agree(before, optimize(prepared, level, checked=True), PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -349,3 +351,41 @@ def test_tuples_are_made_once() -> None:
 
     after = optimize(unary(f), 1)
     assert not [e for e in expressions(after) if isinstance(e, MakeTuple | Project)]
+
+
+def test_tuples_through_branches_and_loops_are_taken_apart() -> None:
+    """Nested tuples carried by a loop and joined by an If; the component that nobody uses goes."""
+
+    def f(b: Build, x: Var) -> Atom:
+        def body(c: Build, label: LoopLabel, i: Var, p: Var) -> Terminator:
+            inner = c.project(p, 0)
+            y, unused = c.project(inner, 0), c.project(p, 1)
+            changed = c.tuple(c.tuple(c.op("add", y, real(1)), y), c.op("exp", unused))
+            (joined,) = c.branch([pair], (c.op("less", y, real(3)), give(changed)), orelse=give(p))
+            return Next(label, (joined,))
+
+        start = b.tuple(b.tuple(x, x), x)
+        pair = TupleType((TupleType((F, F)), F))
+        (r,) = b.loop([start], [pair], body, count=whole(4))
+        whole_pair = b.project(r, 0)
+        return b.op("add", b.project(whole_pair, 0), b.project(whole_pair, 1))
+
+    before = unary(f)
+    after = optimize(before, 2, checked=True)
+    agree(before, after, Program(straight, ((0.0,), (2.5,), (9.0,))))
+    assert not {"MakeTuple", "Project", "exp"} & set(kinds(after))
+
+
+def test_tail_recursion_becomes_a_loop() -> None:
+    type_ = FunctionType((F, F), F)
+
+    def gcd(b: Build, label: LoopLabel, x: Var, y: Var) -> Terminator:
+        b.branch([], (b.op("equal", y, real(0)), leave(label, x)))
+        return Exit(label, (b.call(Global("gcd", type_), y, b.op("mod", x, y)),))
+
+    before = PASSES["structure"](module(function("gcd", [F, F], F, gcd)))
+    after = prepare(before, 0, checked=True)
+    agree(before, after, Program(straight, ((12.0, 18.0), (7.0, 0.0))))
+    assert "Call" not in kinds(after)
+    recursive = prepare(lowered("power"), 0)
+    assert "Call" in kinds(recursive)

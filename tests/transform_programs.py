@@ -46,7 +46,7 @@ from relay.ir.types import BOOL, FLOAT32, INT32, FunctionType, RefType, TensorTy
 from relay.operator import lookup
 from relay.transform.leaves import tail_branch
 from relay.transform.specialisation import specialise
-from relay.transform.structure import structure
+from relay.transform.structuring import structure
 
 F, Z, B = scalar(FLOAT32), scalar(INT32), scalar(BOOL)
 FF = FunctionType((F,), F)

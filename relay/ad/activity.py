@@ -1,8 +1,8 @@
 """Which variables of a function take part in its derivative.
 
-A cotangent can differ from zero only for a variable that depends on a differentiated parameter and that the result depends
-on, both through values that have cotangents. The graph of these dependences ignores the order of execution, so that loops
-need no fixpoint.
+A cotangent can differ from zero only for a variable that depends on a differentiated parameter and that the result
+depends on, both through values that have cotangents. The graph of these dependences ignores the order of execution, so
+that loops need no fixpoint.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from relay.ir.expr import (
     Global,
     If,
     Loop,
+    LoopLabel,
     MakeTuple,
     Match,
     Next,
@@ -60,7 +61,8 @@ class Activity:
         self._uses: dict[Var, list[Var]] = {}
         self._sources: dict[Var, list[Var]] = {}
         self._inputs: list[Var] = []
-        self._targets: dict[object, tuple[Var, ...]] = {}  # what the values of Next and Exit become, by their kind and label
+        # What the values of Next and Exit become, by their kind and label.
+        self._targets: dict[tuple[str, LoopLabel], tuple[Var, ...]] = {}
         self._block(body, ())
 
     def track(self, inputs: Iterable[Var], results: Iterable[Atom]) -> None:
@@ -71,7 +73,7 @@ class Activity:
 
     def path(self, target: Atom) -> list[Var]:
         """A shortest chain of variables from a differentiated parameter to a variable that depends on it."""
-        before: dict[Var, Var | None] = {v: None for v in self._inputs}
+        before: dict[Var, Var | None] = dict.fromkeys(self._inputs)
         pending = list(self._inputs)
         for var in pending:
             if var is target:

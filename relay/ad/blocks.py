@@ -1,12 +1,12 @@
 """The reversal of one block, binding by binding, from the last to the first.
 
-Each rule takes the cotangent of what its binding binds and adds to those of what it reads. It returns the forward bindings that
-take the binding's place: usually itself.
+Each rule takes the cotangent of what its binding binds and adds to those of what it reads. It returns the forward
+bindings that take the binding's place: usually itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol, assert_never
 
 from relay.ad.activity import Activity
@@ -19,6 +19,7 @@ from relay.errors import DifferentiationError, InternalError
 from relay.ir.expr import (
     Assert,
     Atom,
+    AttributeValue,
     Binding,
     Block,
     Call,
@@ -26,6 +27,7 @@ from relay.ir.expr import (
     Construct,
     Dead,
     Exit,
+    Expr,
     Global,
     If,
     Loop,
@@ -46,19 +48,23 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import INT64, DataDefinition, DataType, StackType, TupleType, Type, scalar
+from relay.ir.types import INT64, BaseType, DataDefinition, DataType, StackType, TensorType, TupleType, Type, scalar
 from relay.operator import Emitter, Operator, Value, lookup
 
 
 class Callee(Protocol):
-    """The forward and backward versions of a called function."""
+    """The forward and backward versions of a called function. `returned`: the types of the backward one's results."""
 
-    forward: Global
-    backward: Global
-    tape: Type
-    result: Type
-    given: tuple[Type, ...]
-    returned: tuple[Type, ...]
+    @property
+    def forward(self) -> Global: ...
+    @property
+    def backward(self) -> Global: ...
+    @property
+    def tape(self) -> Type: ...
+    @property
+    def result(self) -> Type: ...
+    @property
+    def returned(self) -> tuple[Type, ...]: ...
 
 
 class Surroundings(Protocol):
@@ -83,7 +89,8 @@ class Reversal:
         self.surroundings = surroundings
         self.cotangents = surroundings.cotangents
         self.activity = Activity(body, self.cotangents.exists)
-        self.rounds: dict[Var, Var] = {}
+        # The stacks that a loop around fills, each with the cotangent of the element that the round pushes.
+        self.entries: dict[Var, Atom | None] = {}
 
     def fresh_name(self, name: str) -> str:
         return self.surroundings.fresh_name(name)
@@ -173,13 +180,32 @@ class Reversal:
         values = [emitter.value(a) for a in call.arguments]
         attributes = {**operator.attributes, **call.attributes}
         operands = (tuple(values),) if operator.variadic else tuple(values)
+        start = len(emitter.bindings)
         found = operator.gradient(*operands, out=emitter.value(target), dout=emitter.value(seed), **attributes)
         gradients = tuple(found) if isinstance(found, tuple | list) else (found,)
         if len(gradients) != len(values):
-            raise InternalError(f"the gradient of {operator.name} has {len(gradients)} components for {len(values)} operands")
+            raise InternalError(f"{operator.name} has {len(values)} operands, its gradient {len(gradients)} components")
+        emitter.bindings[start:] = [_without_operands(b, emitter) for b in emitter.bindings[start:]]
+        emitted = {b.targets[0]: b.value for b in emitter.bindings[start:]}
         for operand, gradient in zip(values, gradients, strict=True):
             if gradient is not None and self.tracked(operand.atom):
-                self.accumulate(scope, operand.atom, _sum_to(gradient, operand).atom)
+                self._add_gradient(scope, operand, gradient, emitted)
+
+    def _add_gradient(self, scope: Scope, operand: Value, gradient: Value, emitted: Mapping[Var, Expr]) -> None:
+        """a' += gradient, in one step where the gradient itself is a sum into zeros, as that of an indexed read."""
+        atom = operand.atom
+        assert isinstance(atom, Var)
+        before = scope.current(atom)
+        call = emitted.get(gradient.atom) if isinstance(gradient.atom, Var) else None
+        if isinstance(before, Var) and isinstance(call, OpCall):
+            position = lookup(call.operator).accumulates
+            target = call.arguments[position] if position is not None else None
+            if position is not None and isinstance(target, Var) and _fill(emitted.get(target)) == 0:
+                arguments = (*call.arguments[:position], before, *call.arguments[position + 1 :])
+                into = OpCall(call.operator, arguments, call.attributes, call.span)
+                scope.known[atom] = scope.emitter.bind(into, operand.type, f"d{atom.name}").atom
+                return
+        self.accumulate(scope, atom, _sum_to(gradient, operand).atom)
 
     def _no_gradient(self, operator: Operator, call: OpCall) -> DifferentiationError:
         reason = f": {operator.no_gradient}" if operator.no_gradient else ""
@@ -217,27 +243,32 @@ class Reversal:
     def _push(self, binding: Binding, push: StackPush, scope: Scope) -> list[Binding]:
         """v' += get(s1', len(s0)); s0' += s1', of which nobody will read the entries above"""
         cotangent = scope.take(binding.targets[0])
+        assert isinstance(push.stack, Var)
+        if push.stack in self.entries:
+            entry = self.entries[push.stack]
+            if entry is not None:
+                self._unpack_entry(scope, push.value, entry)
+            return [binding]
         if cotangent is None:
             return [binding]
-        assert isinstance(cotangent, Var) and isinstance(push.stack, Var)
-        forward = [binding]
-        position: Atom | None = self.rounds.get(push.stack)
-        if position is None:
-            position = Var("position", scalar(INT64))
-            forward = [Binding((position,), StackLength(push.stack, push.span)), binding]
+        assert isinstance(cotangent, Var)
+        position = Var("position", scalar(INT64))
         if self.tracked(push.value):
-            types = self.cotangents.leaves(type_of(push.value))
-            entry = scope.emitter.bind(StackGet(cotangent, position, push.span), pack_type(types), "dentry").atom
-            leaves = unpack(scope.emitter, entry, types)
-            self.accumulate(scope, push.value, self.cotangents.unflatten(leaves, type_of(push.value)))
+            type_ = pack_type(self.cotangents.leaves(type_of(push.value)))
+            entry = scope.emitter.bind(StackGet(cotangent, position, push.span), type_, "dentry").atom
+            self._unpack_entry(scope, push.value, entry)
         self.accumulate(scope, push.stack, cotangent)
-        return forward
+        return [Binding((position,), StackLength(push.stack, push.span)), binding]
+
+    def _unpack_entry(self, scope: Scope, value: Atom, entry: Atom) -> None:
+        leaves = unpack(scope.emitter, entry, self.cotangents.leaves(type_of(value)))
+        self.accumulate(scope, value, self.cotangents.unflatten(leaves, type_of(value)))
 
     def _get(self, stack: Atom, cotangent: Cotangent, target: Var, scope: Scope) -> None:
         """s' := push(s', v')
 
-        Stacks are tapes: one loop reads all entries, each once, from the last to the first. Backwards, the cotangents of the
-        entries come from the first to the last.
+        Stacks are tapes: one loop reads all entries, each once, from the last to the first. Backwards, the cotangents
+        of the entries come from the first to the last.
         """
         if not self.tracked(stack):
             return
@@ -277,7 +308,8 @@ class Reversal:
             assert isinstance(argument, Var)
             type_ = type_of(argument)
             before = scope.current(argument)
-            if any(leaf is not None and isinstance(type_of(leaf), StackType) for leaf in self.cotangents.flatten(before, type_)):
+            known = [leaf for leaf in self.cotangents.flatten(before, type_) if leaf is not None]
+            if any(isinstance(type_of(leaf), StackType) for leaf in known):
                 raise InternalError("a stack is read twice")
             scope.known[argument] = None  # moved; a second occurrence starts at zero
             moved += self._without_stacks(self.cotangents.dense(scope.emitter, before, type_, None))
@@ -312,8 +344,22 @@ def _ends(block: Block, seeds: Seeds) -> list[tuple[Atom, Cotangent]]:
     return list(zip(values, cotangents, strict=True))
 
 
+def _fill(expression: Expr | None) -> float | None:
+    """The number that all elements of the value are known to be."""
+    return lookup(expression.operator).fill if isinstance(expression, OpCall) else None
+
+
+def _without_operands(binding: Binding, emitter: Emitter) -> Binding:
+    """Zeros of a known shape depend on nothing: what they are modelled on need not be kept for them."""
+    call = binding.value
+    if not isinstance(call, OpCall) or not call.arguments or _fill(call) != 0:
+        return binding
+    type_ = type_of(binding.targets[0])
+    assert isinstance(type_, TensorType) and isinstance(type_.base, BaseType)
+    attributes: dict[str, AttributeValue] = {"shape": type_.dims, "dtype": type_.base}
+    return Binding(binding.targets, OpCall("zeros", (), attributes, emitter.span))
+
+
 def _sum_to(gradient: Value, operand: Value) -> Value:
     """Sum a cotangent over the axes that were broadcast."""
     return gradient if gradient.shape == operand.shape else gradient.op("sum_to", shape=operand.shape)
-
-

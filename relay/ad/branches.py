@@ -1,10 +1,10 @@
 """The reversal of `If` and `Match`.
 
-    v = if c {e_1} else {e_2}         each arm's backward part starts with the cotangents known outside. The result of the
-    v = match x {C_k(f..) -> e_k}     backward choice is what the arms made of the cotangents that some arm changed.
+    v = if c {e_1} else {e_2}         each arm's backward part starts with the cotangents known outside. The results of
+    v = match x {C_k(f..) -> e_k}     the backward choice are what the arms made of cotangents that some arm changed.
 
-The backward choice asks, in this order of preference: the condition again, if the arms have no residuals; the same value
-again, if only fields of its constructors are needed; otherwise a tape, with one constructor for each arm.
+The backward choice asks, in this order of preference: the condition again, if the arms have no residuals; the same
+value again, if only fields of its constructors are needed; otherwise a tape, with one constructor for each arm.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from relay.ad.tapes import (
     plain_plan,
     with_bodies,
 )
+from relay.errors import InternalError
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -88,7 +89,9 @@ def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> l
     return [*before, Binding(targets, with_bodies(expression, [ending(k) for k in range(len(arms))]))]
 
 
-def reverse_tail(reversal: BlockReversal, expression: If | Match, scope: Scope, seeds: Seeds) -> tuple[list[Binding], Tail]:
+def reverse_tail(
+    reversal: BlockReversal, expression: If | Match, scope: Scope, seeds: Seeds
+) -> tuple[list[Binding], Tail]:
     """The forward bindings before an `If` or `Match` that ends a loop's body, and the construct's own plan."""
     choices = bodies(expression)
     reached = [seeds.exit is not None or any(isinstance(t, Next) for t in leaves_of(b)) for b in choices]
@@ -179,8 +182,9 @@ def _join(
             results.append(target)
             for arm, atom in zip(reached, candidates, strict=True):
                 assert arm.scope is not None
-                if atom is None or (isinstance(leaf_type, StackType) and atom is before[position]):
-                    # A stack's cotangent has one contribution; an arm that makes none gives zeros, never what came before.
+                if isinstance(leaf_type, StackType) and before[position] is not None:
+                    raise InternalError("a stack is read twice")
+                if atom is None:
                     atom = cotangents.zeros(arm.scope.emitter, type_, var)[position]
                 arm.outputs.append(atom)
         scope.known[var] = cotangents.unflatten(results, type_)

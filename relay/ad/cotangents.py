@@ -7,8 +7,8 @@ of the program, or `None` for a zero about which nothing is emitted:
     leaves((A, B)) = leaves(A) + leaves(B)              leaves(D) = (D',)
     leaves(Stack[T]) = (Stack[leaves(T)],)              D' = Zero | C'(leaves of the fields of C) | ..   (for C in D)
 
-A cotangent of a data type can be zero at run time without knowing the value; that of a stack has as many elements as the
-stack has.
+A cotangent of a data type can be zero at run time without knowing the value; that of a stack has as many elements as
+the stack has.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Cotangents:
     # ---- zeros
 
     def zeros(self, emitter: Emitter, type_: Type, like: Atom | None) -> list[Atom]:
-        """Emit the leaves of a zero. `like` is the value itself, which gives a stack its length; without it, stacks are empty."""
+        """Emit the leaves of a zero. `like`, the value itself, gives stacks their lengths; else they are empty."""
         type_ = prune(type_)  # type: ignore[assignment]
         if not self.exists(type_):
             return []

@@ -2,11 +2,11 @@
 
     f(p..) = e        f_forward(p..) = (e, tape)        f_backward(tape, seed, p'..) = p'..
 
-The backward version takes the cotangents of the parameters so far and returns them with its contribution, so that a recursion
-that reads a large tensor piece by piece adds into one. The cotangents of stacks are only returned.
+The backward version takes the cotangents of the parameters so far and returns them with its contribution, so that a
+recursion that reads a large tensor piece by piece adds into one. The cotangents of stacks are only returned.
 
-A derivative of a function that does not call itself is one body: the forward bindings, then the backward bindings, and what
-is needed of both. That of a recursive one calls its two versions.
+A derivative of a function that does not call itself is one body: the forward bindings, then the backward bindings, and
+what is needed of both. That of a recursive one calls its two versions.
 """
 
 from __future__ import annotations
@@ -132,7 +132,9 @@ class ModuleReversal:
         plan = reversal.block(body, scope, Seeds(exit=(cotangent,)))
         emitter = scope.emitter
         emitter.span = derivative.span
-        outputs = [_interface(self.cotangents, emitter, type_of(parameters[i]), scope.current(parameters[i])) for i in wrt]
+        outputs = [
+            _interface(self.cotangents, emitter, type_of(parameters[i]), scope.current(parameters[i])) for i in wrt
+        ]
         for position in grad.keeping:
             if isinstance(function.result, TupleType):
                 item = function.result.items[position]
@@ -287,7 +289,7 @@ def _calling(function: Function) -> Function:
 
 
 def _single_exit(function: Function) -> tuple[tuple[Var, ...], Block, Atom]:
-    """The parameters and the body of a fresh copy, in which nothing but the end of the body returns, and what it returns."""
+    """The parameters and body of a fresh copy that returns nowhere but at the end of its body, and what it returns."""
     copy = copy_function(function)
     body = copy.body
     if tail_of(body) is not None:
@@ -303,8 +305,8 @@ def _yielding(block: Block, result: Var) -> Block:
     """A block whose arms return, changed to one whose arms yield. `result` is bound to what they returned."""
     tail = tail_of(block)
     if tail is None:
-        terminator = block.terminator
-        return Block(block.bindings, Yield(terminator.values, terminator.span) if isinstance(terminator, Exit) else terminator)
+        end = block.terminator
+        return Block(block.bindings, Yield(end.values, end.span) if isinstance(end, Exit) else end)
     conditions = {a.condition for a in tail.arms} if isinstance(tail, If) else set()
 
     def arm(body: Block) -> Block:
@@ -326,7 +328,5 @@ def _interface(cotangents: Cotangents, emitter: Emitter, type_: Type, cotangent:
 
 
 def _tuple(emitter: Emitter, items: Sequence[Atom]) -> Atom:
-    types = [i.type if isinstance(i, Var) else type_of(i) for i in items]
-    return emitter.bind(MakeTuple(tuple(items), emitter.span), TupleType(tuple(t for t in types if t is not None)), "gradients").atom
-
-
+    type_ = TupleType(tuple(type_of(i) for i in items))
+    return emitter.bind(MakeTuple(tuple(items), emitter.span), type_, "gradients").atom

@@ -1,21 +1,23 @@
 """The reversal of `Loop`.
 
     v = loop(p = init) body      forward: one more parameter, a stack; each round pushes its residuals before it ends
-                                 backward: a counted loop with as many rounds as the stack has entries, from the last to the
-                                 first. It carries q, the cotangents of the parameters of the following round, and c, the
-                                 cotangents of the variables from outside that the body contributes to:
+                                 backward: a counted loop with as many rounds as the stack has entries, from the last
+                                 to the first. It carries q, the cotangents of the parameters of the following round,
+                                 and c, the cotangents of the variables from outside that the body contributes to:
 
         next(a..)                a_i' += q_i
         exit(a..)                a_i' += v_i'     (the cotangents of the results, known outside)
         end of the body          the next q is p'; the next c is the sum so far
         after the loop           init_i' += q_i; the cotangents of the outer variables are c
 
-If the loop has a counter, its results are parameters, and so are the values of an exit: q starts as v', and exits are like
-next rounds. Otherwise a round that exits is the last entry, told apart by the tape of the choice that ends the body; but if
-all exits give the same parameters and outer variables, their rounds have no backward part, leave no entry, and q starts as v'.
+If the loop has a counter, its results are parameters, and so are the values of an exit: q starts as v', and exits are
+like next rounds. Otherwise a round that exits is the last entry, told apart by the tape of the choice that ends the
+body; but if all exits give the same parameters and outer variables, their rounds have no backward part, leave no entry,
+and q starts as v'.
 
-Residuals from outside of the loop are not pushed, and neither are the counter and the lengths of stacks that grow by one
-element a round: the backward loop computes them from its own counter.
+Residuals from outside of the loop are not pushed, and neither is the counter, which the backward loop computes from its
+own. A stack that the loop itself fills (the tape of a lower order of differentiation) has the same cotangent in every
+round, that of the result; each round reads one entry of it, at its start.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from relay.errors import InternalError
 from relay.ad.cotangents import Cotangent, pack, pack_type, type_of, unpack
 from relay.ad.scopes import LoopScope, Scope, needed, residuals, writes
 from relay.ad.tapes import BlockReversal, Plan, Seeds, close, leaves_of
+from relay.errors import InternalError
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -39,6 +41,7 @@ from relay.ir.expr import (
     Loop,
     LoopLabel,
     Next,
+    OpCall,
     StackGet,
     StackLength,
     StackNew,
@@ -46,9 +49,9 @@ from relay.ir.expr import (
     Terminator,
     Var,
 )
-from relay.ir.traverse import bound, substitute, terminator_operands, walk
-from relay.ir.types import INT64, StackType, TensorType, scalar
-from relay.operator import Emitter
+from relay.ir.traverse import bound, map_atoms, substitute, terminator_operands, walk
+from relay.ir.types import INT64, BaseType, StackType, TensorType, scalar
+from relay.operator import Emitter, Pattern, lookup
 
 
 @attrs.define
@@ -84,38 +87,35 @@ class _LoopReversal:
         assert isinstance(counter_type, TensorType)
         self.counter_type = counter_type
         self.round = Var("round", counter_type)
-        for parameter, start in zip(loop.parameters, loop.initial, strict=True):
-            if self._grows(parameter, start):
-                reversal.rounds[parameter] = self.round
-
-    def _grows(self, parameter: Var, start: Atom) -> bool:
-        """Whether a parameter is a stack that starts empty and gets one element in each round."""
-        definitions, position = self.reversal.activity.definitions, self.loop.parameters.index(parameter)
-        if not isinstance(start, Var) or not isinstance(definitions.get(start), StackNew):
-            return False
-        steps = [t.values[position] for t in leaves_of(self.loop.body) if isinstance(t, Next)]
-        pushes = [definitions.get(s) for s in steps if isinstance(s, Var)]
-        return len(pushes) == len(steps) and all(isinstance(p, StackPush) and p.stack is parameter for p in pushes)
 
     def run(self) -> list[Binding]:
         loop, reversal, cotangents = self.loop, self.reversal, self.cotangents
-        emitter = self.scope.emitter
-        emitter.span = loop.span
+        self.scope.emitter.span = loop.span
         peeled = self._peel()
-        following = {p: cotangents.variables(type_of(p), f"d{p.name}") for p in loop.parameters if reversal.tracked(p)}
+        local = [*loop.parameters, *(t for b in loop.body.bindings for t in b.targets)]
+        inner = LoopScope(cotangents, local, self.scope)
+        growing = self._growing(peeled is not None)
+        for parameter, position in growing.items():
+            reversal.entries[parameter] = self._entry(inner, self.seeds[position])
+        following = {
+            p: cotangents.variables(type_of(p), f"d{p.name}")
+            for p in loop.parameters
+            if reversal.tracked(p) and p not in growing
+        }
         arriving = tuple(
             cotangents.unflatten(following[p], type_of(p)) if p in following else None for p in loop.parameters
         )
-        local = [*loop.parameters, *(t for b in loop.body.bindings for t in b.targets)]
-        inner = LoopScope(cotangents, local, self.scope)
-        leaving = arriving if loop.counter is not None else None if peeled is not None else tuple(self.seeds)
+        leaving: tuple[Cotangent, ...] | None = None
+        if peeled is None:
+            stacks = set(growing.values())
+            leaving = tuple(None if i in stacks else s for i, s in enumerate(self.seeds))
+        if leaving is not None and loop.counter is not None:
+            # A parameter without a cotangent does not carry that of its result: an exit takes it from outside.
+            leaving = tuple(
+                a if p in following else s for p, a, s in zip(loop.parameters, arriving, leaving, strict=True)
+            )
         plan = reversal.block(loop.body, inner, Seeds(next=arriving, exit=leaving))
-
-        carried: list[_Carried] = []
-        starts = self._starts(following, peeled)
-        for parameter, variables in following.items():
-            after = cotangents.dense(inner.emitter, inner.take(parameter), type_of(parameter), parameter)
-            carried += map(_carry, variables, starts[parameter], after)
+        carried = self._carried(inner, following, peeled)
         outside = {var: self._outer(inner, var) for var in list(inner.carried)}
         carried += [c for leaves in outside.values() for c in leaves if isinstance(c, _Carried)]
         # What a round passes on as it came has its first value always.
@@ -124,20 +124,78 @@ class _LoopReversal:
         code = needed(inner.emitter.bindings, [c.after for c in moving], writes)
         forward = [self.binding]
         if moving or code:
-            end = Next(LoopLabel("backward"), tuple(c.after for c in moving))
-            forward = self._emit(plan, substitute(Block(tuple(code), end), constant), end.label, moving, peeled is not None)
+            label = LoopLabel("backward")
+            body = substitute(Block(tuple(code), Next(label, tuple(c.after for c in moving))), constant)
+            forward = self._emit(plan, body, label, moving, peeled is not None)
         for var, results in outside.items():
             ends = [c.result if isinstance(c, _Carried) else c for c in results]
             self.scope.known[var] = cotangents.unflatten(ends, type_of(var))
+        final = {c.parameter: c.start if c.parameter in constant else c.result for c in carried}
         for parameter, start in zip(loop.parameters, loop.initial, strict=True):
             if parameter in following:
-                final = {c.parameter: c.start if c.parameter in constant else c.result for c in carried}
                 leaves = [final[v] for v in following[parameter]]
                 reversal.accumulate(self.scope, start, cotangents.unflatten(leaves, type_of(parameter)))
         return forward
 
+    # ---- stacks that the loop fills
+
+    def _growing(self, peeled: bool) -> dict[Var, int]:
+        """The parameters that are stacks, start empty and get one element in each round, and the place of their result.
+
+        The cotangent of the stack does not change from round to round: it is that of the result.
+        """
+        definitions, found = self.reversal.activity.definitions, {}
+        steps = [t for t in leaves_of(self.loop.body) if isinstance(t, Next)]
+        for position, parameter in enumerate(self.loop.parameters):
+            start = self.loop.initial[position]
+            if not isinstance(start, Var) or not isinstance(definitions.get(start), StackNew):
+                continue
+
+            def pushed(value: Atom, parameter: Var = parameter) -> bool:
+                definition = definitions.get(value) if isinstance(value, Var) else None
+                return isinstance(definition, StackPush) and definition.stack is parameter
+
+            if not all(pushed(s.values[position]) for s in steps):
+                continue
+            results = [position] if self.loop.counter is not None else range(len(self.seeds))
+            for result in results:
+                values = [e.values[result] for e in self.exits]
+                if all(v is parameter for v in values) if peeled else all(map(pushed, values)):
+                    found[parameter] = result
+        return found
+
+    def _entry(self, inner: LoopScope, cotangent: Cotangent) -> Atom | None:
+        """Emit the cotangent of the element that the round pushes. Every round reads one, whatever arm it takes."""
+        if cotangent is None:
+            return None
+        assert isinstance(cotangent, Var)
+        type_ = type_of(cotangent)
+        assert isinstance(type_, StackType)
+        return inner.emitter.bind(StackGet(cotangent, self.round, self.loop.span), type_.element, "dentry").atom
+
+    # ---- what the backward loop carries
+
+    def _carried(
+        self, inner: LoopScope, following: Mapping[Var, list[Var]], peeled: dict[Var, Cotangent] | None
+    ) -> list[_Carried]:
+        """The cotangents of the parameters."""
+        carried: list[_Carried] = []
+        for position, parameter in enumerate(self.loop.parameters):
+            if parameter not in following:
+                continue
+            seed, like = None, None
+            if self.loop.counter is not None:
+                seed, like = self.seeds[position], self.binding.targets[position]
+            elif peeled is not None:
+                seed = peeled.get(parameter)
+            type_ = type_of(parameter)
+            starts = self.cotangents.dense(self.scope.emitter, seed, type_, like)
+            after = self.cotangents.dense(inner.emitter, inner.take(parameter), type_, parameter)
+            carried += map(_carry, following[parameter], starts, after)
+        return carried
+
     def _outer(self, inner: LoopScope, var: Var) -> list[_Carried | Atom | None]:
-        """The leaves of the cotangent of a variable from outside: carried, or what they were if the body adds nothing."""
+        """The leaves of the cotangent of an outer variable: carried, or what they were if the body adds nothing."""
         type_ = type_of(var)
         before = self.cotangents.flatten(self.scope.current(var), type_)
         after = self.cotangents.flatten(inner.current(var), type_)
@@ -151,8 +209,6 @@ class _LoopReversal:
             start = self.cotangents.zeros(self.scope.emitter, type_, None)[position] if old is None else old
             leaves.append(_carry(parameter, start, new))
         return leaves
-
-    # ---- where the carried cotangents start
 
     def _peel(self) -> dict[Var, Cotangent] | None:
         """The cotangents that the exits give to the parameters, if exiting rounds have no other backward part."""
@@ -177,19 +233,6 @@ class _LoopReversal:
             self.reversal.accumulate(self.scope, value, seed)
         return parameters
 
-    def _starts(self, following: Mapping[Var, list[Var]], peeled: dict[Var, Cotangent] | None) -> dict[Var, list[Atom]]:
-        starts = {}
-        for position, parameter in enumerate(self.loop.parameters):
-            if parameter not in following:
-                continue
-            seed, like = None, None
-            if self.loop.counter is not None:
-                seed, like = self.seeds[position], self.binding.targets[position]
-            elif peeled is not None:
-                seed = peeled.get(parameter)
-            starts[parameter] = self.cotangents.dense(self.scope.emitter, seed, type_of(parameter), like)
-        return starts
-
     # ---- the two loops
 
     def _emit(
@@ -204,6 +247,12 @@ class _LoopReversal:
             if self.complete:
                 computed.add(loop.counter.index)
         used = residuals(body.bindings, terminator_operands(body.terminator), available)
+        again = self._recomputed(used, available, computed)
+        fresh = {t: Var(t.name, t.type, t.span) for b in again for t in b.targets}
+        renamed = [Binding((fresh[b.targets[0]],), map_atoms(b.value, lambda a: fresh.get(a, a))) for b in again]  # type: ignore[arg-type]
+        body = substitute(body, fresh)
+        body = Block((*renamed, *body.bindings), body.terminator)
+        used = residuals(body.bindings, terminator_operands(body.terminator), available)
         stored = [v for v in used if v not in computed]
         record = self._record(stored)
 
@@ -217,25 +266,43 @@ class _LoopReversal:
                     after = record.step(emitter, [names.get(v, v) for v in stored])
                     bindings += emitter.bindings
                 values = (*values, after)
-            return attrs.evolve(terminator, values=values)
+            kind = Next if isinstance(terminator, Next) else Exit
+            return kind(terminator.label, values, terminator.span)
 
         forward_body = close(plan, leaf)
         forward = []
         targets, parameters, initial = self.binding.targets, loop.parameters, loop.initial
         if record is not None:
             forward += record.before
-            targets, parameters, initial = (*targets, record.result), (*parameters, record.parameter), (*initial, record.start)
+            targets, parameters = (*targets, record.result), (*parameters, record.parameter)
+            initial = (*initial, record.start)
         forward.append(Binding(targets, Loop(loop.label, parameters, initial, forward_body, loop.counter, loop.span)))
         self._emit_backward(body, label, moving, used, stored, record)
         return forward
 
+    def _recomputed(self, used: list[Var], available: list[Var], computed: set[Var]) -> list[Binding]:
+        """The bindings of residuals that the backward loop can compute again, and of what they need.
+
+        Integers and rearrangements of what is known outside of the loop are cheaper to compute than to store.
+        """
+        definitions, inside = self.reversal.activity.definitions, set(available)
+        cheap: dict[Var, Binding] = {}
+        for var in available:  # in the order of their bindings
+            call = definitions.get(var)
+            if isinstance(call, OpCall) and _is_cheap(call, var):
+                sources = [a for a in call.arguments if isinstance(a, Var) and a in inside]
+                if all(a in computed or a in cheap for a in sources):
+                    cheap[var] = Binding((var,), call)
+        return needed(list(cheap.values()), used, writes)
+
     def _record(self, stored: list[Var]) -> _Record | None:
-        """What the forward loop carries for the backward loop: a stack of residuals, or at least the number of rounds."""
+        """What the forward loop carries for the backward one: a stack of residuals, or at least a number of rounds."""
         if stored:
             element = pack_type([type_of(v) for v in stored])
-            empty, type_ = Var("tape", StackType(element)), StackType(element)
+            stack = StackType(element)
+            empty = Var("tape", stack)
             before = [Binding((empty,), StackNew(element, self.loop.span))]
-            return _Record(empty, Var("tape", type_), Var("tape", type_), before)
+            return _Record(empty, Var("tape", stack), Var("tape", stack), before)
         if self.complete:
             return None
         type_ = scalar(INT64)
@@ -253,10 +320,7 @@ class _LoopReversal:
         outer, inner, loop = self.scope.emitter, Emitter(self.loop.span), self.loop
         outer.span = loop.span
         count: Atom
-        if record is None:
-            assert loop.counter is not None
-            count = loop.counter.count
-        elif self.complete:
+        if record is None or self.complete:
             assert loop.counter is not None
             count = loop.counter.count
         elif stored:
@@ -279,9 +343,8 @@ class _LoopReversal:
                 mapping.update(zip(stored, unpack(inner, entry, types), strict=True))
         block = substitute(body, mapping)
         block = Block((*inner.bindings, *block.bindings), block.terminator)
-        backward = Loop(
-            label, tuple(c.parameter for c in moving), tuple(c.start for c in moving), block, Counter(index, count), loop.span
-        )
+        parameters, starts = tuple(c.parameter for c in moving), tuple(c.start for c in moving)
+        backward = Loop(label, parameters, starts, block, Counter(index, count), loop.span)
         outer.bindings.append(Binding(tuple(c.result for c in moving), backward))
 
 
@@ -297,8 +360,17 @@ class _Record:
     def step(self, emitter: Emitter, residual: Sequence[Atom]) -> Atom:
         """Emit what it is after a round."""
         if residual:
-            return emitter.bind(StackPush(self.parameter, pack(emitter, residual)), type_of(self.parameter), "tape").atom
+            packed = pack(emitter, residual)
+            return emitter.bind(StackPush(self.parameter, packed), type_of(self.parameter), "tape").atom
         return (emitter.value(self.parameter) + 1).atom
+
+
+def _is_cheap(call: OpCall, result: Var) -> bool:
+    """Whether a value is an integer or truth value, or a rearrangement of elements."""
+    type_ = type_of(result)
+    if not isinstance(type_, TensorType) or not isinstance(type_.base, BaseType):
+        return False
+    return (type_.rank == 0 and not type_.base.is_float) or lookup(call.operator).pattern is Pattern.INJECTIVE
 
 
 def _carry(parameter: Var, start: Atom, after: Atom) -> _Carried:

@@ -1,12 +1,12 @@
 """Reverse-mode differentiation of the first-order core, by transformation.
 
-Notation: x' is the cotangent of x, 0 one that is known to be zero while code is generated (nothing is emitted for it), and
-`+=` updates what is known about x' at that point. Only variables that depend on a differentiated parameter and that the
-result depends on have cotangents (`activity`). Cotangents of tuples are tuples of cotangents, known statically; those of
-data types and stacks have types of their own (`cotangents`).
+Notation: x' is the cotangent of x, 0 one that is known to be zero while code is generated (nothing is emitted for it),
+and `+=` updates what is known about x' at that point. Only variables that depend on a differentiated parameter and that
+the result depends on have cotangents (`activity`). Cotangents of tuples are tuples of cotangents, known statically;
+those of data types and stacks have types of their own (`cotangents`).
 
-    function   f(p..) = e          f_forward(p..) = (e, tape)      f_backward(tape, seed, p'..) = p'..         (functions)
-    block      v1 = e1; ..; r      r' += seed; then the bindings in reverse                                    (blocks)
+    function   f(p..) = e          f_forward(p..) = (e, tape)      f_backward(tape, seed, p'..) = p'..       (functions)
+    block      v1 = e1; ..; r      r' += seed; then the bindings in reverse                                     (blocks)
                v = op(a..)         a_i' += rule_i(a.., v, v'), summed over broadcast axes
                v = (a..)           a_i' += v'.i
                v = t.i             t' += (0, .., v', .., 0)
@@ -14,18 +14,18 @@ data types and stacks have types of their own (`cotangents`).
                v = f(a..)          (v, t) = f_forward(a..)         a' := f_backward(t, v', a'..)
                s1 = push s0 v      v' += get s1' (len s0); s0' += s1'
                v = get s i         s' := push s' v'
-    choice     v = if c {e..}      the arms' backward parts, chosen by c or by a tape                          (branches)
+    choice     v = if c {e..}      the arms' backward parts, chosen by c or by a tape                         (branches)
                v = match x {C(f..) -> e, ..}                       the same; x' += C'(f'..)
     loop       v = loop(p = init)  the rounds in reverse, which carry p' and the cotangents from outside         (loops)
-    derivative grad f (p..)        forward part of f; seed = 1; backward part of f; p'..                       (functions)
+    derivative grad f (p..)        forward part of f; seed = 1; backward part of f; p'..                     (functions)
 
-What the backward part uses of the forward part is a residual. Residuals of a block that both parts are in stay in scope;
-others go through a tape (`tapes`): a data type for arms and functions, a stack for loops.
+What the backward part uses of the forward part is a residual. Residuals of a block that both parts are in stay in
+scope; others go through a tape (`tapes`): a data type for arms and functions, a stack for loops.
 
-The stacks have one reader, a loop that reads each entry once, from the last to the first. This is why the cotangent of a stack
-is built with pushes, and why the result can be differentiated again at the same cost.
+Stacks have one reader, a loop that reads each entry once, from the last to the first, at the start of its rounds. This
+is why the cotangent of a stack is built with pushes, and why the result can be differentiated again at the same cost.
 
-The input is structured (`transform.structure`); so is the output, in which no derivative is pending.
+The input is structured (`transform.structuring`); so is the output, in which no derivative is pending.
 """
 
 from __future__ import annotations

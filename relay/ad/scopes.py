@@ -88,5 +88,3 @@ def residuals(bindings: Sequence[Binding], results: Iterable[object], available:
     bound = {t for b in bindings for t in b.targets}
     used.update((r, None) for r in results if isinstance(r, Var) and r not in bound)
     return [v for v in used if v in visible]
-
-

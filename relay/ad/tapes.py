@@ -1,8 +1,8 @@
 """What the forward part hands to the backward part.
 
-The residuals of a block are the variables that it binds and that its backward code uses. Around a block outside of loops and
-arms they simply stay in scope. An arm packs its residuals into a constructor of a data type made for its `If` or
-`Match`, a round of a loop into an entry of a stack, a function into a data type with one constructor.
+The residuals of a block are the variables that it binds and that its backward code uses. In the body of a derivative
+they simply stay in scope. An arm packs its residuals into a constructor of a data type made for its `If` or `Match`, a
+round of a loop into an entry of a stack, a function into a data type with one constructor.
 
 An `If` at the end of a loop's body has no result through which its arms could hand anything out. Each path through the
 body then packs what its arms left behind, from the innermost to the outermost, where it ends: at a leaf.
@@ -62,7 +62,7 @@ class Tail:
 
 @attrs.define
 class Tape:
-    """A data type with a constructor for each arm that the backward part can meet. `fields` are the residuals of the arms."""
+    """A data type with a constructor for each arm that the backward part can meet. `fields` are the arms' residuals."""
 
     var: Var
     definition: DataDefinition
@@ -162,7 +162,7 @@ class BlockReversal(Protocol):
 
     cotangents: Cotangents
     activity: Activity
-    rounds: dict[Var, Var]
+    entries: dict[Var, Atom | None]
 
     def block(self, block: Block, scope: Scope, seeds: Seeds) -> Plan:
         """Write the backward part of a block into a scope."""

@@ -193,7 +193,7 @@ def described(item: object) -> str:
     """A short name of a Python object for an error."""
     if isinstance(item, type):
         return item.__name__
-    text = repr(item)
+    text = str(item) if isinstance(item, TypeId | BaseType | TensorType | FunctionType) else repr(item)
     return text if len(text) <= 60 else f"an object of class {type(item).__name__}"
 
 

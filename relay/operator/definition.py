@@ -80,6 +80,8 @@ class Operator:
             a unary f(f(x)) = f(x) and a binary f(x, x) = x; an involution undoes itself, f(f(x)) = x; a coercion is a
             unary operator that gives x if x has the result's type already. `identity` is the neutral element on the
             right, `linear` the positions of operands in which the operator is linear.
+        accumulates: the position of an operand that the rest is added to: op(.., x, ..) = x + op(.., 0, ..).
+        fill: the number that all elements of the result are, whatever the operands.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would not do.
     """
 
@@ -102,6 +104,8 @@ class Operator:
     coercion: bool = False
     identity: float | bool | None = None
     linear: tuple[int, ...] = ()
+    accumulates: int | None = None
+    fill: float | None = None
     sampler: Callable[..., Any] | None = None
     documentation: str = ""
 

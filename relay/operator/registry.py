@@ -108,6 +108,8 @@ def register_op(
     coercion: bool = ...,
     identity: float | bool | None = ...,
     linear: tuple[int, ...] = ...,
+    accumulates: int | None = ...,
+    fill: float | None = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def register_op(*positional: Any, **definition: Any) -> Any:

@@ -29,6 +29,7 @@ _SHAPES = cases(
     compute=lambda shape, dtype: stages.full(relations.literal_shape(shape), 0, str(dtype)),
     no_gradient=_CONSTANT,
     sampler=_SHAPES,
+    fill=0,
 )
 def zeros(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     """0 everywhere. () -> (dtype, shape).
@@ -45,6 +46,7 @@ def zeros(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     compute=lambda shape, dtype: stages.full(relations.literal_shape(shape), 1, str(dtype)),
     no_gradient=_CONSTANT,
     sampler=_SHAPES,
+    fill=1,
 )
 def ones(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     """1 everywhere. () -> (dtype, shape).
@@ -96,6 +98,7 @@ def full(shape: tuple[int, ...], value: float, dtype: BaseType = FLOAT32) -> Ten
     pattern=Pattern.INJECTIVE,
     compute=lambda x: stages.full([int(dim) for dim in x.shape], 0, str(x.dtype)),
     gradient=lambda x, out, dout: None,
+    fill=0,
 )
 def zeros_like(x: Tensor) -> Tensor:
     """0 everywhere, in x's shape and dtype. x: (T, s) -> (T, s).
@@ -111,6 +114,7 @@ def zeros_like(x: Tensor) -> Tensor:
     pattern=Pattern.INJECTIVE,
     compute=lambda x: stages.full([int(dim) for dim in x.shape], 1, str(x.dtype)),
     gradient=lambda x, out, dout: None,
+    fill=1,
 )
 def ones_like(x: Tensor) -> Tensor:
     """1 everywhere, in x's shape and dtype. x: (T, s) -> (T, s).

@@ -118,6 +118,7 @@ def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
     compute=_at_index(scalar.add),
     gradient=lambda x, index, new, out, dout: (dout, None, dout.op("index", index)),
     requirements=(_INDEX_IN_RANGE,),
+    accumulates=0,
     sampler=_REPLACEMENTS,
 )
 def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -248,6 +249,7 @@ def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -
     compute=_scatter_add,
     gradient=lambda x, indices, updates, out, dout, axis: (dout, None, dout.op("take", indices, axis=axis)),
     requirements=(Requirement(_scatter_in_range, "index out of range"),),
+    accumulates=0,
     sampler=cases(
         case((3,), _REPEATED, (2, 3)),
         case((3, 2), _REPEATED, (2, 3, 2)),

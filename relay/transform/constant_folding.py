@@ -14,6 +14,9 @@ from relay.transform.functions import map_bodies
 LARGEST = 1024
 """The most elements that a folded constant may have."""
 
+LARGEST_GROWN = 16
+"""The most that it may have where it is larger than the operands: a kernel fills a tensor faster than it reads one."""
+
 
 def fold_constants(module: Module) -> Module:
     """The module with calls on constants computed, but none that has a requirement on its operands."""
@@ -28,7 +31,10 @@ def folded(call: OpCall, type_: Type | None) -> Constant | None:
     if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
         return None
     operator = lookup(call.operator)
-    if operator.requirements or operator.external is not None or math.prod(type_.dims) > LARGEST:
+    size, largest_operand = math.prod(type_.dims), max(v.size for v in values)
+    if operator.requirements or operator.external is not None or size > LARGEST:
+        return None
+    if size > max(largest_operand, LARGEST_GROWN):
         return None
     try:
         return Constant(operator.evaluate(values, call.attributes), call.span)

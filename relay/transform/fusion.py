@@ -90,6 +90,8 @@ class _Planner:
             if self._repeatable(i):
                 self.repeated.add(i)
                 continue
+            if not self.users[i] and i not in self.escaping:
+                continue  # nobody wants it
             draft = self._joined(i)
             if draft is None:
                 draft = _Draft(i, [i], 1)

@@ -17,14 +17,18 @@ from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.inlining import inline
 from relay.transform.simplification import simplify
 from relay.transform.specialisation import specialise
-from relay.transform.structure import structure
+from relay.transform.structuring import structure
+from relay.transform.tail_calls import loop_tail_calls
+from relay.transform.tuple_flattening import flatten_tuples
 
 Pass: TypeAlias = Callable[[Module], Module]
 
 PASSES: dict[str, Pass] = {
     "specialise": specialise,
     "structure": structure,
+    "loop_tail_calls": loop_tail_calls,
     "inline": inline,
+    "flatten_tuples": flatten_tuples,
     "simplify": simplify,
     "fold_constants": fold_constants,
     "eliminate_common_subexpressions": eliminate_common_subexpressions,
@@ -37,11 +41,19 @@ _STAGES: dict[str, Stage] = {"specialise": "core", "structure": "structured"}
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
 
+PREPARATION: tuple[tuple[str, ...], ...] = (
+    ("loop_tail_calls",),
+    ("loop_tail_calls", "simplify", "eliminate_dead_code"),
+    ("inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN),
+    ("inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN),
+)
+"""What `prepare` does with a structured core module at the levels 0 to 3."""
+
 LEVELS: tuple[tuple[str, ...], ...] = (
     (),
     ("simplify", "eliminate_dead_code"),
-    ("inline", *_CLEAN),
-    ("inline", *_CLEAN, "inline", *_CLEAN),
+    ("inline", "flatten_tuples", *_CLEAN),
+    ("inline", "flatten_tuples", *_CLEAN, "inline", *_CLEAN),
 )
 """What `optimize` does with a structured core module at the levels 0 to 3."""
 
@@ -95,11 +107,20 @@ def count(module: Module) -> int:
     return sum(count_bindings(f.body) for f in module.functions.values() if isinstance(f, Function))
 
 
-def optimize(module: Module, level: int = 2, *, checked: bool = False) -> Module:
-    """A structured core module made smaller and faster. The levels are 0 (nothing) to 3.
+def prepare(module: Module, level: int = 2, *, checked: bool = False) -> Module:
+    """A structured core module made smaller before it is differentiated, which pays for each order of derivatives.
 
-    Raises ValueError for another level.
+    Tail calls become loops at every level. Raises ValueError for another level than 0 to 3.
     """
-    if not 0 <= level < len(LEVELS):
-        raise ValueError(f"the optimisation level must be 0 to {len(LEVELS) - 1}, found {level}")
-    return Pipeline(LEVELS[level], checked=checked)(module)
+    return Pipeline(_passes(PREPARATION, level), checked=checked)(module)
+
+
+def optimize(module: Module, level: int = 2, *, checked: bool = False) -> Module:
+    """A structured core module made smaller and faster. Raises ValueError for another level than 0 (nothing) to 3."""
+    return Pipeline(_passes(LEVELS, level), checked=checked)(module)
+
+
+def _passes(levels: Sequence[tuple[str, ...]], level: int) -> tuple[str, ...]:
+    if not 0 <= level < len(levels):
+        raise ValueError(f"the optimisation level must be 0 to {len(levels) - 1}, found {level}")
+    return levels[level]

@@ -23,7 +23,7 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import InternalError, Span, TypeCheckError
-from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
 from relay.ir.types import FunctionType, Kind, QuantifiedType, TupleType, Type, TypeId, Unknown, scalar
 from relay.typecheck.elaboration.entities import Context, Derived, Entity, GlobalFunction, Number, Output, Typed
@@ -112,15 +112,21 @@ def _run(session: Session, definition: Definition | DerivedDefinition, arguments
     return session.module(name)
 
 
-def _values(session: Session, function: Function, arguments: Sequence[Argument]) -> tuple[list[Entity], list[Typed | None]]:
+def _values(
+    session: Session, scope: Scope, function: Function, arguments: Sequence[Argument]
+) -> tuple[list[Entity], list[Typed | None]]:
     entities: list[Entity] = []
     values: list[Typed | None] = []
+    written = Context({}, {}, scope)
     for parameter, argument in zip(function.parameters, arguments, strict=True):
         if isinstance(argument, Fixed):
             entities.append(object_entity(argument.value, parameter.span))
             values.append(None)
             continue
-        type_ = _argument_type(session, argument, parameter.span)
+        if argument is None and parameter.type is not None:
+            type_ = annotation_type(session, written, parameter.type)
+        else:
+            type_ = _argument_type(session, argument, parameter.span)
         typed = Typed(session.variable(parameter.name, type_, parameter.span), type_)
         entities.append(typed)
         values.append(typed)
@@ -144,7 +150,7 @@ def _argument_type(session: Session, argument: Argument, span: Span | None) -> T
 
 def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument]) -> str:
     function = surface_function(entity)
-    entities, values = _values(session, function, arguments)
+    entities, values = _values(session, entity.definition.scope, function, arguments)
     for parameter, value in zip(function.parameters, values, strict=True):
         if value is not None and parameter.type is not None and is_known(value.type):
             # The error of a wrong argument stands at the parameter.
@@ -165,7 +171,7 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     name = session.unique_name(f"grad_{function.name}")
     instance = Instance(name, entity, (), (), session.solver.fresh(Kind.Type), Global(name))
     session.globals[name] = instance
-    entities, values = _values(session, function, arguments[: len(function.parameters)])
+    entities, values = _values(session, base.definition.scope, function, arguments[: len(function.parameters)])
     extra = []
     for type_ in arguments[len(function.parameters) :] or [None] * seeds:
         found = _argument_type(session, type_, function.span)

@@ -39,7 +39,7 @@ class Pending:
     span: Span | None
     text: Callable[[], str]
     done: bool = False
-    queued: bool = False
+    running: bool = False
     result: Unknown | None = None  # the shape variable that it defines, for showing a scheme
 
 
@@ -147,20 +147,16 @@ class Session:
             self.pending.append(pending)
 
     def _try(self, pending: Pending) -> None:
-        pending.queued = False
-        if pending.done:
+        if pending.done or pending.running:
             return
+        pending.running = True
         waiting = pending.attempt()
+        pending.running = False
         if waiting is None:
             pending.done = True
             return
-
-        def wake() -> None:
-            if not pending.done:
-                self._try(pending)
-
         for unknown in waiting:
-            unknown.watchers.append(wake)
+            unknown.watchers.append(lambda: self._try(pending))
 
     def unify_at(self, found: Type, expected: Type, span: Span | None, what: str, help: str | None = None) -> None:
         """Demand that two types are equal. `what` says of which thing, for the error."""

@@ -1,0 +1,311 @@
+"""The code of one native function while it is generated: its statements, workspace, and access to values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import assert_never
+
+from relay.codegen import tir
+from relay.codegen.layout import (
+    DataLayout,
+    Layout,
+    Pool,
+    RowLayout,
+    StackLayout,
+    TensorLayout,
+    TupleLayout,
+    leaves,
+)
+from relay.codegen.memory import Workspace
+from relay.codegen.tir import Expression, Statement, integer, tirx
+from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Register, StackValue, Value, pairs
+from relay.errors import ExecutionError, Span
+
+# The first places of the context table.
+STATUS, DEPTH, STACK_LIMIT, WORKSPACE, RESULT, FIRST_FREE = range(6)
+
+# Statuses above these are positions in the program's list of failures.
+RUNNING_OUT_OF_MEMORY, TOO_DEEP, EXTERNAL, FIRST_FAILURE = range(1, 5)
+
+TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were asked for
+
+
+class Code:
+    """Statements of one function. `context` is the parameter that holds the address of the context table."""
+
+    def __init__(self) -> None:
+        self.context = tirx.Var("context", "int64")
+        self.frame = tirx.Var("frame", "int64")
+        self.workspace = Workspace()
+        self._table, self._declarations = tir.view("table", (TABLE_SIZE,), "int64", self.context)
+        self._statements: list[Statement] = []
+        self._names = 0
+
+    # ---- statements
+
+    def emit(self, *statements: Statement) -> None:
+        self._statements += statements
+
+    @contextmanager
+    def collect(self) -> Iterator[list[Statement]]:
+        """What is emitted inside goes to a list of its own."""
+        outer, self._statements = self._statements, []
+        try:
+            yield self._statements
+        finally:
+            self._statements = outer
+
+    def when(self, condition: Expression, then: Sequence[Statement], orelse: Sequence[Statement] = ()) -> None:
+        """Emit an `if`."""
+        if then or orelse:
+            self.emit(
+                tirx.IfThenElse(condition, tir.sequence(then), tir.sequence(orelse) if orelse else None)
+            )
+
+    def bind(self, expression: Expression, dtype: str = "int64", name: str = "t") -> Expression:
+        """Evaluate an expression now and name it."""
+        variable = tirx.Var(name, dtype)
+        self.emit(tirx.Bind(variable, expression))
+        return variable
+
+    def check(self, status: Expression) -> None:
+        """Leave the function if a call has failed. A status that is dropped makes wrong answers."""
+        found = self.bind(status, "int32", "status")
+        self.emit(tirx.IfThenElse(tirx.NE(found, integer(0, "int32")), tir.fail(), None))
+
+    def failure(self, status: int) -> list[Statement]:
+        """The statements that leave the function with a status for Python."""
+        return [tirx.BufferStore(self._table, integer(status), [STATUS]), tir.fail()]
+
+    def finish(self) -> tuple[list[Statement], int]:
+        """The function's body, and the bytes of its workspace."""
+        size = self.workspace.place()
+        addresses = [
+            tirx.Bind(slot.address, self.frame + integer(slot.offset))
+            for slot in self.workspace.slots
+            if slot.first is not None
+        ]
+        return [*self._declarations, *addresses, *self._statements], size
+
+    # ---- the context table
+
+    def table(self, place: int) -> Expression:
+        """An entry of the context table, as it is now."""
+        return tirx.BufferLoad(self._table, [place])
+
+    def set_table(self, place: int, value: Expression) -> None:
+        self.emit(tirx.BufferStore(self._table, value, [place]))
+
+    # ---- places
+
+    def leaf(self, layout: TensorLayout) -> Leaf:
+        """A new place for a tensor."""
+        self._names += 1
+        name = f"v{self._names}"
+        if tir.by_value(layout.base, layout.elements):
+            view, address, statements = tir.local(name, layout.base.name)
+            self._declarations += statements
+            return Leaf(layout, Register(view, address))
+        variable = tirx.Var(name, "int64")
+        return Leaf(layout, Memory(variable, self.workspace.slot(layout.bytes, variable)))
+
+    def allocate(self, layout: Layout) -> Value:
+        """New places for a value."""
+        return build(layout, map(self.leaf, leaves(layout)))
+
+    def number(self, value: int, layout: TensorLayout) -> Leaf:
+        return Leaf(layout, Immediate(tir.literal(value, layout.base)))
+
+    # ---- reading and writing
+
+    def load(self, leaf: Leaf) -> Expression:
+        """The element of a one-element tensor. It must be evaluated before the place is written again."""
+        match leaf.place:
+            case Immediate(expression):
+                return expression
+            case Register(view):
+                return tirx.BufferLoad(view, [0])
+            case Memory(address, slot):
+                if slot is not None:
+                    self.workspace.use(slot)
+                view, statements = tir.view("m", (1,), leaf.layout.base.name, address)
+                self.emit(*statements)
+                return tirx.BufferLoad(view, [0])
+            case _:
+                assert_never(leaf.place)
+
+    def value(self, leaf: Leaf) -> Expression:
+        """The element of a one-element tensor, evaluated now."""
+        if isinstance(leaf.place, Immediate):
+            return leaf.place.expression
+        return self.bind(self.load(leaf), leaf.layout.base.name)
+
+    def store(self, leaf: Leaf, element: Expression) -> None:
+        match leaf.place:
+            case Register(view):
+                self.emit(tirx.BufferStore(view, element, [0]))
+            case Memory(address, slot):
+                if slot is not None:
+                    self.workspace.use(slot)
+                view, statements = tir.view("m", (1,), leaf.layout.base.name, address)
+                self.emit(*statements, tirx.BufferStore(view, element, [0]))
+            case Immediate():
+                raise AssertionError("an immediate place is not written")
+            case _:
+                assert_never(leaf.place)
+
+    def address(self, leaf: Leaf) -> Expression:
+        """Where a tensor lies."""
+        match leaf.place:
+            case Memory(address, slot):
+                if slot is not None:
+                    self.workspace.use(slot)
+                return address
+            case Register(_, address):
+                return address
+            case Immediate(expression):
+                spilled = self.leaf(leaf.layout)
+                self.store(spilled, expression)
+                return self.address(spilled)
+            case _:
+                assert_never(leaf.place)
+
+    def copy(self, target: Leaf, source: Leaf) -> None:
+        """target := source, which do not overlap unless they are the same."""
+        if target.place is source.place or target.layout.elements == 0:
+            return
+        if tir.by_value(target.layout.base, target.layout.elements):
+            self.store(target, self.load(source))
+            return
+        size = integer(target.layout.bytes)
+        self.emit(tirx.Evaluate(tir.extern("memcpy", self.address(target), self.address(source), size)))
+        self.touch(target)
+
+    def touch(self, leaf: Leaf) -> None:
+        """Keep a buffer alive until here."""
+        if isinstance(leaf.place, Memory) and leaf.place.slot is not None:
+            self.workspace.use(leaf.place.slot)
+
+    def assign(self, target: Value, source: Value) -> None:
+        """target := source, where the target holds nothing of the source."""
+        for left, right in pairs(target, source):
+            self.copy(left, right)
+
+    def assign_parallel(self, targets: Sequence[Value], sources: Sequence[Value]) -> None:
+        """All targets := all sources at once; a source may be another target's place."""
+        moves = [
+            (left, right)
+            for target, source in zip(targets, sources, strict=True)
+            for left, right in pairs(target, source)
+            if left.place is not right.place
+        ]
+        while moves:
+            blocked = {id(right.place) for _, right in moves}
+            ready = [(left, right) for left, right in moves if id(left.place) not in blocked]
+            if not ready:  # a cycle: save one place, then it can be written
+                left, _ = moves[0]
+                saved = self.leaf(left.layout)
+                self.copy(saved, left)
+                moves = [(a, saved if b.place is left.place else b) for a, b in moves]
+                continue
+            for left, right in ready:
+                self.copy(left, right)
+            done = {id(left.place) for left, _ in ready}
+            moves = [(left, right) for left, right in moves if id(left.place) not in done]
+
+    # ---- pools
+
+    def row(self, pool: Pool, row: Expression) -> Value:
+        """The value at a row of a pool: addresses that hold until the pool grows."""
+        assert pool.slot is not None
+        places = []
+        for position, layout in enumerate(leaves(pool.element)):
+            base = self.table(pool.slot + 2 + position)
+            address = self.bind(base + row * integer(layout.bytes), "int64", "at")
+            places.append(Leaf(layout, Memory(address)))
+        return build(pool.element, iter(places))
+
+    def copied(self, value: Value) -> Value:
+        """The same value in places of its own."""
+        match value:
+            case Leaf():
+                leaf = self.leaf(value.layout)
+                self.copy(leaf, value)
+                return leaf
+            case tuple():
+                return tuple(map(self.copied, value))
+            case DataValue(tag, fields):
+                new_tag = self.copied(tag)
+                assert isinstance(new_tag, Leaf)
+                return DataValue(new_tag, tuple(None if f is None else tuple(map(self.copied, f)) for f in fields))
+            case StackValue(offset, length):
+                new_offset, new_length = self.copied(offset), self.copied(length)
+                assert isinstance(new_offset, Leaf) and isinstance(new_length, Leaf)
+                return StackValue(new_offset, new_length)
+            case _:
+                assert_never(value)
+
+    def registers(self, value: Value) -> Value:
+        """The same value with its one-element tensors read now, the others where they are."""
+        match value:
+            case Leaf(layout, Memory(_, None)) if tir.by_value(layout.base, layout.elements):
+                return self.copied(value)
+            case Leaf():
+                return value
+            case tuple():
+                return tuple(map(self.registers, value))
+            case DataValue(tag, fields):
+                new_tag = self.registers(tag)
+                assert isinstance(new_tag, Leaf)
+                return DataValue(new_tag, tuple(None if f is None else tuple(map(self.registers, f)) for f in fields))
+            case StackValue(offset, length):
+                new_offset, new_length = self.registers(offset), self.registers(length)
+                assert isinstance(new_offset, Leaf) and isinstance(new_length, Leaf)
+                return StackValue(new_offset, new_length)
+            case _:
+                assert_never(value)
+
+
+def build(layout: Layout, places: Iterator[Leaf]) -> Value:
+    """A value of a layout from its leaves in order."""
+    match layout:
+        case TensorLayout() | RowLayout():
+            return next(places)
+        case TupleLayout(items):
+            return tuple(build(item, places) for item in items)
+        case DataLayout(_, fields):
+            tag = next(places)
+            return DataValue(tag, tuple(tuple(build(f, places) for f in constructor) for constructor in fields))
+        case StackLayout():
+            return StackValue(next(places), next(places))
+        case _:
+            assert_never(layout)
+
+
+class Failures:
+    """What can go wrong in a program: the error for each status."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Span | None], int] = {}
+
+    def status(self, message: str, span: Span | None) -> int:
+        return self._known.setdefault((message, span), FIRST_FAILURE + len(self._known))
+
+    def errors(self) -> list[tuple[str, Span | None]]:
+        return list(self._known)
+
+
+class Table:
+    """The places of the context table, and the constant arrays that it points to."""
+
+    def __init__(self) -> None:
+        self.size = FIRST_FREE
+
+    def reserve(self, count: int) -> int:
+        first = self.size
+        self.size += count
+        return first
+
+
+__all__ = ["Code", "ExecutionError", "Failures", "Iterable", "Table"]

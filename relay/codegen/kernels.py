@@ -1,0 +1,160 @@
+"""Groups of operator calls as kernels: te stages made by the operators, scheduled, as private functions.
+
+Equal groups (the same operators, attributes, shapes, dtypes and wiring) share one kernel. A kernel takes one parameter
+for each operand, then the address of its output: one-element operands of machine types by value, others by address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from tvm import te
+
+from relay.codegen import tir
+from relay.codegen.schedules import schedule
+from relay.codegen.tir import GlobalVar, Statement, tirx
+from relay.errors import CompileError, InternalError
+from relay.ir.expr import Atom, Constant, OpCall, Var
+from relay.ir.types import BaseType, TensorType
+from relay.operator import lookup
+from relay.transform.fusion import Group
+
+
+@attrs.frozen(eq=False)
+class Kernel:
+    """A compiled group: its function and the operands in the order of its parameters."""
+
+    function: Any
+    operands: tuple[Atom, ...]
+
+
+class Kernels:
+    """The kernels of one program."""
+
+    def __init__(self, threads: int) -> None:
+        self.functions: dict[Any, Any] = {}
+        self._threads = threads
+        self._known: dict[object, Any] = {}
+
+    def kernel(self, group: Group) -> Kernel:
+        """The kernel for a group. Raises CompileError if an operator's `compute` fails."""
+        operands, key = signature(group)
+        if key not in self._known:
+            names = "_".join(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
+            name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")
+            self.functions[name] = _build(group, operands, self._threads)
+            self._known[key] = name
+        return Kernel(self._known[key], operands)
+
+
+def inlined(atom: Atom) -> bool:
+    """Whether an operand is part of the kernel: a number."""
+    return isinstance(atom, Constant) and atom.value.ndim == 0
+
+
+def signature(group: Group) -> tuple[tuple[Atom, ...], object]:
+    """A group's operands, and a key that equal groups share."""
+    inner = {binding.targets[0]: i for i, binding in enumerate(group.bindings)}
+    operands: dict[Atom, int] = {}
+    calls = []
+    for binding in group.bindings:
+        value = binding.value
+        assert isinstance(value, OpCall)
+        wiring: list[object] = []
+        for atom in value.arguments:
+            if isinstance(atom, Var) and atom in inner:
+                wiring.append(inner[atom])
+            elif inlined(atom):
+                assert isinstance(atom, Constant)
+                wiring.append((str(atom.value.dtype), atom.value.tobytes()))
+            else:
+                wiring.append(("operand", operands.setdefault(atom, len(operands))))
+        attributes = tuple((name, _exact(v)) for name, v in sorted(value.attributes.items()))
+        calls.append((value.operator, attributes, tuple(wiring)))
+    types = tuple(_type(atom) for atom in operands)
+    return tuple(operands), (tuple(calls), types, _type(group.output))
+
+
+def _exact(value: object) -> object:
+    """An attribute such that equality is identity: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    return tuple(map(_exact, value)) if isinstance(value, tuple) else (type(value).__name__, repr(value))
+
+
+def _type(atom: Atom) -> TensorType:
+    type_ = atom.type if isinstance(atom, Var | Constant) else None
+    assert isinstance(type_, TensorType)
+    return type_
+
+
+def _build(group: Group, operands: Sequence[Atom], threads: int) -> Any:
+    inputs = [_placeholder(i, _type(atom)) for i, atom in enumerate(operands)]
+    tensors: dict[Atom, Any] = dict(zip(operands, inputs, strict=True))
+    for binding in group.bindings:
+        call = binding.value
+        assert isinstance(call, OpCall)
+        arguments = [tensors[a] if a in tensors else _number(a) for a in call.arguments]
+        tensors[binding.targets[0]] = _stage(call, arguments, _type(binding.targets[0]))
+    output = tensors[group.output]
+    if any(output.same_as(tensor) for tensor in inputs):
+        source = output
+        output = te.compute(source.shape, lambda *index: source(*index), name="copy")
+    scheduled = schedule(te.create_prim_func([*inputs, output]), threads)
+    return private(scheduled, [_type(atom) for atom in operands])
+
+
+def _placeholder(position: int, type_: TensorType) -> Any:
+    return te.placeholder(type_.dims, _base(type_).name, name=f"operand{position}")
+
+
+def _base(type_: TensorType) -> BaseType:
+    assert isinstance(type_.base, BaseType)
+    return type_.base
+
+
+def _number(atom: Atom) -> Any:
+    assert isinstance(atom, Constant)
+    value, base = atom.value, _base(atom.type)
+    return te.compute((), lambda: tir.literal(value[()], base), name="number")
+
+
+def _stage(call: OpCall, arguments: Sequence[Any], type_: TensorType) -> Any:
+    operator = lookup(call.operator)
+    if operator.compute is None:
+        raise InternalError(f"the operator {call.operator} in a kernel has no compute function")
+    attributes: Mapping[str, Any] = call.attributes
+    try:
+        made = operator.compute(*((tuple(arguments),) if operator.variadic else arguments), **attributes)
+        shape = tuple(int(dim) for dim in made.shape)
+        dtype = str(made.dtype)
+    except Exception as error:
+        raise CompileError(f"the compute function of {call.operator} failed: {error}", call.span) from error
+    if shape != type_.dims or dtype != _base(type_).name:
+        raise CompileError(f"the compute function of {call.operator} made {dtype} {shape}; its type is {type_}", call.span)
+    return made
+
+
+def private(scheduled: Any, operands: Sequence[TensorType]) -> Any:
+    """A function on buffers as a private one on values and addresses."""
+    parameters: list[Any] = []
+    declarations: list[Statement] = []
+    for position, declared in enumerate(scheduled.params):
+        type_ = operands[position] if position < len(operands) else None
+        name, dtype = declared.name, str(declared.dtype)
+        if type_ is not None and tir.by_value(_base(type_), int(np.prod(type_.dims))):
+            value = tirx.Var(name, dtype)
+            parameters.append(value)
+            declarations += [
+                tirx.AllocBuffer(declared),
+                tirx.BufferStore(declared, value, [0] * len(type_.dims)),
+            ]
+        else:
+            address, data = tirx.Var(name, "int64"), tirx.Var(name, tir.pointer(dtype))
+            parameters.append(address)
+            declarations += [
+                tirx.Bind(data, tirx.reinterpret(tir.pointer(dtype), address)),
+                tirx.DeclBuffer(declared, data=data),
+            ]
+    return tir.function(parameters, [*declarations, scheduled.body]).with_attr(tir.KERNEL, True)

@@ -1,0 +1,90 @@
+"""The workspace of one native function: which buffers may share memory.
+
+Buffers are used at times, which count the emitted statements. A buffer is alive from its first to its last use; if it is
+older than a loop that uses it, until the loop's end. Buffers that are never alive together may overlap.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+ALIGNMENT = 64
+
+
+@attrs.define(eq=False)
+class Slot:
+    """A buffer of the workspace: its bytes, the TIR variable that holds its address, and its life."""
+
+    bytes: int
+    address: object
+    first: int | None = None
+    last: int = -1
+    offset: int = 0
+
+
+class Workspace:
+    """Makes slots, records their uses, and in the end places them."""
+
+    def __init__(self) -> None:
+        self.slots: list[Slot] = []
+        self._time = 0
+        self._loops: list[tuple[int, set[Slot]]] = []  # the start of each open loop, and the older slots used in it
+
+    def slot(self, size: int, address: object) -> Slot:
+        made = Slot(max(size, 1), address)
+        self.slots.append(made)
+        return made
+
+    def use(self, slot: Slot) -> None:
+        """The slot is read or written now."""
+        self._time += 1
+        slot.first = self._time if slot.first is None else slot.first
+        slot.last = self._time
+        for start, older in self._loops:
+            if slot.first <= start:
+                older.add(slot)
+
+    def enter_loop(self) -> None:
+        self._time += 1
+        self._loops.append((self._time, set()))
+
+    def leave_loop(self) -> None:
+        self._time += 1
+        _, older = self._loops.pop()
+        for slot in older:
+            slot.last = self._time
+
+    def place(self) -> int:
+        """Give every used slot an offset; returns the workspace's bytes. First fit, in the order of first use."""
+        free: list[tuple[int, int]] = []  # (offset, bytes), by offset
+        top = 0
+        events = sorted(
+            [(s.first, 1, i) for i, s in enumerate(self.slots) if s.first is not None]
+            + [(s.last, 2, i) for i, s in enumerate(self.slots) if s.first is not None]
+        )
+        for _, kind, i in events:
+            slot = self.slots[i]
+            size = -(-slot.bytes // ALIGNMENT) * ALIGNMENT
+            if kind == 2:
+                free = _returned(free, slot.offset, size)
+                continue
+            for position, (offset, available) in enumerate(free):
+                if available >= size:
+                    slot.offset = offset
+                    free[position : position + 1] = [(offset + size, available - size)] if available > size else []
+                    break
+            else:
+                slot.offset = top
+                top += size
+        return top
+
+
+def _returned(free: list[tuple[int, int]], offset: int, size: int) -> list[tuple[int, int]]:
+    """The free list with one more piece, merged with its neighbours."""
+    merged: list[tuple[int, int]] = []
+    for start, length in sorted([*free, (offset, size)]):
+        if merged and sum(merged[-1]) == start:
+            merged[-1] = (merged[-1][0], merged[-1][1] + length)
+        else:
+            merged.append((start, length))
+    return merged

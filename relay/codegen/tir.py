@@ -1,0 +1,216 @@
+"""Small pieces of TIR, and the pipeline that lowers our functions.
+
+All memory is reached through views on `reinterpret(address)`. TVM assumes that a view declared on a pointer parameter
+overlaps no other view, and generates wrong code where one does; views on reinterpreted addresses may overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import s_tir, tirx
+from tvm.ir import Call, GlobalVar, PointerType, PrimType
+
+from relay.errors import InternalError
+from relay.ir.types import BaseType
+
+Expression = Any
+Statement = Any
+
+KERNEL = "relay.kernel"
+"""The attribute of functions that were made from te: only these may hold bfloat16."""
+
+_BY_VALUE = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float32", "float64", "bool"}
+
+
+def by_value(base: BaseType, elements: int) -> bool:
+    """Whether a tensor is held in a register and passed by value: one element of a machine type."""
+    return elements == 1 and base.name in _BY_VALUE
+
+
+def integer(value: int, dtype: str = "int64") -> Expression:
+    return tirx.const(value, dtype)
+
+
+def literal(value: np.generic | float | int, base: BaseType) -> Expression:
+    """A number of a machine type as an expression."""
+    if base.name == "bool":
+        return tirx.const(bool(value), "bool")
+    if base.is_float:
+        number = float(value)
+        if math.isinf(number):
+            return tirx.infinity(base.name) if number > 0 else -tirx.infinity(base.name)
+        return tirx.const(number, base.name)
+    return tirx.const(int(value), base.name)
+
+
+def sequence(statements: Sequence[Statement]) -> Statement:
+    """Statements as one."""
+    if not statements:
+        return tirx.Evaluate(integer(0, "int32"))
+    return statements[0] if len(statements) == 1 else tirx.SeqStmt(list(statements))
+
+
+def pointer(dtype: str) -> Any:
+    return PointerType(PrimType(dtype), "global")
+
+
+def buffer(name: str, shape: Sequence[int], dtype: str) -> Any:
+    """A buffer that promises no more alignment than its elements need."""
+    return tirx.decl_buffer(tuple(shape), dtype, name, data_alignment=BaseType(dtype).dtype.itemsize)
+
+
+def view(name: str, shape: Sequence[int], dtype: str, address: Expression) -> tuple[Any, list[Statement]]:
+    """A buffer on an address, and the statements that declare it."""
+    data = tirx.Var(name, pointer(dtype))
+    declared = buffer(name, shape, dtype)
+    return declared, [
+        tirx.Bind(data, tirx.reinterpret(pointer(dtype), address)),
+        tirx.DeclBuffer(declared, data=data),
+    ]
+
+
+def local(name: str, dtype: str) -> tuple[Any, Expression, list[Statement]]:
+    """One element on the stack: its view, its address, and the statements that declare it. LLVM makes it a register
+    where the address is not passed on."""
+    memory = buffer(name, (1,), dtype)
+    there, address = tirx.Var(name, pointer(dtype)), tirx.Var(name, "int64")
+    declared, statements = view(name, (1,), dtype, address)
+    return (
+        declared,
+        address,
+        [
+            tirx.AllocBuffer(memory),
+            tirx.Bind(there, tirx.address_of(tirx.BufferLoad(memory, [0]))),
+            tirx.Bind(address, tirx.reinterpret("int64", there)),
+            *statements,
+        ],
+    )
+
+
+def call(function: Any, arguments: Sequence[Expression]) -> Expression:
+    """The status of a call of a private function."""
+    return Call(function, list(arguments), ret_ty="int32")
+
+
+def extern(name: str, *arguments: Expression) -> Expression:
+    """A call of a C function on integers."""
+    return tirx.call_extern("int64", name, *arguments)
+
+
+FAIL = "tirx.tvm_throw_last_error"
+
+
+def fail() -> Statement:
+    """Leave the function with a status that its caller notices."""
+    return tirx.Evaluate(tirx.tvm_throw_last_error())
+
+
+def function(parameters: Sequence[Any], body: Sequence[Statement]) -> Any:
+    """A private function that returns a status: 0, or what `fail` makes."""
+    statements = [*body, tirx.Return(integer(0, "int32"))]
+    made = tirx.PrimFunc(list(parameters), sequence(statements), ret_type=PrimType("int32"))
+    return made.with_attr("s_tir", True)
+
+
+def public(name: str, parameters: Sequence[Any], body: Sequence[Statement]) -> Any:
+    """A function that Python calls."""
+    made = tirx.PrimFunc(list(parameters), sequence(body))
+    return made.with_attr("s_tir", True).with_attr("global_symbol", name)
+
+
+# ---- compilation
+
+
+def target(threads: int) -> Any:
+    """This machine. Without `mcpu` TVM silently emits code for a generic processor."""
+    cpu = tvm.target.codegen.llvm_get_system_cpu()
+    return tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": threads})
+
+
+@tvm.transform.module_pass(opt_level=0, name="relay.GivePrivateFunctionsADevice")
+def _give_private_functions_a_device(module: Any, _: Any) -> Any:
+    """Large buffers become calls of the device's allocator. MakePackedAPI says which device for public functions only."""
+    for name, made in module.functions_items():
+        if "calling_conv" not in made.attrs:
+            body = made.body
+            for key, value in (("device_type", 1), ("device_id", 0)):
+                body = tirx.AttrStmt(tvm.ir.StringImm("default"), key, integer(value, "int32"), body)
+            module.update_func(name, tirx.PrimFunc(made.params, body, made.ret_type, attrs=made.attrs))
+    return module
+
+
+def _kernels_only(passes: Any) -> Any:
+    """The pass, kept away from the functions with pointers reinterpreted as integers, which it does not take."""
+
+    @tvm.transform.module_pass(opt_level=0, name="relay.KernelsOnly")
+    def run(module: Any, _: Any) -> Any:
+        kernels = {name: made for name, made in module.functions_items() if made.attrs and KERNEL in made.attrs}
+        if not kernels:
+            return module
+        for name, made in passes(tvm.IRModule(kernels)).functions_items():
+            module.update_func(module.get_global_var(name.name_hint), made)
+        return module
+
+    return run
+
+
+def _pipeline() -> tuple[Any, Any, Any]:
+    """What TVM's own pipeline does, less the passes for other devices, and less StorageRewrite: it merges buffers that
+    it believes dead, but ours are read through addresses."""
+    general, scheduled = tirx.transform, s_tir.transform
+    passes = [
+        _kernels_only(
+            tvm.transform.Sequential(
+                [
+                    scheduled.CanonicalizeLoop(),
+                    scheduled.LowerInitBlock(),
+                    scheduled.PlanAndUpdateBufferAllocationLocation(),
+                    scheduled.ConvertBlocksToOpaque(),
+                    scheduled.CompactBufferAllocation(),
+                    scheduled.LowerMatchBuffer(),
+                    scheduled.StmtSimplify(),
+                    scheduled.LowerOpaqueBlock(),
+                    general.FlattenBuffer(),
+                    general.BF16ComputeLegalize(),
+                    general.NarrowDataType(32),
+                    scheduled.LoopPartition(),
+                    general.VectorizeLoop(True),
+                    general.UnrollLoop(),
+                    scheduled.RenormalizeSplitPattern(),
+                    general.StmtSimplify(),
+                    general.RemoveNoOp(),
+                    scheduled.RewriteUnsafeSelect(),
+                    general.CommonSubexprElim(),
+                    general.BF16StorageLegalize(),
+                ]
+            )
+        ),
+        general.FlattenBuffer(),
+        general.VerifyMemory(),
+        general.AnnotateEntryFunc(),
+        general.SplitHostDevice(),
+        general.MakePackedAPI(),
+        _give_private_functions_a_device,
+    ]
+    from tvm.tirx.compilation_pipeline import finalize_device_passes, finalize_host_passes
+
+    return tvm.transform.Sequential(passes), finalize_host_passes, finalize_device_passes
+
+
+tirx.register_tir_pipeline("relay", _pipeline)
+
+
+def build(functions: dict[Any, Any], threads: int) -> Any:
+    """Machine code for functions by their global variables. Raises InternalError if TVM refuses them."""
+    try:
+        return tvm.compile(tvm.IRModule(functions), target=target(threads), tir_pipeline="relay")
+    except Exception as error:
+        raise InternalError(f"TVM does not compile the generated code: {error}") from error
+
+
+__all__ = ["GlobalVar", "build", "call", "fail", "function", "public", "tirx"]
