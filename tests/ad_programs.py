@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from transform_programs import Build, Writer, block, function, leave, module
+from transform_programs import Build, Writer, block, function, give, leave, module
 
 import relay.ops  # noqa: F401
 from relay.ad.reverse import differentiate
@@ -32,6 +32,9 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
+    RefNew,
+    RefRead,
+    RefWrite,
     Terminator,
     Var,
     Yield,
@@ -43,6 +46,7 @@ from relay.ir.types import (
     DataDefinition,
     DataType,
     FunctionType,
+    RefType,
     TensorType,
     TupleType,
     Type,
@@ -554,6 +558,129 @@ def tree_fold() -> Module:
     return Module(made.functions, made.entry, (tree,))
 
 
+# ---- programs with references
+
+
+def cell(content: Type) -> RefType:
+    return RefType(content)
+
+
+def overwritten() -> Module:
+    """Written, read, aliased, written again; one write that nobody reads."""
+
+    def f(b: Build, x: Var, y: Var) -> Atom:
+        r = b.bind(RefNew(x), cell(R), "r")
+        first = b.bind(RefRead(r), R)
+        b.do(RefWrite(r, b.op("multiply", first, y)))
+        pair = b.tuple(r, y)
+        alias = b.project(pair, 0)
+        second = b.bind(RefRead(alias), R)
+        b.do(RefWrite(alias, b.op("sin", second)))
+        third = b.bind(RefRead(r), R)
+        b.do(RefWrite(r, real(2)))
+        total = b.op("add", b.op("multiply", third, first), b.bind(RefRead(r), R))
+        b.do(RefWrite(r, b.op("exp", x)))
+        return b.op("multiply", total, second)
+
+    return module(function("f", [R, R], R, f))
+
+
+def cell_in_loops() -> Module:
+    """A cell that a nested loop and an arm change, and a new cell in each round; early exits."""
+
+    def f(b: Build, x: Var, n: Var) -> Atom:
+        r = b.bind(RefNew(x), cell(R), "r")
+
+        def outer(c: Build, label: LoopLabel, i: Var, s: Var) -> Terminator:
+            fresh = c.bind(RefNew(s), cell(R), "fresh")
+
+            def inner(d: Build, inner_label: LoopLabel, j: Var) -> Terminator:
+                value = d.bind(RefRead(r), R)
+                d.do(RefWrite(r, d.op("sin", d.op("multiply", value, x))))
+                d.do(RefWrite(fresh, d.op("add", d.bind(RefRead(fresh), R), value)))
+
+                def on(e: Build) -> Terminator:
+                    e.do(RefWrite(fresh, e.op("multiply", value, value)))
+                    return Next(inner_label, (e.op("add", j, whole(1)),))
+
+                def off(e: Build) -> Terminator:
+                    e.do(RefWrite(r, e.op("add", value, x)))
+                    return Exit(inner_label, ())
+
+                return ends(d, d.op("less", j, i), on, off)
+
+            c.loop([whole(0)], [], inner)
+
+            def change(d: Build) -> Terminator:
+                d.do(RefWrite(r, d.op("multiply", d.bind(RefRead(r), R), s)))
+                return Yield(())
+
+            c.branch([], (c.op("greater", s, x), change))
+            return Next(label, (c.op("add", s, c.bind(RefRead(fresh), R)),))
+
+        (s,) = b.loop([x], [R], outer, count=n)
+        return b.op("multiply", s, b.bind(RefRead(r), R))
+
+    return module(function("f", [R, Z], R, f))
+
+
+def chosen_cell() -> Module:
+    """One of two cells, chosen by a branch; cells of vectors."""
+
+    def f(b: Build, x: Var, v: Var) -> Atom:
+        first = b.bind(RefNew(v), cell(vector(2)), "first")
+        second = b.bind(RefNew(b.op("multiply", v, x)), cell(vector(2)), "second")
+        (r,) = b.branch([cell(vector(2))], (b.op("greater", x, real(0.5)), give(first)), orelse=give(second))
+        b.do(RefWrite(r, b.op("sin", b.bind(RefRead(second), vector(2)))))
+        both = b.op("multiply", b.bind(RefRead(first), vector(2)), b.bind(RefRead(second), vector(2)))
+        return op(b, "sum", both)
+
+    return module(function("f", [R, vector(2)], R, f))
+
+
+def cell_in_calls() -> Module:
+    """A recursive function that changes a cell, one that makes a cell, and data that hold cells."""
+
+    box = DataDefinition("Box")
+    box.constructors = (Constructor("empty", ()), Constructor("full", (cell(R), R)))
+    type_ = FunctionType((cell(R), R, Z), R)
+
+    def change(b: Build, label: LoopLabel, r: Var, x: Var, n: Var) -> Terminator:
+        def step(c: Build) -> Terminator:
+            before = c.bind(RefRead(r), R)
+            c.do(RefWrite(r, c.op("multiply", before, x)))
+            deeper = c.call(Global("change", type_), r, c.op("add", x, before), c.op("subtract", n, whole(1)))
+            return Exit(label, (c.op("multiply", deeper, c.bind(RefRead(r), R)),))
+
+        return ends(b, b.op("less", n, whole(1)), leave(label, x), step)
+
+    def fill(b: Build, label: LoopLabel, x: Var, n: Var) -> Terminator:
+        def full(c: Build) -> Terminator:
+            return Exit(label, (make(c, box, "full", c.bind(RefNew(x), cell(R), "r"), x),))
+
+        def empty(c: Build) -> Terminator:
+            return Exit(label, (make(c, box, "empty"),))
+
+        return ends(b, b.op("less", n, whole(3)), full, empty)
+
+    changed = function("change", [cell(R), R, Z], R, change)
+    filled = function("fill", [R, Z], DataType(box), fill)
+
+    def f(b: Build, x: Var, n: Var) -> Atom:
+        held = b.call(Global("fill", filled.type), x, n)
+
+        def with_cell(c: Build, r: Var, y: Var) -> Terminator:
+            result = c.call(Global("change", type_), r, y, n)
+            return Yield((c.op("add", result, c.bind(RefRead(r), R)),))
+
+        (t,) = match(b, held, [R], empty=lambda c: Yield((x,)), full=with_cell)
+        (u,) = match(b, held, [R], empty=lambda c: Yield((x,)), full=lambda c, r, y: Yield((c.bind(RefRead(r), R),)))
+        return b.op("multiply", b.op("sin", t), u)
+
+    made = module(function("f", [R, Z], R, f), changed, filled)
+    return Module(made.functions, made.entry, (box,))
+
+
 PROGRAMS = [
     Program(chain, (0.7, 1.3)),
     Program(broadcasting, (np.array([[0.3], [-0.4], [1.1]]), np.array([0.5, -0.2]), 0.8), 2),
@@ -572,4 +699,8 @@ PROGRAMS = [
     Program(calls, (0.6, np.array([0.4, 0.5])), 2),
     *(Program(tuples, ((np.array(0.6), (np.array([0.4, 0.5]), np.array(3, np.int32))), y), 2) for y in (0.7, -0.7)),
     Program(tree_fold, (0.6, 0.8)),
+    Program(overwritten, (0.6, 0.8)),
+    Program(cell_in_loops, (0.6, 3)),
+    *(Program(chosen_cell, (x, np.array([0.4, 0.5])), 2) for x in (0.3, 0.7)),
+    *(Program(cell_in_calls, (0.6, n)) for n in (0, 2, 3)),
 ]

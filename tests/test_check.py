@@ -238,7 +238,7 @@ def test_the_core_has_no_function_values(name: str) -> None:
 
 
 def test_pending_derivatives() -> None:
-    grad = Grad(Global("g"))
+    grad = Grad(Global("g"), wrt=(0,))
     pending = Derivative("d", "g", ARROW, grad)
     called = returning(let(Call(Global("d"), (X,)), F))
     for stage in ("core", "structured"):

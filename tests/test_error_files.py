@@ -108,7 +108,9 @@ def check_frontend(text: str, filename: str) -> object:
 def all_cases(pattern: str) -> list[object]:
     """The cases of all files whose names match, as parameters of a test."""
     files = sorted(FOLDER.glob(pattern))
-    return [pytest.param(case, id=f"{file.stem}-{case.name}") for file in files for case in parse_cases(file.read_text())]
+    return [
+        pytest.param(case, id=f"{file.stem}-{case.name}") for file in files for case in parse_cases(file.read_text())
+    ]
 
 
 @pytest.mark.parametrize("case", all_cases("frontend*.test"))
@@ -146,7 +148,13 @@ def test_another_line_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["x = 1\n-- case: a\n", "-- case: a\nx # E:wrong\n", "-- case: a\n-- case: a\n", "-- case: a\nx # E: 1\ny # E: 2\n"]
+    "text",
+    [
+        "x = 1\n-- case: a\n",
+        "-- case: a\nx # E:wrong\n",
+        "-- case: a\n-- case: a\n",
+        "-- case: a\nx # E: 1\ny # E: 2\n",
+    ],
 )
 def test_malformed_files_are_refused(text: str) -> None:
     with pytest.raises(ValueError):

@@ -21,7 +21,8 @@ from relay.ir import expr, types
 from relay.ir.annotation import Fn, Ref, Tensor, base_type_var, dims, shape_var, type_var
 from relay.ir.definition import MISSING, Definition
 from relay.ir.expr import Block, Expr, Function, Var
-from relay.ir.types import ANY, BOOL, FLOAT32, INT32, FunctionType as ArrowType, RefType, TensorType, TupleType, scalar
+from relay.ir.types import ANY, BOOL, FLOAT32, INT32, RefType, TensorType, TupleType, scalar
+from relay.ir.types import FunctionType as ArrowType
 
 (n, m) = dims("n m")
 Float = FLOAT32
@@ -121,7 +122,9 @@ def test_plus_is_nothing() -> None:
     assert function.body.terminator.values == function.parameters  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("text", "value"), [("3", 3), ("2.5", 2.5), ("-3", -3), ("-0.0", -0.0), ("'a'", "a"), ("...", ...)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("3", 3), ("2.5", 2.5), ("-3", -3), ("-0.0", -0.0), ("'a'", "a"), ("...", ...)]
+)
 def test_literals_are_static(text: str, value: object) -> None:
     function = lower(f"def f():\n    return {text}\n")
     assert function.body.bindings == ()
@@ -390,18 +393,22 @@ def test_elif_chains_are_flat() -> None:
 
 
 def test_elif_with_walrus_nests() -> None:
-    function = lower("def f(x):\n    if x:\n        y = 1\n    elif (z := g(x)):\n        y = z\n    else:\n        y = z + 1\n    return y\n")
+    function = lower(
+        "def f(x):\n    if x:\n        y = 1\n    elif (z := g(x)):\n        y = z\n    else:\n        y = z + 1\n    return y\n"
+    )
     outer = function.body.bindings[-1].value
     assert isinstance(outer, expr.If) and len(outer.arms) == 1
     assert [v.name for v in outer.orelse.bindings[-1].targets] == ["y"]
 
 
 def test_early_return_leaves_several_constructs() -> None:
-    function = lower("def f(x):\n    while x > 0:\n        if x == 5:\n            return 7\n        x = x - 1\n    return x\n")
+    function = lower(
+        "def f(x):\n    while x > 0:\n        if x == 5:\n            return 7\n        x = x - 1\n    return x\n"
+    )
     exits = [b.terminator for b in blocks(function.body) if isinstance(b.terminator, expr.Exit)]
-    assert [end.label is function.label for end in exits] == [True, False, True] or {
-        end.label for end in exits
-    } > {function.label}
+    assert [end.label is function.label for end in exits] == [True, False, True] or {end.label for end in exits} > {
+        function.label
+    }
     guard = next(v for b in blocks(function.body) for v in values(b) if isinstance(v, expr.If) and len(b.bindings) > 2)
     assert isinstance(guard.arms[0].body.terminator, expr.Exit)
     assert guard.orelse.terminator.values == ()  # type: ignore[union-attr]
@@ -440,7 +447,9 @@ def test_while_carries_what_a_round_reads() -> None:
 
 
 def test_endless_while_has_no_condition() -> None:
-    function = lower("def f(x):\n    while True:\n        y = x + 1\n        if y > 3:\n            break\n        x = y\n    return y\n")
+    function = lower(
+        "def f(x):\n    while True:\n        y = x + 1\n        if y > 3:\n            break\n        x = y\n    return y\n"
+    )
     binding = function.body.bindings[-1]
     assert isinstance(binding.value, expr.Loop) and [v.name for v in binding.targets] == ["y"]
     assert [v.name for v in binding.value.parameters] == ["x"]
@@ -454,7 +463,9 @@ def test_loop_that_only_returns_is_followed_by_dead() -> None:
 
 
 def test_while_else() -> None:
-    function = lower("def f(x):\n    y = 0\n    while x > 0:\n        if x == 5:\n            break\n        x = x - 1\n    else:\n        y = 1\n    return y\n")
+    function = lower(
+        "def f(x):\n    y = 0\n    while x > 0:\n        if x == 5:\n            break\n        x = x - 1\n    else:\n        y = 1\n    return y\n"
+    )
     loop = only(function, expr.Loop)
     done = loop.body.bindings[-1].value.orelse
     assert isinstance(done.bindings[0].value, expr.Static)
@@ -462,7 +473,9 @@ def test_while_else() -> None:
 
 
 def test_for_loop() -> None:
-    function = lower("def f(xs, s):\n    for x in xs:\n        if x < 0:\n            continue\n        if x > 9:\n            break\n        s = s + x\n    return s\n")
+    function = lower(
+        "def f(xs, s):\n    for x in xs:\n        if x < 0:\n            continue\n        if x > 9:\n            break\n        s = s + x\n    return s\n"
+    )
     binding = function.body.bindings[-1]
     loop = binding.value
     assert isinstance(loop, expr.ForEach) and loop.iterable is function.parameters[0]
@@ -490,7 +503,9 @@ def test_for_target_that_is_read_afterwards_is_carried() -> None:
 
 
 def test_for_else_with_break_has_a_flag() -> None:
-    function = lower("def f(xs):\n    for x in xs:\n        if x > 0:\n            break\n    else:\n        return 0\n    return 1\n")
+    function = lower(
+        "def f(xs):\n    for x in xs:\n        if x > 0:\n            break\n    else:\n        return 0\n    return 1\n"
+    )
     binding = next(b for b in function.body.bindings if isinstance(b.value, expr.ForEach))
     assert [v.name for v in binding.targets] == ["broke"]
     choice = function.body.bindings[-1].value
@@ -544,7 +559,12 @@ def test_documentation_is_kept() -> None:
 
 
 def test_end_without_return_gives_unit() -> None:
-    for text in ("def f(x):\n    pass\n", "def f(x):\n    return\n", "def f(x):\n    return None\n", 'def f():\n    """Nothing."""\n'):
+    for text in (
+        "def f(x):\n    pass\n",
+        "def f(x):\n    return\n",
+        "def f(x):\n    return None\n",
+        'def f():\n    """Nothing."""\n',
+    ):
         function = lower(text)
         (unit,) = function.body.bindings
         assert isinstance(unit.value, expr.MakeTuple) and unit.value.items == ()
@@ -568,7 +588,9 @@ def test_neighbouring_functions_see_each_other() -> None:
 
 
 def test_default_that_uses_an_earlier_neighbour() -> None:
-    function = lower("def f(x):\n    def a(n):\n        return n\n    def b(n=a(1)):\n        return n\n    return b()\n")
+    function = lower(
+        "def f(x):\n    def a(n):\n        return n\n    def b(n=a(1)):\n        return n\n    return b()\n"
+    )
     kinds = [type(v).__name__ for v in values(function.body)]
     assert kinds == ["Lambda", "Apply", "Lambda", "Apply"]
 
@@ -695,9 +717,7 @@ def test_annotations_of_a_module_with_future_import() -> None:
 
 
 def test_evaluated_annotations_with_local_names() -> None:
-    text = (
-        "def outer():\n    (rows,) = dims('rows')\n    def f(x: Tensor[Float, (rows,)]):\n        return x\n    return f, rows\n"
-    )
+    text = "def outer():\n    (rows,) = dims('rows')\n    def f(x: Tensor[Float, (rows,)]):\n        return x\n    return f, rows\n"
     outer = defined(text, "outer", dims=dims, Tensor=Tensor, Float=Float)
     function, rows = outer()
     assert lower_function(function).function.parameters[0].type == TensorType(FLOAT32, (rows,))
@@ -752,8 +772,7 @@ def line_of(text: str) -> int:
 
 def test_positions_in_a_file() -> None:
     def inner(x, y):  # type: ignore[no-untyped-def]
-        return (x +
-                y)  # marker of the sum
+        return x + y  # marker of the sum
 
     function = lower_function(inner).function
     (call,) = values(function.body)
@@ -807,7 +826,9 @@ def test_lambdas_without_columns_are_ambiguous() -> None:
     )
     code = f"import sys, linecache\nsys.path[:0] = {sys.path!r}\ntext = {text!r}\n"
     code += "linecache.cache['<t>'] = (1, None, text.splitlines(True), '<t>')\nexec(compile(text, '<t>', 'exec'))\n"
-    done = subprocess.run([sys.executable, "-X", "no_debug_ranges", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-X", "no_debug_ranges", "-c", code], capture_output=True, text=True, check=True
+    )
     assert "<t>:3:8: error: line 3 has 2 lambdas that may be meant" in done.stdout
 
 
@@ -944,7 +965,9 @@ def test_error_of_a_capture_shows_it() -> None:
 
 
 def test_error_of_a_syntax_mistake() -> None:
-    assert message("def f(x):\n    return x +\n").startswith("<test>:2:15: error: this is not valid Python: invalid syntax")
+    assert message("def f(x):\n    return x +\n").startswith(
+        "<test>:2:15: error: this is not valid Python: invalid syntax"
+    )
 
 
 def test_deep_nesting_is_an_error_of_the_user() -> None:
@@ -962,7 +985,20 @@ def test_all_statements_of_python_are_known() -> None:
     """A new statement or expression in Python must be looked at."""
     from relay.frontend import statements, unsupported
 
-    lowered = {"Assign", "AugAssign", "AnnAssign", "Return", "If", "While", "For", "Expr", "Break", "Continue", "Assert", "Pass"}
+    lowered = {
+        "Assign",
+        "AugAssign",
+        "AnnAssign",
+        "Return",
+        "If",
+        "While",
+        "For",
+        "Expr",
+        "Break",
+        "Continue",
+        "Assert",
+        "Pass",
+    }
     known = lowered | {"FunctionDef"} | {kind.__name__ for kind in unsupported.STATEMENTS}
     assert {kind.__name__ for kind in ast.stmt.__subclasses__()} - {"TypeAlias"} <= known
     assert statements.lower_statements is not None

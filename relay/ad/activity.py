@@ -43,7 +43,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import blocks
-from relay.ir.types import RefType, Type
+from relay.ir.types import Type
 
 
 class Activity:
@@ -54,10 +54,11 @@ class Activity:
         definitions: what each variable that is the only target of its binding is bound to.
     """
 
-    def __init__(self, body: Block, exists: Callable[[Type], bool]) -> None:
+    def __init__(self, body: Block, exists: Callable[[Type], bool], holds: Callable[[Type], bool]) -> None:
         self.tracked: set[Var] = set()
         self.definitions: dict[Var, Expr] = {}
         self._exists = exists
+        self._holds = holds
         self._uses: dict[Var, list[Var]] = {}
         self._sources: dict[Var, list[Var]] = {}
         self._inputs: list[Var] = []
@@ -70,6 +71,13 @@ class Activity:
         self._inputs = [v for v in inputs if self._carries(v)]
         influenced = _reach(self._inputs, self._uses)
         self.tracked = influenced & _reach((r for r in results if isinstance(r, Var)), self._sources)
+
+    def definition(self, atom: Atom) -> Expr | None:
+        """What an atom is bound to, seen through aliases."""
+        found: Expr | None = atom
+        while isinstance(found, Var):
+            found = self.definitions.get(found)
+        return found
 
     def path(self, target: Atom) -> list[Var]:
         """A shortest chain of variables from a differentiated parameter to a variable that depends on it."""
@@ -92,12 +100,19 @@ class Activity:
     # ---- the graph
 
     def _carries(self, var: Var) -> bool:
-        return var.type is not None and (isinstance(var.type, RefType) or self._exists(var.type))
+        return var.type is not None and (self._exists(var.type) or self._holds(var.type))
 
-    def _flow(self, source: Atom, target: Var) -> None:
-        if isinstance(source, Var) and self._carries(source) and self._carries(target):
+    def _holds_reference(self, atom: Atom) -> bool:
+        return isinstance(atom, Var) and atom.type is not None and self._holds(atom.type)
+
+    def _flow(self, source: Atom, target: Atom) -> None:
+        if isinstance(source, Var) and isinstance(target, Var) and self._carries(source) and self._carries(target):
             self._uses.setdefault(source, []).append(target)
             self._sources.setdefault(target, []).append(source)
+            if self._holds(source.type) and self._holds(target.type):  # type: ignore[arg-type]
+                # Aliases: what is written through one is read through the other.
+                self._uses.setdefault(target, []).append(source)
+                self._sources.setdefault(source, []).append(target)
 
     def _block(self, block: Block, yields: tuple[Var, ...]) -> None:
         for binding in block.bindings:
@@ -123,9 +138,14 @@ class Activity:
 
     def _expression(self, expression: Expr, targets: tuple[Var, ...]) -> None:
         match expression:
-            case OpCall(_, sources) | Call(_, sources) | MakeTuple(sources) | Construct(_, _, sources):
+            case OpCall(_, sources) | MakeTuple(sources) | Construct(_, _, sources):
                 for source in sources:
                     self._flow(source, targets[0])
+            case Call(_, sources):
+                cells = [s for s in sources if self._holds_reference(s)]  # which the callee may write to
+                for source in sources:
+                    for target in (targets[0], *cells):
+                        self._flow(source, target)
             case Project(source) | StackGet(source) | RefNew(source) | RefRead(source):
                 self._flow(source, targets[0])
             case Var() | Constant():
@@ -134,8 +154,7 @@ class Activity:
                 self._flow(stack, targets[0])
                 self._flow(value, targets[0])
             case RefWrite(reference, value):
-                if isinstance(reference, Var):
-                    self._flow(value, reference)
+                self._flow(value, reference)
             case If():
                 for block in blocks(expression):
                     self._block(block, targets)

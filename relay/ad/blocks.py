@@ -6,13 +6,14 @@ bindings that take the binding's place: usually itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, assert_never
 
 from relay.ad.activity import Activity
 from relay.ad.branches import reverse_choice, reverse_tail
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, primed_constructor, type_of, unpack
 from relay.ad.loops import reverse_loop
+from relay.ad.references import References, reverse_new, reverse_read, reverse_write
 from relay.ad.scopes import Scope
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError
@@ -48,6 +49,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.traverse import bound, operands, walk
 from relay.ir.types import INT64, BaseType, DataDefinition, DataType, StackType, TensorType, TupleType, Type, scalar
 from relay.operator import Emitter, Operator, Value, lookup
 
@@ -71,14 +73,22 @@ class Surroundings(Protocol):
     """What the reversal of a function needs from the reversal of its module."""
 
     cotangents: Cotangents
+    references: References
     definitions: list[DataDefinition]
+
+    def is_effect(self, expression: Expr) -> bool:
+        """Whether an expression of backward code changes a cell."""
+        ...
 
     def fresh_name(self, name: str) -> str:
         """A name for a function or data type that is not taken."""
         ...
 
-    def callee(self, name: str, active: tuple[int, ...]) -> Callee:
-        """The two versions of a function, differentiated with respect to these parameters."""
+    def callee(self, name: str, active: tuple[int, ...], paired: bool) -> Callee:
+        """The two versions of a function, differentiated with respect to these parameters.
+
+        With `paired` its result holds pairs.
+        """
         ...
 
 
@@ -88,7 +98,8 @@ class Reversal:
     def __init__(self, surroundings: Surroundings, body: Block) -> None:
         self.surroundings = surroundings
         self.cotangents = surroundings.cotangents
-        self.activity = Activity(body, self.cotangents.exists)
+        self.activity = Activity(body, self.cotangents.exists, surroundings.references.holds)
+        self.paired: set[Atom] = set()  # the variables that hold pairs
         # The stacks that a loop around fills, each with the cotangent of the element that the round pushes.
         self.entries: dict[Var, Atom | None] = {}
 
@@ -105,7 +116,24 @@ class Reversal:
         if isinstance(atom, Var) and atom in self.activity.tracked:
             scope.accumulate(atom, cotangent)
 
+    def track(self, inputs: Sequence[Var], results: Sequence[Atom]) -> None:
+        """Find what the derivative of the results with respect to the inputs needs, and give pairs their types."""
+        self.activity.track(inputs, results)
+        references = self.surroundings.references
+        for var in self.activity.tracked:
+            if references.holds(type_of(var)):
+                self.paired.add(var)
+                var.type = references.paired(type_of(var))
+
+    def is_effect(self, expression: Expr) -> bool:
+        return self.surroundings.is_effect(expression)
+
     def has_effect(self, binding: Binding) -> bool:
+        if not self.paired:
+            return False
+        for inner in walk(Block((binding,), Dead())):
+            if any(a in self.paired for a in (*inner.targets, *bound(inner.value), *operands(inner.value))):
+                return True
         return False
 
     def block(self, block: Block, scope: Scope, seeds: Seeds) -> Plan:
@@ -141,8 +169,12 @@ class Reversal:
                 if cotangent is not None:
                     parts = tuple(cotangent if i == index else None for i in range(len(type_.items)))
                     self.accumulate(scope, value, parts)
-            case Construct():
+            case Construct(definition):
                 self._construct(expression, scope.take(binding.targets[0]), scope)
+                if binding.targets[0] in self.paired:
+                    paired = self.surroundings.references.paired_definition(definition)
+                    same = Construct(paired, expression.constructor, expression.arguments, expression.span)
+                    return [Binding(binding.targets, same)]
             case If() | Match():
                 return reverse_choice(self, binding, scope)
             case Loop():
@@ -153,13 +185,19 @@ class Reversal:
                 return self._push(binding, expression, scope)
             case StackGet(stack):
                 self._get(stack, scope.take(binding.targets[0]), binding.targets[0], scope)
-            case StackNew() | StackLength():
+            case StackNew(element):
                 scope.take(binding.targets[0])
-            case Assert():
+                if binding.targets[0] in self.paired:
+                    paired_element = self.surroundings.references.paired(element)
+                    return [Binding(binding.targets, StackNew(paired_element, expression.span))]
+            case StackLength() | Assert():
                 pass
-            case RefNew() | RefRead() | RefWrite():
-                if any(self.tracked(a) for a in (*binding.targets, getattr(expression, "reference", None)) if a):
-                    raise DifferentiationError("a derivative through a reference is not supported yet", expression.span)
+            case RefNew():
+                return reverse_new(self, binding, expression, scope)
+            case RefRead():
+                return reverse_read(self, binding, expression, scope)
+            case RefWrite():
+                return reverse_write(self, binding, expression, scope)
             case Global() | Static():
                 raise InternalError(f"{type(expression).__name__} in the core")
             case _:
@@ -274,6 +312,8 @@ class Reversal:
             return
         assert isinstance(stack, Var)
         types = self.cotangents.leaves(type_of(target))
+        if not types:
+            return
         dense = self.cotangents.dense(scope.emitter, cotangent, type_of(target), target)
         so_far = scope.current(stack)
         if so_far is None:
@@ -290,10 +330,11 @@ class Reversal:
         target = binding.targets[0]
         seed = scope.take(target)
         active = tuple(i for i, a in enumerate(call.arguments) if self.tracked(a))
-        if seed is None or not active:
+        paired = target in self.paired
+        if not paired and (seed is None or not active) and not any(a in self.paired for a in call.arguments):
             return [binding]
         assert isinstance(call.function, Global)
-        callee = self.surroundings.callee(call.function.name, active)
+        callee = self.surroundings.callee(call.function.name, active, paired)
         both_type = TupleType((callee.result, callee.tape))
         both, tape = Var("both", both_type), Var("tape", callee.tape)
         forward = [

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import attrs
 
 from relay.ad.cotangents import primed_constructor, type_of
-from relay.ad.scopes import Scope, needed, residuals, writes
+from relay.ad.scopes import Scope, needed, residuals
 from relay.ad.tapes import (
     BlockReversal,
     Plan,
@@ -71,7 +71,7 @@ def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> l
         return [binding]
     arms = [_reverse_arm(reversal, expression, k, scope, seeds) for k in range(len(bodies(expression)))]
     before, expression, tape, emitted = _join(reversal, expression, arms, scope)
-    if not emitted:
+    if not emitted and not reversal.has_effect(binding):
         return [binding]
 
     def ending(arm: int) -> Block:
@@ -190,7 +190,7 @@ def _join(
         scope.known[var] = cotangents.unflatten(results, type_)
     for arm in reached:
         assert arm.scope is not None
-        arm.code = needed(arm.scope.emitter.bindings, arm.outputs, writes)
+        arm.code = needed(arm.scope.emitter.bindings, arm.outputs, reversal.is_effect)
         arm.residuals = residuals(arm.code, arm.outputs, [*arm.fields, *arm.plan.available()])
     if not targets and not any(a.code for a in reached):
         return [], expression, None, False

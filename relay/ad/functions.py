@@ -12,16 +12,18 @@ what is needed of both. That of a recursive one calls its two versions.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 import numpy as np
 
 from relay.ad.blocks import Reversal
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
-from relay.ad.scopes import Scope, needed, residuals, writes
+from relay.ad.references import References
+from relay.ad.scopes import Scope, needed, residuals
 from relay.ad.tapes import Plan, Seeds, tail_of
-from relay.errors import InternalError
+from relay.errors import DifferentiationError, InternalError
 from relay.ir.derivative import cotangent_type, output_type
 from relay.ir.expr import (
     Assert,
@@ -50,6 +52,8 @@ from relay.ir.traverse import copy_function, map_blocks, substitute, walk
 from relay.ir.types import Constructor, DataDefinition, DataType, FunctionType, StackType, TupleType, Type, prune
 from relay.operator import Emitter
 
+_NONE: Mapping[str, str] = MappingProxyType({})
+
 
 @attrs.frozen
 class Versions:
@@ -65,6 +69,7 @@ class Versions:
     backward: Global
     tape: DataType
     result: Type
+    paired: bool
     given: tuple[Type, ...]
     returned: tuple[Type, ...]
 
@@ -77,27 +82,34 @@ class ModuleReversal:
         self.definitions: list[DataDefinition] = []
         self.cotangents = Cotangents(self.fresh_name)
         self._taken = {d.name for d in data}
-        self._versions: dict[tuple[str, tuple[int, ...]], Versions] = {}
+        self._numbers: dict[str, int] = {}
+        self._effects: dict[str, bool] = {}
+        self.references = References(self.cotangents, self.fresh_name)
+        self._versions: dict[tuple[str, tuple[int, ...], bool], Versions] = {}
+        self._writing: set[str] = set()
         self._origins: dict[str, str] = {}
         self._queue: deque[Versions] = deque()
 
     def fresh_name(self, name: str) -> str:
         """A name for a function or data type that is not taken."""
-        number, candidate = 1, name
+        number = self._numbers.get(name, 1)
+        candidate = name if number == 1 else f"{name}_{number}"
         while candidate in self._taken or candidate in self.functions:
             number += 1
             candidate = f"{name}_{number}"
+        self._numbers[name] = number + 1
         self._taken.add(candidate)
         return candidate
 
     def data_types(self) -> list[DataDefinition]:
         """The data types made so far."""
-        return [*self.definitions, *self.cotangents.definitions]
+        return [*self.definitions, *self.cotangents.definitions, *self.references.definitions]
 
     # ---- derivatives
 
     def derive(self, derivative: Derivative) -> None:
         """Replace a derivative of a finished function by a function, and add what it calls."""
+        self._effects.clear()
         self.functions[derivative.name] = self._derivative(derivative, self.function(derivative.of))
         while self._queue:
             self._make_versions(self._queue.popleft())
@@ -127,7 +139,14 @@ class ModuleReversal:
 
         reversal = Reversal(self, body)
         wrt = grad.wrt if grad.wrt is not None else tuple(range(len(parameters)))
-        reversal.activity.track((parameters[i] for i in wrt), (result,))
+        reversal.track([parameters[i] for i in wrt], (result,))
+        for var in (*parameters, result):
+            if var in reversal.paired:
+                raise DifferentiationError(
+                    "the gradient passes through a reference that is created outside of the differentiated function",
+                    derivative.span,
+                    help="pass its content as an argument instead",
+                )
         scope = Scope(self.cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
         plan = reversal.block(body, scope, Seeds(exit=(cotangent,)))
         emitter = scope.emitter
@@ -158,9 +177,9 @@ class ModuleReversal:
 
     # ---- forward and backward versions
 
-    def callee(self, name: str, active: tuple[int, ...]) -> Versions:
-        """The two versions of a function, to be made later if they are new."""
-        found = self._versions.get((name, active))
+    def callee(self, name: str, active: tuple[int, ...], paired: bool) -> Versions:
+        """The two versions of a function, to be made later if they are new. With `paired` its result holds pairs."""
+        found = self._versions.get((name, active, paired))
         if found is not None:
             return found
         function = self.function(name)
@@ -169,21 +188,27 @@ class ModuleReversal:
         self.definitions.append(tape)
         forward, backward = self.fresh_name(f"{name}_forward"), self.fresh_name(f"{name}_backward")
         self._origins[forward] = name
-        types = tuple(type_of(p) for p in function.parameters)
+        types = tuple(
+            self.references.paired(type_of(p)) if i in active else type_of(p) for i, p in enumerate(function.parameters)
+        )
+        result = self.references.paired(function.result) if paired else function.result
+        if paired or any(self.references.holds(type_of(function.parameters[i])) for i in active):
+            self._writing.add(backward)
         returned = tuple(leaf for i in active for leaf in self.cotangents.leaves(types[i]))
         given = tuple(t for t in returned if not isinstance(t, StackType))
-        seeds = self.cotangents.leaves(function.result)
+        seeds = self.cotangents.leaves(result)
         versions = Versions(
             function,
             active,
-            Global(forward, FunctionType(types, TupleType((function.result, DataType(tape))))),
+            Global(forward, FunctionType(types, TupleType((result, DataType(tape))))),
             Global(backward, FunctionType((DataType(tape), *seeds, *given), pack_type(returned))),
             DataType(tape),
-            function.result,
+            result,
+            paired,
             given,
             returned,
         )
-        self._versions[name, active] = versions
+        self._versions[name, active, paired] = versions
         self._queue.append(versions)
         return versions
 
@@ -192,7 +217,9 @@ class ModuleReversal:
         cotangents = self.cotangents
         reversal = Reversal(self, body)
         active = [parameters[i] for i in versions.active]
-        reversal.activity.track(active, (result,))
+        cells = [p for p in active if self.references.holds(type_of(p))]
+        held = [result] if versions.paired and isinstance(result, Var) else []
+        reversal.track([*active, *held], (result, *cells))
         scope = Scope(cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
         seeds = cotangents.variables(versions.result, "seed")
         given = [Var("so_far", t) for t in versions.given]
@@ -207,7 +234,7 @@ class ModuleReversal:
             for leaf in cotangents.dense(scope.emitter, scope.current(parameter), type_of(parameter), parameter)
         ]
         final = pack(scope.emitter, outputs)
-        code = needed(scope.emitter.bindings, [final], writes)
+        code = needed(scope.emitter.bindings, [final], self.is_effect)
         taped = residuals(code, [final], [*parameters, *plan.available()])
         name = versions.tape.definition.name
         versions.tape.definition.constructors = (Constructor(name, tuple(type_of(v) for v in taped)),)
@@ -247,27 +274,40 @@ class ModuleReversal:
         return any(f is function for f in self.reachable(callees(function)))
 
     def reachable(self, names: Sequence[str]) -> list[Function | Derivative]:
-        """These functions and those that they call, without those that only a derivative calls."""
-        seen: dict[str, Function | Derivative] = {}
-        pending = [self._origins.get(n, n) for n in names]
-        while pending:
-            name = pending.pop()
-            if name not in seen and name in self.functions:
-                found = seen[name] = self.functions[name]
-                if isinstance(found, Function):
-                    pending += [self._origins.get(n, n) for n in callees(found)]
-        return list(seen.values())
+        """These functions and those that they call; instead of a forward version, the function that it is of."""
+        return reachable(self.functions, names, self._origins)
+
+    def is_effect(self, expression: Expr) -> bool:
+        """Whether an expression of backward code changes a cell."""
+        if isinstance(expression, Call) and isinstance(expression.function, Global):
+            return expression.function.name in self._writing
+        return isinstance(expression, RefWrite)
 
     def _is_effect(self, expression: Expr) -> bool:
         """Whether an expression has an effect itself: something is written or checked, here or in a called function."""
-        if isinstance(expression, Call) and isinstance(expression.function, Global):
-            return any(
-                isinstance(b.value, Assert | RefWrite)
-                for f in self.reachable([expression.function.name])
-                if isinstance(f, Function)
-                for b in walk(f.body)
-            )
-        return isinstance(expression, Assert | RefWrite)
+        if not isinstance(expression, Call) or not isinstance(expression.function, Global):
+            return isinstance(expression, Assert | RefWrite)
+        name = expression.function.name
+        if name not in self._effects:
+            bodies = [f.body for f in self.reachable([name]) if isinstance(f, Function)]
+            inside = any(isinstance(b.value, Assert | RefWrite) for body in bodies for b in walk(body))
+            self._effects[name] = inside or name in self._writing
+        return self._effects[name]
+
+
+def reachable(
+    functions: Mapping[str, Function | Derivative], names: Sequence[str], origins: Mapping[str, str] = _NONE
+) -> list[Function | Derivative]:
+    """These functions and those that they call, without those that only a derivative calls."""
+    seen: dict[str, Function | Derivative] = {}
+    pending = [origins.get(n, n) for n in names]
+    while pending:
+        name = pending.pop()
+        if name not in seen and name in functions:
+            found = seen[name] = functions[name]
+            if isinstance(found, Function):
+                pending += [origins.get(n, n) for n in callees(found)]
+    return list(seen.values())
 
 
 def callees(function: Function) -> list[str]:

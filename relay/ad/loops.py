@@ -28,7 +28,7 @@ import attrs
 import numpy as np
 
 from relay.ad.cotangents import Cotangent, pack, pack_type, type_of, unpack
-from relay.ad.scopes import LoopScope, Scope, needed, residuals, writes
+from relay.ad.scopes import LoopScope, Scope, needed, residuals
 from relay.ad.tapes import BlockReversal, Plan, Seeds, close, leaves_of
 from relay.errors import InternalError
 from relay.ir.expr import (
@@ -121,12 +121,16 @@ class _LoopReversal:
         # What a round passes on as it came has its first value always.
         constant = {c.parameter: c.start for c in carried if c.after is c.parameter}
         moving = [c for c in carried if c.after is not c.parameter]
-        code = needed(inner.emitter.bindings, [c.after for c in moving], writes)
+        code = needed(inner.emitter.bindings, [c.after for c in moving], reversal.is_effect)
         forward = [self.binding]
         if moving or code:
             label = LoopLabel("backward")
             body = substitute(Block(tuple(code), Next(label, tuple(c.after for c in moving))), constant)
             forward = self._emit(plan, body, label, moving, peeled is not None)
+        elif reversal.has_effect(self.binding):
+            changed = close(plan, lambda end, bindings, names: end)
+            rebuilt = Loop(loop.label, loop.parameters, loop.initial, changed, loop.counter, loop.span)
+            forward = [Binding(self.binding.targets, rebuilt)]
         for var, results in outside.items():
             ends = [c.result if isinstance(c, _Carried) else c for c in results]
             self.scope.known[var] = cotangents.unflatten(ends, type_of(var))
@@ -144,15 +148,14 @@ class _LoopReversal:
 
         The cotangent of the stack does not change from round to round: it is that of the result.
         """
-        definitions, found = self.reversal.activity.definitions, {}
+        activity, found = self.reversal.activity, {}
         steps = [t for t in leaves_of(self.loop.body) if isinstance(t, Next)]
         for position, parameter in enumerate(self.loop.parameters):
-            start = self.loop.initial[position]
-            if not isinstance(start, Var) or not isinstance(definitions.get(start), StackNew):
+            if not isinstance(activity.definition(self.loop.initial[position]), StackNew):
                 continue
 
             def pushed(value: Atom, parameter: Var = parameter) -> bool:
-                definition = definitions.get(value) if isinstance(value, Var) else None
+                definition = activity.definition(value)
                 return isinstance(definition, StackPush) and definition.stack is parameter
 
             if not all(pushed(s.values[position]) for s in steps):
@@ -213,7 +216,7 @@ class _LoopReversal:
     def _peel(self) -> dict[Var, Cotangent] | None:
         """The cotangents that the exits give to the parameters, if exiting rounds have no other backward part."""
         loop = self.loop
-        if loop.counter is not None or not self.exits:
+        if loop.counter is not None or not self.exits or self.reversal.has_effect(self.binding):
             return None
         inside = {t for b in walk(loop.body) for t in (*b.targets, *bound(b.value))}
         parameters: dict[Var, Cotangent] = {}
@@ -293,7 +296,7 @@ class _LoopReversal:
                 sources = [a for a in call.arguments if isinstance(a, Var) and a in inside]
                 if all(a in computed or a in cheap for a in sources):
                     cheap[var] = Binding((var,), call)
-        return needed(list(cheap.values()), used, writes)
+        return needed(list(cheap.values()), used, lambda _: False)
 
     def _record(self, stored: list[Var]) -> _Record | None:
         """What the forward loop carries for the backward one: a stack of residuals, or at least a number of rounds."""

@@ -30,37 +30,49 @@ The input is structured (`transform.structuring`); so is the output, in which no
 
 from __future__ import annotations
 
-from relay.ad.functions import ModuleReversal
+from collections.abc import Callable
+
+from relay.ad.functions import ModuleReversal, reachable
 from relay.errors import DifferentiationError
-from relay.ir.expr import Derivative, Function, Module
+from relay.ir.expr import Derivative, Module
 
 
-def differentiate(module: Module) -> Module:
+def differentiate(module: Module, simplify: Callable[[Module], Module] | None = None) -> Module:
     """Replace every `Derivative` of a structured core module by a function, those that others need first.
+
+    `simplify` is applied before each derivative of something that was derived itself; without it, what one order leaves
+    behind is paid for by all higher ones. It may drop what the entry does not need.
 
     Raises DifferentiationError where a derivative does not exist: an operator without a gradient stands between a
     differentiated parameter and the result, or a function calls its own derivative.
     """
-    if all(isinstance(f, Function) for f in module.functions.values()):
-        return module
-    reversal = ModuleReversal(dict(module.functions), module.data)
-    for derivative in _in_order(reversal, module):
-        reversal.derive(derivative)
-    return Module(reversal.functions, module.entry, (*module.data, *reversal.data_types()))
+    while pending := _in_order(module):
+        reversal = ModuleReversal(dict(module.functions), module.data)
+        made: set[str] = set()
+        for derivative in pending:
+            if simplify is not None and made & {f.name for f in reversal.reachable([derivative.of])}:
+                break
+            reversal.derive(derivative)
+            made.add(derivative.name)
+        module = Module(reversal.functions, module.entry, (*module.data, *reversal.data_types()))
+        if simplify is not None and len(made) < len(pending):
+            module = simplify(module)
+    return module
 
 
-def _in_order(reversal: ModuleReversal, module: Module) -> list[Derivative]:
+def _in_order(module: Module) -> list[Derivative]:
     """The derivatives of a module, each after those that its function needs."""
+    functions = module.functions
     ordered: dict[str, Derivative] = {}
     entered: set[str] = set()
     stack: list[tuple[Derivative, list[Derivative]]] = []
 
     def enter(derivative: Derivative) -> None:
         entered.add(derivative.name)
-        needs = [f for f in reversal.reachable([derivative.of]) if isinstance(f, Derivative)]
+        needs = [f for f in reachable(functions, [derivative.of]) if isinstance(f, Derivative)]
         stack.append((derivative, needs))
 
-    for function in module.functions.values():
+    for function in functions.values():
         if isinstance(function, Derivative) and function.name not in entered:
             enter(function)
         while stack:

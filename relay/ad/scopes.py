@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from relay.ad.cotangents import Cotangent, Cotangents, type_of
-from relay.ir.expr import Binding, Block, Dead, Expr, RefWrite, Var
-from relay.ir.traverse import free_variables, walk
+from relay.ir.expr import Binding, Block, Dead, Expr, If, Loop, Match, Var
+from relay.ir.traverse import free_variables, operands, walk
 from relay.operator import Emitter
 
 
@@ -66,19 +66,18 @@ def needed(bindings: Sequence[Binding], results: Iterable[object], effectful: Ca
     for binding in reversed(bindings):
         if any(t in live for t in binding.targets) or has_effect(binding, effectful):
             kept.append(binding)
-            live.update(free_variables(Block((binding,), Dead())))
+            nested = isinstance(binding.value, If | Match | Loop)
+            used = free_variables(Block((binding,), Dead())) if nested else operands(binding.value)
+            live.update(a for a in used if isinstance(a, Var))
     kept.reverse()
     return kept
 
 
 def has_effect(binding: Binding, effectful: Callable[[Expr], bool]) -> bool:
     """Whether a binding, or one inside it, has an effect."""
+    if not isinstance(binding.value, If | Match | Loop):
+        return effectful(binding.value)
     return any(effectful(b.value) for b in walk(Block((binding,), Dead())))
-
-
-def writes(expression: Expr) -> bool:
-    """Whether an expression of backward code changes a cell."""
-    return isinstance(expression, RefWrite)
 
 
 def residuals(bindings: Sequence[Binding], results: Iterable[object], available: Iterable[Var]) -> list[Var]:

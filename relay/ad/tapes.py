@@ -176,8 +176,12 @@ class BlockReversal(Protocol):
         """Whether a cotangent of the atom is needed."""
         ...
 
+    def is_effect(self, expression: Expr) -> bool:
+        """Whether an expression of backward code changes a cell."""
+        ...
+
     def has_effect(self, binding: Binding) -> bool:
-        """Whether the backward part of a binding must run even if no cotangent of its results is known."""
+        """Whether a binding involves pairs, so that it changes and its backward part runs without known cotangents."""
         ...
 
     def fresh_name(self, name: str) -> str:

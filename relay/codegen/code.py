@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import assert_never
 
@@ -20,7 +20,7 @@ from relay.codegen.layout import (
 from relay.codegen.memory import Workspace
 from relay.codegen.tir import Expression, Statement, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Register, StackValue, Value, pairs
-from relay.errors import ExecutionError, Span
+from relay.errors import Span
 
 # The first places of the context table.
 STATUS, DEPTH, STACK_LIMIT, WORKSPACE, RESULT, FIRST_FREE = range(6)
@@ -47,14 +47,27 @@ class Code:
     def emit(self, *statements: Statement) -> None:
         self._statements += statements
 
+    def define_context(self, *statements: Statement) -> None:
+        """What computes the context's address, in a function that does not get it as a parameter."""
+        self._declarations = [*statements, *self._declarations]
+
     @contextmanager
     def collect(self) -> Iterator[list[Statement]]:
         """What is emitted inside goes to a list of its own."""
+        outer = self.open()
+        collected = self._statements
+        yield collected
+        self.close(outer)
+
+    def open(self) -> list[Statement]:
+        """Collect from here; returns what was collected so far, for `close`."""
         outer, self._statements = self._statements, []
-        try:
-            yield self._statements
-        finally:
-            self._statements = outer
+        return outer
+
+    def close(self, outer: list[Statement]) -> list[Statement]:
+        """Go back to what was collected before `open`; returns what was emitted since."""
+        collected, self._statements = self._statements, outer
+        return collected
 
     def when(self, condition: Expression, then: Sequence[Statement], orelse: Sequence[Statement] = ()) -> None:
         """Emit an `if`."""
@@ -113,6 +126,20 @@ class Code:
     def allocate(self, layout: Layout) -> Value:
         """New places for a value."""
         return build(layout, map(self.leaf, leaves(layout)))
+
+    def in_registers(self, places: Value) -> Value:
+        """The same places, but registers for the one-element tensors, which would be slow in memory."""
+        match places:
+            case Leaf(layout, Memory()) if tir.by_value(layout.base, layout.elements):
+                return self.leaf(layout)
+            case Leaf() | StackValue():
+                return places
+            case tuple():
+                return tuple(map(self.in_registers, places))
+            case DataValue(tag, fields):
+                return DataValue(tag, tuple(None if f is None else tuple(map(self.in_registers, f)) for f in fields))
+            case _:
+                assert_never(places)
 
     def number(self, value: int, layout: TensorLayout) -> Leaf:
         return Leaf(layout, Immediate(tir.literal(value, layout.base)))
@@ -226,45 +253,30 @@ class Code:
             places.append(Leaf(layout, Memory(address)))
         return build(pool.element, iter(places))
 
-    def copied(self, value: Value) -> Value:
-        """The same value in places of its own."""
+    def read(self, value: Value, keep: bool) -> Value:
+        """A value that lies in a pool, read now; with `keep`, larger tensors stay where they are."""
         match value:
-            case Leaf():
-                leaf = self.leaf(value.layout)
+            case Leaf(layout):
+                if keep and not tir.by_value(layout.base, layout.elements):
+                    return value
+                leaf = self.leaf(layout)
                 self.copy(leaf, value)
                 return leaf
             case tuple():
-                return tuple(map(self.copied, value))
+                return tuple(self.read(item, keep) for item in value)
             case DataValue(tag, fields):
-                new_tag = self.copied(tag)
-                assert isinstance(new_tag, Leaf)
-                return DataValue(new_tag, tuple(None if f is None else tuple(map(self.copied, f)) for f in fields))
+                new_tag = self._read_leaf(tag)
+                new_fields = [None if f is None else tuple(self.read(item, keep) for item in f) for f in fields]
+                return DataValue(new_tag, tuple(new_fields))
             case StackValue(offset, length):
-                new_offset, new_length = self.copied(offset), self.copied(length)
-                assert isinstance(new_offset, Leaf) and isinstance(new_length, Leaf)
-                return StackValue(new_offset, new_length)
+                return StackValue(self._read_leaf(offset), self._read_leaf(length))
             case _:
                 assert_never(value)
 
-    def registers(self, value: Value) -> Value:
-        """The same value with its one-element tensors read now, the others where they are."""
-        match value:
-            case Leaf(layout, Memory(_, None)) if tir.by_value(layout.base, layout.elements):
-                return self.copied(value)
-            case Leaf():
-                return value
-            case tuple():
-                return tuple(map(self.registers, value))
-            case DataValue(tag, fields):
-                new_tag = self.registers(tag)
-                assert isinstance(new_tag, Leaf)
-                return DataValue(new_tag, tuple(None if f is None else tuple(map(self.registers, f)) for f in fields))
-            case StackValue(offset, length):
-                new_offset, new_length = self.registers(offset), self.registers(length)
-                assert isinstance(new_offset, Leaf) and isinstance(new_length, Leaf)
-                return StackValue(new_offset, new_length)
-            case _:
-                assert_never(value)
+    def _read_leaf(self, leaf: Leaf) -> Leaf:
+        read = self.read(leaf, keep=False)
+        assert isinstance(read, Leaf)
+        return read
 
 
 def build(layout: Layout, places: Iterator[Leaf]) -> Value:
@@ -297,7 +309,7 @@ class Failures:
 
 
 class Table:
-    """The places of the context table, and the constant arrays that it points to."""
+    """The places of the context table."""
 
     def __init__(self) -> None:
         self.size = FIRST_FREE
@@ -306,6 +318,3 @@ class Table:
         first = self.size
         self.size += count
         return first
-
-
-__all__ = ["Code", "ExecutionError", "Failures", "Iterable", "Table"]

@@ -3,6 +3,8 @@
 A function has the parameters context, workspace, the leaves of its parameters (one-element tensors by value, others by
 address), and the addresses of its result's leaves. It returns a status that every caller checks. A recursive function is
 two: the outer one checks the depth and provides the workspace of the inner one.
+
+A value that a block gives to its surroundings is computed where it will be needed, if possible (`_destinations`).
 """
 
 from __future__ import annotations
@@ -13,26 +15,46 @@ from typing import Any, assert_never
 import attrs
 
 from relay.codegen import tir
-from relay.codegen.code import DEPTH, STACK_LIMIT, TOO_DEEP, RUNNING_OUT_OF_MEMORY, Code, Failures, build
+from relay.codegen.code import (
+    DEPTH,
+    EXTERNAL,
+    RUNNING_OUT_OF_MEMORY,
+    STACK_LIMIT,
+    TOO_DEEP,
+    Code,
+    Failures,
+    build,
+)
 from relay.codegen.constants import Constants
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
-from relay.codegen.kernels import Kernels, inlined
-from relay.codegen.layout import ROW, TAG, DataLayout, Layouts, RowLayout, StackLayout, TensorLayout, leaves
+from relay.codegen.kernels import Kernels
+from relay.codegen.layout import (
+    ROW,
+    TAG,
+    DataLayout,
+    Layout,
+    Layouts,
+    RowLayout,
+    StackLayout,
+    TensorLayout,
+    TupleLayout,
+    leaves,
+)
 from relay.codegen.pools import Pools
-from relay.codegen.tir import GlobalVar, integer, tirx
+from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, StackValue, Value, parts
 from relay.errors import InternalError
 from relay.ir.expr import (
     Assert,
     Atom,
+    Binding,
     Block,
     Call,
     Constant,
     Construct,
     Dead,
     Exit,
-    Expr,
     Function,
     Global,
     If,
@@ -51,11 +73,11 @@ from relay.ir.expr import (
     StackNew,
     StackPush,
     Static,
-    Terminator,
     Var,
     Yield,
 )
-from relay.ir.types import BOOL
+from relay.ir.traverse import all_blocks
+from relay.ir.types import BOOL, FunctionType
 from relay.operator import lookup
 from relay.transform.fusion import Group, plan
 
@@ -63,7 +85,7 @@ CONDITION = TensorLayout(BOOL, ())
 
 
 @attrs.frozen(eq=False)
-class Program:
+class Shared:
     """What the functions of one program share."""
 
     layouts: Layouts
@@ -74,44 +96,429 @@ class Program:
     growth: Growth
     failures: Failures
     names: Mapping[str, Any]  # the native functions by the core functions
-    frames: dict[str, int]  # the workspace that a caller provides, of functions that are not recursive
+    frames: dict[str, int]  # the bytes of workspace that callers provide
 
 
 @attrs.frozen(eq=False)
 class _LoopState:
-    """A loop that is being generated."""
+    """A loop that is being generated. `running` becomes false when the loop is left by an `Exit`."""
 
     parameters: tuple[Value, ...]
     results: tuple[Value, ...]
-    running: Leaf | None  # false once the loop was left by an `Exit`
+    running: Leaf | None
     index: Leaf | None
 
 
-def generate(function: Function, program: Program, recursive: bool) -> dict[Any, Any]:
-    """The native functions for a core function; its own name is the one that callers use."""
-    generator = _Generator(program)
-    code = generator.code
-    parameters, values = [], []
+def generate(function: Function, shared: Shared, recursive: bool) -> dict[Any, Any]:
+    """The native functions for a core function. A caller provides `shared.frames` bytes, set here, of workspace."""
+    generator = _Generator(shared)
+    code, layouts = generator.code, shared.layouts
+    parameters: list[Any] = []
     for parameter in function.parameters:
         received = []
-        for layout in leaves(program.layouts.of[parameter]):
-            passed = tirx.Var(parameter.name, layout.base.name if _passed_by_value(layout) else "int64")
+        for layout in leaves(layouts.of[parameter]):
+            in_register = tir.by_value(layout.base, layout.elements)
+            passed = tirx.Var(parameter.name, layout.base.name if in_register else "int64")
             parameters.append(passed)
-            received.append(Leaf(layout, Immediate(passed) if _passed_by_value(layout) else Memory(passed)))
-        values.append(build(program.layouts.of[parameter], iter(received)))
-    results = [Leaf(layout, Memory(tirx.Var("result", "int64"))) for layout in leaves(program.layouts.results[function.name])]
-    parameters += [leaf.place.address for leaf in results if isinstance(leaf.place, Memory)]
-    generator.variables.update(zip(function.parameters, values, strict=True))
-    generator.exits[function.label] = (build(program.layouts.results[function.name], iter(results)),)
+            received.append(Leaf(layout, Immediate(passed) if in_register else Memory(passed)))
+        generator.variables[parameter] = build(layouts.of[parameter], iter(received))
+    addresses = [tirx.Var("result", "int64") for _ in leaves(layouts.results[function.name])]
+    results = [
+        Leaf(layout, Memory(address))
+        for layout, address in zip(leaves(layouts.results[function.name]), addresses, strict=True)
+    ]
+    generator.exits[function.label] = (build(layouts.results[function.name], iter(results)),)
     generator.block(function.body, ())
     body, frame = code.finish()
-    name = program.names[function.name]
+    name = shared.names[function.name]
+    whole = [code.context, code.frame, *parameters, *addresses]
     if not recursive:
-        program.frames[function.name] = frame
-        return {name: tir.function([code.context, code.frame, *parameters], body)}
-    program.frames[function.name] = 0
+        shared.frames[function.name] = frame
+        return {name: tir.function(whole, body)}
+    shared.frames[function.name] = 0
     inner = GlobalVar(f"{name.name_hint}_body")
-    return {
-        inner: tir.function([code.context, code.frame, *parameters], body),
-        name: _guarded(inner, [p.copy_with_suffix("") if False else tirx.Var(p.name, _dtype(p)) for p in parameters], frame),
-    }
+    return {inner: tir.function(whole, body), name: _guarded(inner, whole, frame)}
+
+
+def _guarded(inner: Any, like: Sequence[Any], frame: int) -> Any:
+    """A function with the parameters of `inner` that checks the depth, provides the workspace and calls it."""
+    code = Code()
+    parameters = [code.context, code.frame, *(tirx.Var(p.name, p.ty) for p in like[2:])]
+    here = code.address(code.leaf(ROW))
+    with code.collect() as too_deep:
+        code.emit(*code.failure(TOO_DEEP))
+    code.when(tirx.LT(here, code.table(STACK_LIMIT)), too_deep)
+    code.set_table(DEPTH, code.table(DEPTH) + integer(1))
+    workspace: Expression = integer(0)
+    if frame:
+        workspace = code.bind(tir.extern("malloc", integer(frame)), name="workspace")
+        with code.collect() as exhausted:
+            code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
+        code.when(tirx.EQ(workspace, integer(0)), exhausted)
+    status = code.bind(tir.call(inner, [code.context, workspace, *parameters[2:]]), "int32", "status")
+    if frame:
+        code.emit(tirx.Evaluate(tir.extern("free", workspace)))
+    code.check(status)
+    code.set_table(DEPTH, code.table(DEPTH) - integer(1))
+    body, _ = code.finish()
+    return tir.function(parameters, body)
+
+
+class _Generator:
+    """Generates one function."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self.code = Code()
+        self.variables: dict[Var, Value] = {}
+        self.exits: dict[LoopLabel, tuple[Value, ...]] = {}
+        self.loops: dict[LoopLabel, _LoopState] = {}
+
+    # ---- atoms
+
+    def value(self, atom: Atom) -> Value:
+        match atom:
+            case Var():
+                return self.variables[atom]
+            case Constant():
+                return self.shared.constants.leaf(self.code, atom)
+            case Global() | Static():
+                raise InternalError(f"{atom!r} is no first-order value")
+            case _:
+                assert_never(atom)
+
+    def leaf(self, atom: Atom) -> Leaf:
+        value = self.value(atom)
+        assert isinstance(value, Leaf)
+        return value
+
+    # ---- blocks
+
+    def block(self, block: Block, targets: Sequence[Value]) -> None:
+        """Emit a block whose `Yield` gives to the targets."""
+        wanted = self._destinations(block, targets)
+        groups = plan(block)
+        for position, binding in enumerate(block.bindings):
+            if isinstance(binding.value, OpCall):
+                if position in groups:
+                    self.group(groups[position], wanted)
+            else:
+                self.binding(block, position, binding, wanted)
+        self._leave(block, targets)
+
+    def _leave(self, block: Block, targets: Sequence[Value]) -> None:
+        code = self.code
+        match block.terminator:
+            case Yield(values):
+                for target, atom in zip(targets, values, strict=True):
+                    code.assign(target, self.value(atom))
+            case Next(label, values):
+                state = self.loops[label]
+                code.assign_parallel(state.parameters, [self.value(v) for v in values])
+                if state.index is not None:
+                    code.store(state.index, code.load(state.index) + tir.literal(1, state.index.layout.base))
+            case Exit(label, values):
+                for target, atom in zip(self.exits[label], values, strict=True):
+                    code.assign(target, self.value(atom))
+                if label in self.loops:
+                    running = self.loops[label].running
+                    assert running is not None
+                    code.store(running, tir.literal(False, BOOL))
+            case Dead():
+                pass
+            case _:
+                assert_never(block.terminator)
+
+    def _destinations(self, block: Block, targets: Sequence[Value]) -> dict[Var, Value]:
+        """Where values of this block's variables are to be made: the places that its end would copy them to.
+
+        Nothing reads these places before the block has ended. Those of the next round of a loop are not among them.
+        """
+        match block.terminator:
+            case Yield(values):
+                pending = list(zip(values, targets, strict=True))
+            case Exit(label, values):
+                pending = list(zip(values, self.exits[label], strict=True))
+            case Next() | Dead():
+                return {}
+            case _:
+                assert_never(block.terminator)
+        made = {target: binding.value for binding in block.bindings for target in binding.targets}
+        wanted: dict[Var, Value] = {}
+        while pending:
+            atom, target = pending.pop()
+            if not isinstance(atom, Var) or atom in wanted:
+                continue
+            match made.get(atom):
+                case MakeTuple(items):
+                    assert isinstance(target, tuple)
+                    pending += zip(items, target, strict=True)
+                case OpCall() | Call() | If() | Match() | Loop():
+                    wanted[atom] = target
+                case _:
+                    pass
+        return wanted
+
+    def _target(self, target: Var, wanted: Mapping[Var, Value]) -> Value:
+        """New places for a variable, or the ones where it is wanted."""
+        if target in wanted:
+            value = self.code.in_registers(wanted[target])
+        else:
+            value = self.code.allocate(self.shared.layouts.of[target])
+        self.variables[target] = value
+        return value
+
+    # ---- operators
+
+    def group(self, group: Group, wanted: Mapping[Var, Value]) -> None:
+        """Emit the kernel call of a group."""
+        code = self.code
+        output = self._target(group.output, wanted)
+        assert isinstance(output, Leaf)
+        if output.layout.elements == 0:
+            return
+        code.touch(output)
+        last = group.bindings[-1].value
+        assert isinstance(last, OpCall)
+        operator = lookup(last.operator)
+        if operator.compute is None:
+            types = tuple(a.type for a in last.arguments if isinstance(a, Var | Constant))
+            type_ = FunctionType(types, group.output.type)  # type: ignore[arg-type]
+            inputs = [code.address(self.leaf(a)) for a in last.arguments]
+            status = self.shared.externals.call(operator, last, type_, inputs, code.address(output))
+            failed = code.bind(status, "int32", "status")
+            with code.collect() as statements:
+                code.emit(*code.failure(EXTERNAL))
+            code.when(tirx.NE(failed, integer(0, "int32")), statements)
+        else:
+            kernel = self.shared.kernels.kernel(group)
+            arguments = [self._passed(self.leaf(a)) for a in kernel.operands]
+            code.check(tir.call(kernel.function, [*arguments, code.address(output)]))
+
+    def _passed(self, leaf: Leaf) -> Expression:
+        """A tensor as functions take it."""
+        in_register = tir.by_value(leaf.layout.base, leaf.layout.elements)
+        return self.code.load(leaf) if in_register else self.code.address(leaf)
+
+    # ---- everything else
+
+    def binding(self, block: Block, position: int, binding: Binding, wanted: Mapping[Var, Value]) -> None:
+        code, targets = self.code, binding.targets
+        match binding.value:
+            case Var() | Constant() as atom:
+                self.variables[targets[0]] = self.value(atom)
+            case MakeTuple(items):
+                self.variables[targets[0]] = tuple(map(self.value, items))
+            case Project(atom, index):
+                value = self.value(atom)
+                assert isinstance(value, tuple)
+                self.variables[targets[0]] = value[index]
+            case If() as branch:
+                self._branch(branch, [self._target(t, wanted) for t in targets])
+            case Match() as match:
+                self._match(match, [self._target(t, wanted) for t in targets])
+            case Loop() as loop:
+                self._loop(loop, targets, wanted)
+            case Call() as call:
+                self._call(call, self._target(targets[0], wanted))
+            case Assert(condition, message, span):
+                with code.collect() as statements:
+                    code.emit(*code.failure(self.shared.failures.status(message, span)))
+                code.when(tirx.Not(code.load(self.leaf(condition))), statements)
+            case Construct() as construct:
+                self.variables[targets[0]] = self._construct(construct, self.shared.layouts.of[targets[0]])
+            case RefNew(atom):
+                self.variables[targets[0]] = self._new_row(self.shared.layouts.of[targets[0]], self.value(atom))
+            case RefRead(reference):
+                self.variables[targets[0]] = code.read(self._row(reference), keep=False)
+            case RefWrite(reference, atom):
+                code.assign(self._row(reference), self.value(atom))
+            case StackNew():
+                self.variables[targets[0]] = StackValue(code.number(0, ROW), code.number(0, ROW))
+            case StackPush(stack, atom):
+                self.variables[targets[0]] = self._push(stack, self.value(atom))
+            case StackGet(stack, index_atom):
+                held, layout = self._stack(stack)
+                row = code.load(held.offset) + tirx.Cast("int64", code.load(self.leaf(index_atom)))
+                keep = layout.pool not in self.shared.growth.after(block, position)
+                self.variables[targets[0]] = code.read(code.row(layout.pool, code.bind(row, name="row")), keep)
+            case StackLength(stack):
+                self.variables[targets[0]] = self._stack(stack)[0].length
+            case _:
+                raise InternalError(f"{type(binding.value).__name__} in a structured core module")
+
+    # ---- branches
+
+    def _branch(self, branch: If, results: Sequence[Value]) -> None:
+        code = self.code
+        nested: list[tuple[Expression, Any, Any]] = []
+        for arm in branch.arms:
+            # The statements of each further arm stand in the `else` of the one before.
+            outer = code.open() if nested else None
+            condition = self._condition(arm.condition)
+            with code.collect() as then:
+                self.block(arm.body, results)
+            nested.append((condition, then, outer))
+        outermost = code.open()
+        self.block(branch.orelse, results)
+        orelse = code.close(outermost)
+        for condition, then, outer in reversed(nested):
+            code.when(condition, then, orelse)
+            if outer is not None:
+                orelse = code.close(outer)
+
+    def _condition(self, block: Block) -> Expression:
+        result = self.code.leaf(CONDITION)
+        self.block(block, (result,))
+        return self.code.load(result)
+
+    def _match(self, match: Match, results: Sequence[Value]) -> None:
+        code = self.code
+        layout, value = self.shared.layouts.atom(match.value), self.value(match.value)
+        pool = layout.pool if isinstance(layout, RowLayout) else None
+        if pool is not None:
+            assert isinstance(value, Leaf)
+            value = code.row(pool, code.value(value))
+            layout = pool.element
+        assert isinstance(layout, DataLayout) and isinstance(value, DataValue)
+        tag = code.value(value.tag)
+        bodies = []
+        for arm in match.arms:
+            constructor = layout.definition.index(arm.constructor)
+            fields = value.fields[constructor]
+            with code.collect() as body:
+                if fields is not None:
+                    if pool is not None:
+                        keep = pool not in self.shared.growth.after(arm.body, -1)
+                        fields = tuple(code.read(field, keep) for field in fields)
+                    self.variables.update(zip(arm.fields, fields, strict=True))
+                    self.block(arm.body, results)
+            bodies.append((constructor, body))
+        orelse = bodies.pop()[1] if bodies else []
+        for constructor, body in reversed(bodies):
+            with code.collect() as nested:
+                code.when(tirx.EQ(tag, integer(constructor, "int32")), body, orelse)
+            orelse = nested
+        code.emit(*orelse)
+
+    # ---- loops
+
+    def _loop(self, loop: Loop, targets: Sequence[Var], wanted: Mapping[Var, Value]) -> None:
+        code, counter = self.code, loop.counter
+        exits = any(isinstance(b.terminator, Exit) and b.terminator.label is loop.label for b in all_blocks(loop.body))
+        if counter is None or exits:
+            results = tuple(self._target(t, wanted) for t in targets)
+            parameters = tuple(code.allocate(self.shared.layouts.of[p]) for p in loop.parameters)
+        else:
+            # Such a loop ends with its parameters as results, so they are the same places.
+            results = parameters = tuple(self._target(t, wanted) for t in targets)
+        for target, initial in zip(parameters, loop.initial, strict=True):
+            code.assign(target, self.value(initial))
+        running = index = count = None
+        if counter is None or exits:
+            running = code.leaf(CONDITION)
+            code.store(running, tir.literal(True, BOOL))
+        if counter is not None:
+            index = self.variables[counter.index] = code.leaf(self.leaf(counter.count).layout)
+            count = code.value(self.leaf(counter.count))
+            code.store(index, tir.literal(0, index.layout.base))
+        self.variables.update(zip(loop.parameters, parameters, strict=True))
+        self.loops[loop.label] = _LoopState(parameters, results, running, index)
+        self.exits[loop.label] = results
+        code.workspace.enter_loop()
+        with code.collect() as body:
+            self.block(loop.body, ())
+        code.workspace.leave_loop()
+        conditions = [] if index is None else [tirx.LT(code.load(index), count)]
+        conditions += [] if running is None else [code.load(running)]
+        condition = conditions[0] if len(conditions) == 1 else tirx.And(*conditions)
+        code.emit(tirx.While(condition, tir.sequence(body)))
+        if counter is not None and running is not None:
+            with code.collect() as completed:
+                for target, parameter in zip(results, parameters, strict=True):
+                    code.assign(target, parameter)
+            code.when(code.load(running), completed)
+
+    # ---- calls
+
+    def _call(self, call: Call, target: Value) -> None:
+        code, function = self.code, call.function
+        assert isinstance(function, Global)
+        name = function.name
+        result_leaves = list(parts(target))
+        frame = Leaf(TensorLayout(BOOL, (self.shared.frames[name],)), Immediate(integer(0)))
+        if self.shared.frames[name]:
+            frame = code.leaf(frame.layout)
+        for leaf in (*result_leaves, frame):
+            code.touch(leaf)
+        arguments = [
+            self._passed(leaf) if leaf is not None else _absent(layout)
+            for atom in call.arguments
+            for leaf, layout in _flat(self.value(atom), self.shared.layouts.atom(atom))
+        ]
+        workspace = code.address(frame) if self.shared.frames[name] else integer(0)
+        results = [code.address(leaf) for leaf in result_leaves]
+        code.check(tir.call(self.shared.names[name], [code.context, workspace, *arguments, *results]))
+
+    # ---- data in pools
+
+    def _construct(self, construct: Construct, layout: Layout) -> Value:
+        definition, values = construct.definition, tuple(map(self.value, construct.arguments))
+        active = definition.index(construct.constructor)
+        fields = tuple(values if i == active else None for i in range(len(definition.constructors)))
+        value = DataValue(self.code.number(active, TAG), fields)
+        return self._new_row(layout, value) if isinstance(layout, RowLayout) else value
+
+    def _new_row(self, layout: Layout, value: Value) -> Leaf:
+        assert isinstance(layout, RowLayout)
+        zero = integer(0)
+        row = self.shared.pools.reserve(self.code, layout.pool, zero, zero)
+        self.code.assign(self.code.row(layout.pool, row), value)
+        return Leaf(ROW, Immediate(row))
+
+    def _row(self, reference: Atom) -> Value:
+        layout = self.shared.layouts.atom(reference)
+        assert isinstance(layout, RowLayout)
+        return self.code.row(layout.pool, self.code.value(self.leaf(reference)))
+
+    def _stack(self, stack: Atom) -> tuple[StackValue, StackLayout]:
+        value, layout = self.value(stack), self.shared.layouts.atom(stack)
+        assert isinstance(value, StackValue) and isinstance(layout, StackLayout)
+        return value, layout
+
+    def _push(self, stack: Atom, value: Value) -> StackValue:
+        code = self.code
+        held, layout = self._stack(stack)
+        offset, length = code.value(held.offset), code.value(held.length)
+        offset = self.shared.pools.reserve(code, layout.pool, offset, length)
+        code.assign(code.row(layout.pool, offset + length), value)
+        longer = code.bind(length + integer(1), name="length")
+        return StackValue(Leaf(ROW, Immediate(offset)), Leaf(ROW, Immediate(longer)))
+
+
+def _flat(value: Value, layout: Layout) -> Iterator[tuple[Leaf | None, TensorLayout]]:
+    """The leaves of a value, None for those that are not there."""
+    match value, layout:
+        case Leaf(), _:
+            yield value, value.layout
+        case tuple(), TupleLayout(items):
+            for item, inner in zip(value, items, strict=True):
+                yield from _flat(item, inner)
+        case DataValue(tag, constructors), DataLayout(_, fields):
+            yield tag, TAG
+            for values, layouts in zip(constructors, fields, strict=True):
+                if values is None:
+                    yield from ((None, leaf) for inner in layouts for leaf in leaves(inner))
+                else:
+                    for item, inner in zip(values, layouts, strict=True):
+                        yield from _flat(item, inner)
+        case StackValue(offset, length), _:
+            yield offset, ROW
+            yield length, ROW
+        case _:
+            raise AssertionError("a value that does not fit its layout")
+
+
+def _absent(layout: TensorLayout) -> Expression:
+    """What is passed for a field of a constructor that is not the active one."""
+    return tir.literal(0, layout.base) if tir.by_value(layout.base, layout.elements) else integer(0)

@@ -87,7 +87,9 @@ class AnnotationReader:
             case ast.Tuple():
                 raise self._error(node, "a tuple is not a type", "write tuple[A, B]")
             case ast.BinOp(op=ast.BitOr()):
-                raise self._error(node, "a value has one type; there are no unions", "write two functions, or a data type")
+                raise self._error(
+                    node, "a value has one type; there are no unions", "write two functions, or a data type"
+                )
             case _:
                 raise self._error(node, "this is not a type", TENSOR_HELP)
 
@@ -95,7 +97,9 @@ class AnnotationReader:
         items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
         if head is Tensor:
             if len(items) != 2:
-                message = f"Tensor takes an element type and a shape, found {len(items)} argument{'s' * (len(items) != 1)}"
+                message = (
+                    f"Tensor takes an element type and a shape, found {len(items)} argument{'s' * (len(items) != 1)}"
+                )
                 raise self._error(node, message, TENSOR_HELP)
             return TensorType(self._base(items[0]), self._shape(items[1]))
         if head is Fn:
@@ -111,7 +115,9 @@ class AnnotationReader:
                 if isinstance(item, ast.Constant) and item.value is Ellipsis:
                     raise self._error(item, "a tuple type lists all its items", "write tuple[A, A, A]")
             return TupleType(tuple(self.type(item) for item in items))
-        raise self._error(node, f"{described(head)} takes no arguments in a type", "write Tensor[..], tuple[..], Fn[..] or Ref[..]")
+        raise self._error(
+            node, f"{described(head)} takes no arguments in a type", "write Tensor[..], tuple[..], Fn[..] or Ref[..]"
+        )
 
     def _base(self, node: ast.expr) -> Base:
         if not isinstance(node, ast.Name | ast.Attribute):
@@ -130,7 +136,9 @@ class AnnotationReader:
                 message = f"the shape of a tensor is a tuple, found {number}"
                 raise self._error(node, message, f"write ({number},) for one dimension")
             case ast.BinOp():
-                raise self._error(node, "the shape of a tensor is a tuple", f"write ({ast.unparse(node)},) for one dimension")
+                raise self._error(
+                    node, "the shape of a tensor is a tuple", f"write ({ast.unparse(node)},) for one dimension"
+                )
             case _:
                 raise self._error(node, "this is no shape", TENSOR_HELP)
 
@@ -144,20 +152,28 @@ class AnnotationReader:
             case ast.Starred(value=ast.Name() | ast.Attribute() as variable):
                 found = self._object(variable)
                 if not isinstance(found, TypeId) or found.kind is not Kind.Shape:
-                    raise self._error(node, f"{ast.unparse(variable)} is no shape variable", 'make one by s = shape_var("s")')
+                    raise self._error(
+                        node, f"{ast.unparse(variable)} is no shape variable", 'make one by s = shape_var("s")'
+                    )
                 return found
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 negative = self._dim(operand)
-                return self._placed(node, lambda: to_dim(-negative if isinstance(negative, int) else described(negative)))
+                return self._placed(
+                    node, lambda: to_dim(-negative if isinstance(negative, int) else described(negative))
+                )
             case ast.BinOp(left=left, op=op, right=right):
                 return self._arithmetic(node, self._dim(left), op, self._dim(right))
             case _:
-                raise self._error(node, "this is no dimension", 'write a number, Any, or a variable made by `n, m = dims("n m")`')
+                raise self._error(
+                    node, "this is no dimension", 'write a number, Any, or a variable made by `n, m = dims("n m")`'
+                )
 
     def _arithmetic(self, node: ast.expr, left: Dim, op: ast.operator, right: Dim) -> Dim:
         if not isinstance(left, int) or not isinstance(right, int):
             raise self._error(
-                node, "arithmetic on dim variables is not supported yet", "give this dimension a variable of its own, or Any"
+                node,
+                "arithmetic on dim variables is not supported yet",
+                "give this dimension a variable of its own, or Any",
             )
         apply = _ARITHMETIC.get(type(op))
         if apply is None:
@@ -184,7 +200,9 @@ class AnnotationReader:
                     raise self._error(node, message, "write Any for a dimension that is only known at run time")
                 found = self.scope.resolve(name)
                 if found is MISSING:
-                    raise UndefinedName(f"the name `{name}` is not defined here", self._span(node), help=self._suggestion(name))
+                    raise UndefinedName(
+                        f"the name `{name}` is not defined here", self._span(node), help=self._suggestion(name)
+                    )
                 return found
             case ast.Attribute(value=value, attr=name):
                 around = self._object(value)

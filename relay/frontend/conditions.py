@@ -146,7 +146,9 @@ def _long_boolean(context: Context, node: ast.BoolOp, is_and: bool) -> Expr:
         value = context.atom(operand)
         if not is_and:
             return value
-        return context.bind(OpCall("logical_not", (value,), {}, context.span(operand)), "condition", context.span(operand))
+        return context.bind(
+            OpCall("logical_not", (value,), {}, context.span(operand)), "condition", context.span(operand)
+        )
 
     *early, last = node.values
     first = decides(early[0])

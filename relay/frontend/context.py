@@ -138,7 +138,13 @@ class Context:
     """The translation of one function."""
 
     def __init__(
-        self, file: SourceFile, scope: Scope, node: FunctionNode, name: str, translator: Translator, parent: Context | None
+        self,
+        file: SourceFile,
+        scope: Scope,
+        node: FunctionNode,
+        name: str,
+        translator: Translator,
+        parent: Context | None,
     ) -> None:
         self.file = file
         self.scope = scope
@@ -290,7 +296,9 @@ class Branch:
     text: str
 
 
-def join(context: Context, branches: Sequence[Branch], live: Collection[str] | None, span: Span | None) -> tuple[Var, ...]:
+def join(
+    context: Context, branches: Sequence[Branch], live: Collection[str] | None, span: Span | None
+) -> tuple[Var, ...]:
     """Bring the ends of an `if` together: yield what they assign, and return the variables for it.
 
     `live` are the names that are read later; None if that is not known (inside an expression).

@@ -146,7 +146,9 @@ def lower_items(context: Context, node: ast.expr) -> tuple[Atom | Slice, ...]:
             start, stop, step = (None if p is None else context.atom(p) for p in (part.lower, part.upper, part.step))
             items.append(Slice(start, stop, step))
         elif isinstance(part, ast.Starred):
-            raise FrontendError("`*` in an index is not part of Relay", context.span(part), help="write the indices one by one")
+            raise FrontendError(
+                "`*` in an index is not part of Relay", context.span(part), help="write the indices one by one"
+            )
         else:
             items.append(context.atom(part))
     return tuple(items)

@@ -55,7 +55,13 @@ class Liveness:
         return self._around[id(node)]
 
     def _block(
-        self, statements: Sequence[ast.stmt], live: set[str], breaks: Iterable[str], continues: Iterable[str], *, record: bool
+        self,
+        statements: Sequence[ast.stmt],
+        live: set[str],
+        breaks: Iterable[str],
+        continues: Iterable[str],
+        *,
+        record: bool,
     ) -> set[str]:
         """The names that are live before the statements. `live`, the ones after them, is used up."""
         for statement in reversed(statements):

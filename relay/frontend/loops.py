@@ -167,9 +167,8 @@ def _next(context: Context, frame: LoopFrame, span: Span) -> None:
     """End the block with the next round."""
     environment = context.block.environment
     values: list[Atom] = []
-    for name, parameter in frame.parameters.items():
-        state = environment.lookup(name)
-        value = parameter if state is UNREAD else _value(environment, name)  # what is not read may be anything
+    for name in frame.parameters:
+        value = _edge_value(frame, environment, name)
         _refuse_survivors(context, frame, name, value)
         values.append(value)
     context.block.terminator = Next(frame.label, (*values, *frame.on_next), span)
@@ -179,13 +178,18 @@ def _next(context: Context, frame: LoopFrame, span: Span) -> None:
 def _exit(context: Context, frame: LoopFrame, span: Span, further: tuple[Atom, ...]) -> None:
     """End the block by leaving the loop."""
     environment = context.block.environment
-    values: list[Atom] = []
-    for name in frame.results:
-        state = environment.lookup(name)
-        values.append(frame.parameters[name] if state is UNREAD else _value(environment, name))
+    values = [_edge_value(frame, environment, name) for name in frame.results]
     context.block.terminator = Exit(frame.label, (*values, *further), span)
     frame.exits += 1
     _note_captures(frame, environment, None)
+
+
+def _edge_value(frame: LoopFrame, environment: Environment, name: str) -> Var:
+    """The value of a name where a round ends. One that nobody reads from here on may be anything of its type."""
+    state = environment.lookup(name)
+    if not isinstance(state, Var) and name in frame.parameters:
+        return frame.parameters[name]
+    return _value(environment, name)
 
 
 def _note_captures(frame: LoopFrame, environment: Environment, outer: Environment | None) -> None:

@@ -43,7 +43,9 @@ class SourceFile:
     def header(self, node: ast.stmt, last: ast.expr) -> Span:
         """From the start of a statement to the end of an expression in it: `while n > 0`."""
         inner = self.span(last)
-        return Span(self.source, node.lineno, self._column(node.lineno, node.col_offset), inner.end_line, inner.end_column)
+        return Span(
+            self.source, node.lineno, self._column(node.lineno, node.col_offset), inner.end_line, inner.end_column
+        )
 
     def function_span(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda) -> Span:
         """`def name`, or the whole lambda."""
@@ -106,7 +108,7 @@ def parse_text(text: str, filename: str) -> SourceFile:
     return file
 
 
-def find_function(function: FunctionType) -> tuple[SourceFile, FunctionNode]:
+def find_function(function: object) -> tuple[SourceFile, FunctionNode]:
     """The source of a Python function: its file and its node.
 
     Raises FrontendError where there is no source, where it has changed, or where a lambda cannot be told from another one.

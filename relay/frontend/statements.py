@@ -23,7 +23,9 @@ def lower_statements(context: Context, statements: Sequence[ast.stmt]) -> None:
         if not context.block.is_open:
             before = context.span(statements[position - 1]) if position else None
             labels = (Label(before, "every path leaves here"),) if before is not None else ()
-            raise FrontendError("this is never reached", context.file.keyword_span(statement), labels=labels, help="remove it")
+            raise FrontendError(
+                "this is never reached", context.file.keyword_span(statement), labels=labels, help="remove it"
+            )
         end = position + 1
         if is_definition(statement):
             while end < len(statements) and is_definition(statements[end]):

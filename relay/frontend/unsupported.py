@@ -18,7 +18,10 @@ EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
     ast.Dict: ("a dict", "use a tuple"),
     ast.Set: ("a set", "use a tuple"),
     ast.JoinedStr: ("an f-string", "strings are only names of options and texts of `assert`; write a plain string"),
-    ast.FormattedValue: ("an f-string", "strings are only names of options and texts of `assert`; write a plain string"),
+    ast.FormattedValue: (
+        "an f-string",
+        "strings are only names of options and texts of `assert`; write a plain string",
+    ),
     ast.Await: ("`await`", "the functions of a program run to their end; call the function without it"),
     ast.Yield: ("`yield`", "return a tuple, or fill a tensor by `x[i] = v`"),
     ast.YieldFrom: ("`yield from`", "return a tuple, or fill a tensor by `x[i] = v`"),
@@ -52,7 +55,12 @@ def refuse_expression(file: SourceFile, node: ast.expr) -> FrontendError:
 
 def refuse_statement(file: SourceFile, node: ast.stmt) -> FrontendError:
     """The error for a statement that is not part of the language, at its first line."""
-    name, help = STATEMENTS.get(type(node), (f"`{type(node).__name__}`", None))
+    name: str
+    help: str | None
+    if type(node).__name__ == "TypeAlias":  # Python 3.12
+        name, help = "`type` in a function", "name the type outside: `Image = Tensor[Float, (3, n, n)]`"
+    else:
+        name, help = STATEMENTS.get(type(node), (f"`{type(node).__name__}`", None))
     if isinstance(node, ast.AsyncFunctionDef | ast.ClassDef):
         span = file.function_span(node)
     else:

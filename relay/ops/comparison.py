@@ -25,7 +25,7 @@ _INTEGER = "the result is an integer"
 @register_op(
     relation=Relation("T, T -> bool", broadcast),
     pattern=Pattern.BROADCAST,
-    compute=elementwise(lambda x, y: tirx.EQ(x, y), direct=True),
+    compute=elementwise(scalar.equal, direct=True),
     no_gradient=_TRUTH,
     commutative=True,
 )
@@ -41,7 +41,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
 @register_op(
     relation=Relation("T, T -> bool", broadcast),
     pattern=Pattern.BROADCAST,
-    compute=elementwise(lambda x, y: tirx.NE(x, y), direct=True),
+    compute=elementwise(scalar.not_equal, direct=True),
     no_gradient=_TRUTH,
     commutative=True,
 )
@@ -188,7 +188,7 @@ def logical_or(x: Tensor, y: Tensor) -> Tensor:
 @register_op(
     relation=Relation("bool -> bool", same),
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(lambda x: tirx.Not(x), direct=True),
+    compute=elementwise(scalar.negation, direct=True),
     no_gradient=_TRUTH,
     involution=True,
 )

@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ops import scalar, transcendental
+from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
+    Element,
     Pattern,
     Relation,
     Requirement,
+    Stage,
     Tensor,
     Value,
     alias,
+    broadcast_load,
     constant_number,
+    dims,
     elementwise,
     is_integer,
     number_like,
@@ -183,6 +188,31 @@ def _constant_power_derivative(x: Value, y: Value, exponent: float) -> Value:
             return y * x ** number_like(x, exponent - 1)
 
 
+def _power(x: Stage, y: Stage) -> Stage:
+    compute = elementwise(scalar.float_power) if scalar.is_float(str(x.dtype)) else _integer_power
+    return compute(x, y)
+
+
+def _integer_power(x: Stage, y: Stage) -> Stage:
+    """From the exponent's highest bit down: square, and multiply by x where the bit is set.
+
+    This is written as a reduction over the bits, which must run in order; a TIR expression of as many nested squares takes
+    exponential time to compile.
+    """
+    dtype = str(y.dtype)
+    width = np.dtype(dtype).itemsize * 8
+    bits = te.reduce_axis((0, width))
+    step = te.comm_reducer(lambda power, factor: scalar.multiply(scalar.multiply(power, power), factor), lambda of: tirx.const(1, of))
+
+    def element(*index: Element) -> Element:
+        base, exponent = broadcast_load(x, index), broadcast_load(y, index)
+        bit = tirx.shift_right(exponent, scalar.cast(width - 1 - bits.var, dtype))
+        is_set = tirx.EQ(tirx.bitwise_and(bit, tirx.const(1, dtype)), tirx.const(1, dtype))
+        return step(scalar.select(is_set, base, scalar.constant(1, base)), axis=bits)
+
+    return te.compute(np.broadcast_shapes(dims(x), dims(y)), element)
+
+
 def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:
     number = constant_number(y)
     if not is_integer(y.base) or y.base.name.startswith("uint") or (number is not None and number >= 0):
@@ -193,7 +223,7 @@ def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:
 @register_op(
     relation=_BINARY,
     pattern=Pattern.BROADCAST,
-    compute=elementwise(scalar.power),
+    compute=_power,
     gradient=_power_gradient,
     requirements=(Requirement(_exponent_is_not_negative, "an integer to a negative integer power"),),
     sampler=uniform(0.3, 3.0, operands=2),
@@ -479,7 +509,7 @@ def sigmoid(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(lambda x: scalar.maximum(x, scalar.constant(0, x))),
+    compute=elementwise(scalar.relu),
     gradient=lambda x, out, dout: where(x > 0, dout, number_like(dout, 0)),
     idempotent=True,
 )

@@ -4,7 +4,8 @@ TIR leaves signed overflow of 32 and 64 bits undefined and simplifies with it, s
 division never traps here, whatever its operands: the check that the divisor is not zero is the operator's requirement.
 
 `tirx.Select` evaluates both sides and vectorises; `tirx.if_then_else` guards a load. Comparisons are built as nodes,
-because Python's `==` between expressions does not make one.
+because Python's `==` between expressions does not make one. TIR rewrites `Not(x < y)` to `y <= x` and compiles `NE` as "less
+or greater", which are both wrong for NaN; and it has no equality of bools. `negation` and `not_equal` are right.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def cast(x: Element, dtype: BaseType | str) -> Element:
     if source == target:
         return x
     if target == "bool":
-        return tirx.NE(x, constant(0, x))
+        return not_equal(x, constant(0, x))
     return tirx.Cast(target, x)
 
 
@@ -50,6 +51,24 @@ def let(value: Element, body: Callable[[Element], Element]) -> Element:
 
 def select(condition: Element, yes: Element, no: Element) -> Element:
     return tirx.Select(condition, yes, no)
+
+
+def negation(condition: Element) -> Element:
+    """Not, in a form that the simplifier does not turn into the opposite comparison."""
+    return tirx.EQ(tirx.Cast("uint8", condition), tirx.const(0, "uint8"))
+
+
+def equal(x: Element, y: Element) -> Element:
+    if dtype_of(x) == "bool":
+        return tirx.EQ(tirx.Cast("uint8", x), tirx.Cast("uint8", y))
+    return tirx.EQ(x, y)
+
+
+def not_equal(x: Element, y: Element) -> Element:
+    """True for NaN."""
+    if dtype_of(x) == "bool":
+        return tirx.NE(tirx.Cast("uint8", x), tirx.Cast("uint8", y))
+    return negation(tirx.EQ(x, y)) if is_float(dtype_of(x)) else tirx.NE(x, y)
 
 
 def is_nan(x: Element) -> Element:
@@ -128,6 +147,11 @@ def minimum(x: Element, y: Element) -> Element:
     return select(tirx.Or(tirx.LE(x, y), is_nan(x)), x, y)
 
 
+def relu(x: Element) -> Element:
+    zero = constant(0, x)
+    return select(tirx.LT(x, zero), zero, x) if is_float(dtype_of(x)) else tirx.Max(x, zero)
+
+
 # ---- division that floors
 
 
@@ -144,8 +168,9 @@ def floor_divide(x: Element, y: Element) -> Element:
     dtype = dtype_of(x)
     if is_float(dtype):
         return _in_float(_float_floor_divide, x, y)
-    quotient = tirx.floordiv(x, _safe_divisor(y))
-    return quotient if dtype.startswith("u") else select(tirx.EQ(y, constant(-1, y)), negative(x), quotient)
+    if not dtype.startswith("u"):  # -x / 1 for x / -1; choosing between results would let TIR drop the divisor's guard
+        x = select(tirx.EQ(y, constant(-1, y)), negative(x), x)
+    return tirx.floordiv(x, _safe_divisor(y))
 
 
 def mod(x: Element, y: Element) -> Element:
@@ -170,13 +195,13 @@ def _float_floor_divide(x: Element, y: Element) -> Element:
     zero, one = constant(0, x), constant(1, x)
 
     def from_remainder(remainder: Element) -> Element:
-        below = tirx.And(tirx.NE(remainder, zero), tirx.NE(tirx.LT(remainder, zero), tirx.LT(y, zero)))
-        quotient = (x - remainder) / y - select(below, one, zero)
-        return let(quotient, lambda q: let(tirx.floor(q), lambda f: rounded(q, f)))
+        below = not_equal(tirx.LT(remainder, zero), tirx.LT(y, zero))
+        correction = select(tirx.EQ(remainder, zero), zero, select(below, one, zero))
+        return let((x - remainder) / y - correction, lambda q: let(tirx.floor(q), lambda f: rounded(q, f)))
 
     def rounded(quotient: Element, floor: Element) -> Element:
         nearest = select(tirx.GT(quotient - floor, constant(0.5, x)), floor + one, floor)
-        return select(tirx.EQ(y, zero), tirx.Div(x, y), select(tirx.NE(quotient, zero), nearest, zero))
+        return select(tirx.EQ(y, zero), tirx.Div(x, y), select(tirx.EQ(quotient, zero), zero, nearest))
 
     return let(external("fmod", x, y), from_remainder)
 
@@ -185,39 +210,19 @@ def _float_mod(x: Element, y: Element) -> Element:
     zero = constant(0, x)
 
     def adjusted(remainder: Element) -> Element:
-        below = tirx.NE(tirx.LT(remainder, zero), tirx.LT(y, zero))
-        return select(tirx.NE(remainder, zero), select(below, remainder + y, remainder), zero)
+        below = not_equal(tirx.LT(remainder, zero), tirx.LT(y, zero))
+        return select(tirx.EQ(remainder, zero), zero, select(below, remainder + y, remainder))
 
-    return let(external("fmod", x, y), lambda r: select(is_nan(r), r, adjusted(r)))
+    return let(external("fmod", x, y), adjusted)
 
 
 # ---- powers
 
 
-def power(x: Element, y: Element) -> Element:
-    """x to the y. An integer exponent is not negative (a requirement of the operator)."""
-    dtype = dtype_of(x)
-    if not is_float(dtype):
-        return _integer_power(x, y)
-    square = tirx.EQ(y, constant(2, y))  # the frequent exponent needs no call of the library
-    return tirx.if_then_else(square, multiply(x, x), cast(tirx.pow(_at_least_float32(x), _at_least_float32(y)), dtype))
-
-
-def _integer_power(x: Element, y: Element) -> Element:
-    """By squaring, one step for each bit of the exponent."""
-    bits = np.dtype(dtype_of(y)).itemsize * 8
-    if not dtype_of(y).startswith("u"):
-        bits -= 1
-    one = constant(1, x)
-
-    def step(result: Element, base: Element, bit: int) -> Element:
-        odd = tirx.NE(tirx.bitwise_and(tirx.shift_right(y, constant(bit, y)), constant(1, y)), constant(0, y))
-        following = multiply(result, select(odd, base, one))
-        if bit + 1 == bits:
-            return following
-        return let(following, lambda r: let(multiply(base, base), lambda b: step(r, b, bit + 1)))
-
-    return step(one, x, 0)
+def float_power(x: Element, y: Element) -> Element:
+    """x to the y. The frequent exponent 2 needs no call of the library."""
+    general = cast(tirx.pow(_at_least_float32(x), _at_least_float32(y)), dtype_of(x))
+    return tirx.if_then_else(tirx.EQ(y, constant(2, y)), multiply(x, x), general)
 
 
 # ---- bits
@@ -225,8 +230,14 @@ def _integer_power(x: Element, y: Element) -> Element:
 
 def bitwise(name: str) -> Callable[[Element, Element], Element]:
     """`bitwise_and`, `bitwise_or` or `bitwise_xor`, also of bools."""
-    of_bools = {"bitwise_and": "And", "bitwise_or": "Or", "bitwise_xor": "NE"}[name]
-    return lambda x, y: getattr(tirx, of_bools if dtype_of(x) == "bool" else name)(x, y)
+
+    def apply(x: Element, y: Element) -> Element:
+        operation = getattr(tirx, name)
+        if dtype_of(x) != "bool":
+            return operation(x, y)
+        return cast(operation(tirx.Cast("uint8", x), tirx.Cast("uint8", y)), "bool")
+
+    return apply
 
 
 def left_shift(x: Element, y: Element) -> Element:

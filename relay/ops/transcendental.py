@@ -87,14 +87,14 @@ def _expm1_reduced(r: Element) -> Element:
 
 
 def _exp_single(x: Element) -> Element:
-    def reduce(c: Element) -> Element:
-        return let(
-            c * _single(1.44269504088896341) + _single(_ROUND),
-            lambda t: let(t - _single(_ROUND), lambda n: remainder(c, t, n)),
-        )
+    return let(_clamp(x, -104.0, 89.0), _exp_in_range)  # beyond, the results are 0 and infinity
 
-    def remainder(c: Element, t: Element, n: Element) -> Element:
-        r = c - n * _single(_LN2_HIGH) - n * _single(_LN2_LOW)
+
+def _exp_in_range(x: Element) -> Element:
+    """x is a variable in [-104, 89] or NaN."""
+
+    def remainder(t: Element, n: Element) -> Element:
+        r = x - n * _single(_LN2_HIGH) - n * _single(_LN2_LOW)
         return let(r, lambda r: let(_bits(t) - _ROUND_BITS, lambda n: scale(_expm1_reduced(r) + _single(1.0), n)))
 
     def scale(value: Element, n: Element) -> Element:
@@ -104,7 +104,8 @@ def _exp_single(x: Element) -> Element:
     def power_of_two(n: Element) -> Element:
         return _from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)
 
-    return let(_clamp(x, -104.0, 89.0), reduce)  # beyond, the results are 0 and infinity
+    shifted = x * _single(1.44269504088896341) + _single(_ROUND)
+    return let(shifted, lambda t: let(t - _single(_ROUND), lambda n: remainder(t, n)))
 
 
 exp = _by_dtype(_exp_single, lambda x: tirx.exp(x))
@@ -170,11 +171,22 @@ def _tanh_single(x: Element) -> Element:
 tanh = _by_dtype(_tanh_single, _library("tanh"))
 
 
-def sigmoid(x: Element) -> Element:
-    """1 / (1 + e**-x) without overflow."""
-    zero, one = constant(0, x), constant(1, x)
-    below = tirx.LT(x, zero)
-    return let(exp(select(below, x, zero - x)), lambda e: select(below, e, one) / (one + e))
+def _sigmoid(exp: Callable[[Element], Element]) -> Callable[[Element], Element]:
+    """1 / (1 + e**-x) without overflow, by the exponential of numbers that are not positive."""
+
+    def apply(x: Element) -> Element:
+        zero, one = constant(0, x), constant(1, x)
+        exponential = exp(zero - tirx.abs(x))
+        return let(exponential, lambda e: select(tirx.LT(x, zero), e, one) / (one + e))
+
+    return apply
+
+
+def _exp_of_negative(x: Element) -> Element:
+    return let(x, lambda x: let(select(tirx.LT(x, _single(-104.0)), _single(-104.0), x), _exp_in_range))
+
+
+sigmoid = _by_dtype(_sigmoid(_exp_of_negative), _sigmoid(lambda x: tirx.exp(x)))
 
 
 # ---- others: the C library

@@ -107,7 +107,11 @@ def apply(
     span: Span | None,
     described: Sequence[str],
 ) -> Typed:
-    """Apply an operator. Raises TypeMismatch or ShapeError at `span`, with the operands' types as notes."""
+    """Apply an operator; attributes that are not given have their defaults.
+
+    Raises TypeMismatch or ShapeError at `span`, with the operands' types as notes.
+    """
+    attributes = {**operator.attributes, **attributes}
     found: list[Typed | None] = [_operand(session, out, operator, e, i, span) for i, e in enumerate(operands)]
     result: Type
     try:

@@ -1,0 +1,167 @@
+"""The reversal of references.
+
+A reference whose content has a cotangent becomes a pair: the cell itself, and one for the cotangent of what it holds.
+The pair travels wherever the reference does, also in tuples, data and tapes, so that aliases share one cotangent:
+
+    [Ref[T]] = (Ref[[T]], Ref[T'])      [(A, B)] = ([A], [B])      [D] = a copy of D with [.] of all fields
+
+    r = ref v          p = ref v; d = ref 0; r = (p, d)        v' += read d
+    v = read r         v = read r.0                            r.1 := read r.1 + v'
+    write r v          write r.0 v                             v' += read r.1; r.1 := 0
+
+The backward effects happen in the reverse order of the forward ones, whether or not any cotangent is known there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relay.ad.cotangents import Cotangents, pack, pack_type, type_of, unpack
+from relay.ad.scopes import Scope
+from relay.ad.tapes import BlockReversal
+from relay.ir.expr import Atom, Binding, MakeTuple, Project, RefNew, RefRead, RefWrite
+from relay.ir.types import (
+    Constructor,
+    DataDefinition,
+    DataType,
+    RefType,
+    StackType,
+    TupleType,
+    Type,
+    prune,
+)
+from relay.operator import Emitter
+
+
+class References:
+    """Which types hold references that become pairs, and what they become. `definitions` are the new data types."""
+
+    def __init__(self, cotangents: Cotangents, fresh_name: Callable[[str], str]) -> None:
+        self.definitions: list[DataDefinition] = []
+        self._cotangents = cotangents
+        self._fresh_name = fresh_name
+        self._paired: dict[DataDefinition, DataDefinition] = {}
+
+    def holds(self, type_: Type) -> bool:
+        """Whether values of a type hold a reference to something with a cotangent."""
+        seen: set[DataDefinition] = set()
+        pending = [type_]
+        while pending:
+            current = prune(pending.pop())
+            match current:
+                case RefType(content):
+                    if self._cotangents.exists(content):
+                        return True
+                    pending.append(content)
+                case TupleType(items):
+                    pending += items
+                case StackType(element):
+                    pending.append(element)
+                case DataType(definition) if definition not in seen:
+                    seen.add(definition)
+                    pending += [t for c in definition.constructors for t in c.fields]
+        return False
+
+    def paired(self, type_: Type) -> Type:
+        """The type with pairs in place of references."""
+        type_ = prune(type_)  # type: ignore[assignment]
+        if not self.holds(type_):
+            return type_
+        match type_:
+            case RefType(content):
+                inner = self.paired(content)
+                if not self._cotangents.exists(content):
+                    return RefType(inner)
+                return TupleType((RefType(inner), RefType(pack_type(self._cotangents.leaves(inner)))))
+            case TupleType(items):
+                return TupleType(tuple(self.paired(t) for t in items))
+            case StackType(element):
+                return StackType(self.paired(element))
+            case DataType(definition):
+                return DataType(self.paired_definition(definition))
+            case _:
+                return type_
+
+    def paired_definition(self, definition: DataDefinition) -> DataDefinition:
+        """The data type with pairs in place of references."""
+        if not self.holds(DataType(definition)):
+            return definition
+        found = self._paired.get(definition)
+        if found is None:
+            found = self._paired[definition] = DataDefinition(self._fresh_name(f"{definition.name}_paired"))
+            self.definitions.append(found)
+            found.constructors = tuple(
+                Constructor(c.name, tuple(self.paired(t) for t in c.fields)) for c in definition.constructors
+            )
+        return found
+
+
+def reverse_new(reversal: BlockReversal, binding: Binding, new: RefNew, scope: Scope) -> list[Binding]:
+    """v' += read d"""
+    target = binding.targets[0]
+    content = _content(target)
+    if content is None:
+        return [binding]
+    forward = Emitter(new.span)
+    cell = forward.bind(RefNew(new.value, new.span), RefType(content), "cell").atom
+    zeros = pack(forward, reversal.cotangents.zeros(forward, content, None))
+    adjoint = forward.bind(RefNew(zeros, new.span), RefType(type_of(zeros)), "adjoint").atom
+    if reversal.tracked(new.value):
+        leaves = _leaves(reversal, scope, _adjoint(scope, target, content, reversal), content)
+        reversal.accumulate(scope, new.value, reversal.cotangents.unflatten(leaves, content))
+    return [*forward.bindings, Binding((target,), MakeTuple((cell, adjoint), new.span))]
+
+
+def reverse_read(reversal: BlockReversal, binding: Binding, read: RefRead, scope: Scope) -> list[Binding]:
+    """r.1 := read r.1 + v'"""
+    target = binding.targets[0]
+    cotangent, content = scope.take(target), _content(read.reference)
+    if content is None:
+        return [binding]
+    if cotangent is not None:
+        adjoint = _adjoint(scope, read.reference, content, reversal)
+        before = reversal.cotangents.unflatten(_leaves(reversal, scope, adjoint, content), content)
+        after = reversal.cotangents.add(scope.emitter, before, cotangent)
+        _write(reversal, scope, adjoint, reversal.cotangents.dense(scope.emitter, after, content, None))
+    forward = Emitter(read.span)
+    cell = forward.bind(Project(read.reference, 0, read.span), RefType(content), "cell").atom
+    return [*forward.bindings, Binding((target,), RefRead(cell, read.span))]
+
+
+def reverse_write(reversal: BlockReversal, binding: Binding, write: RefWrite, scope: Scope) -> list[Binding]:
+    """v' += read r.1; r.1 := 0"""
+    content = _content(write.reference)
+    if content is None:
+        return [binding]
+    adjoint = _adjoint(scope, write.reference, content, reversal)
+    if reversal.tracked(write.value):
+        leaves = _leaves(reversal, scope, adjoint, content)
+        reversal.accumulate(scope, write.value, reversal.cotangents.unflatten(leaves, content))
+    _write(reversal, scope, adjoint, reversal.cotangents.zeros(scope.emitter, content, None))
+    forward = Emitter(write.span)
+    cell = forward.bind(Project(write.reference, 0, write.span), RefType(content), "cell").atom
+    return [*forward.bindings, Binding((), RefWrite(cell, write.value, write.span))]
+
+
+def _content(reference: Atom) -> Type | None:
+    """What a pair's cell holds; None for a reference that is no pair."""
+    match type_of(reference):
+        case TupleType((RefType(content), RefType())):
+            return content
+        case _:
+            return None
+
+
+def _adjoint(scope: Scope, reference: Atom, content: Type, reversal: BlockReversal) -> Atom:
+    type_ = RefType(pack_type(reversal.cotangents.leaves(content)))
+    return scope.emitter.bind(Project(reference, 1), type_, "adjoint").atom
+
+
+def _leaves(reversal: BlockReversal, scope: Scope, adjoint: Atom, content: Type) -> list[Atom]:
+    types = reversal.cotangents.leaves(content)
+    return unpack(scope.emitter, scope.emitter.bind(RefRead(adjoint), pack_type(types), "dcell").atom, types)
+
+
+def _write(reversal: BlockReversal, scope: Scope, adjoint: Atom, leaves: list[Atom]) -> None:
+    packed = pack(scope.emitter, leaves)
+    scope.emitter.bindings.append(Binding((), RefWrite(adjoint, packed, scope.emitter.span)))

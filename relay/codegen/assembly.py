@@ -1,0 +1,177 @@
+"""A structured first-order module as one native module: `generate` for every function, and the entry that Python calls."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+import attrs
+import numpy as np
+
+from relay.codegen import tir
+from relay.codegen.code import RESULT, STATUS, WORKSPACE, Code, Failures, Table
+from relay.codegen.constants import Constants
+from relay.codegen.external import Externals
+from relay.codegen.growth import Growth
+from relay.codegen.host import Shared, generate
+from relay.codegen.kernels import Kernels
+from relay.codegen.layout import Layouts, TensorLayout, analyse, leaves
+from relay.codegen.pools import Pools, make_pools
+from relay.codegen.tail_calls import loops_for_tail_calls
+from relay.codegen.tir import GlobalVar, integer, tirx
+from relay.errors import CompileError, InternalError, Span
+from relay.ir.expr import Derivative, Function, Module
+from relay.ir.types import TensorType, TupleType, Type, show
+from relay.transform.graph import call_graph, reachable, strong_components
+
+DATA = 1  # the field of a DLTensor that tvm_struct_get reads: its data pointer
+
+_lock = threading.Lock()
+
+
+@attrs.frozen(eq=False)
+class Native:
+    """A compiled module. `function` takes the context table, the arguments' leaves and the results' leaves."""
+
+    function: Any
+    module: Any
+    parameters: tuple[Type, ...]
+    result: Type
+    table_size: int
+    workspace: int  # bytes
+    recursive: bool
+    constants: dict[int, np.ndarray]  # by place in the context table
+    pools: tuple[tuple[int, int], ...]  # place and number of leaves of each pool
+    failures: list[tuple[str, Span | None]]
+    externals: Externals
+    kernels: int  # how many different ones
+
+
+def assemble(module: Module, threads: int) -> Native:
+    """Compile. Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code."""
+    with _lock:  # TVM's compiler is not safe to use from several threads
+        return _assemble(module, threads)
+
+
+def _assemble(module: Module, threads: int) -> Native:
+    module = _prepared(module)
+    functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
+    entry = module.main
+    for type_ in (*entry.type.parameters, entry.type.result):
+        _check_exchanged(type_, entry)
+    layouts = analyse(module)
+    table = Table()
+    pools = make_pools(layouts.pools(), table)
+    kernels = Kernels(threads)
+    names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
+    shared = Shared(
+        layouts,
+        kernels,
+        Externals(),
+        Constants(table),
+        pools,
+        Growth(functions, layouts),
+        Failures(),
+        names,
+        {},
+    )
+    graph = call_graph(module)
+    native: dict[Any, Any] = {}
+    recursive: set[str] = set()
+    for component in strong_components(graph):
+        if len(component) > 1 or component[0] in graph[component[0]]:
+            recursive.update(component)
+            shared.frames.update(dict.fromkeys(component, 0))
+        for name in component:
+            native.update(generate(functions[name], shared, name in recursive))
+    native[GlobalVar("main")] = _entry(entry, layouts, pools, names[entry.name])
+    native.update(pools.functions)
+    native.update(kernels.functions)
+    built = tir.build(native, threads)
+    return Native(
+        built["main"],
+        built,
+        entry.type.parameters,
+        entry.type.result,
+        table.size,
+        shared.frames[entry.name],
+        bool(recursive),
+        shared.constants.arrays,
+        pools.slots,
+        shared.failures.errors(),
+        shared.externals,
+        len(kernels.functions),
+    )
+
+
+def _prepared(module: Module) -> Module:
+    """What the entry reaches, without tail calls. Functions go by the names of the module."""
+    wanted = reachable(module, call_graph(module))
+    functions: dict[str, Function | Derivative] = {}
+    for name, function in module.functions.items():
+        if name in wanted:
+            if not isinstance(function, Function):
+                raise InternalError(f"{name} has not been derived before code generation")
+            renamed = function if function.name == name else attrs.evolve(function, name=name)
+            functions[name] = loops_for_tail_calls(renamed)
+    return Module(functions, module.entry, module.data)
+
+
+def _check_exchanged(type_: Type, entry: Function) -> None:
+    """Only tensors and tuples go between Python and a compiled program."""
+    match type_:
+        case TensorType():
+            pass
+        case TupleType(items):
+            for item in items:
+                _check_exchanged(item, entry)
+        case _:
+            message = f"{entry.name} takes or returns a value of type {show(type_)}, which cannot be compiled yet"
+            raise CompileError(message, entry.span, help="use f.interpret(..), or pass and return tensors and tuples")
+
+
+def _entry(entry: Function, layouts: Layouts, pools: Pools, name: Any) -> Any:
+    """main(table, argument, .., result, ..): DLPack tensors, of which nothing but the data pointers is looked at."""
+    code = Code()
+    parameters = [tirx.Var("table", "handle")]
+    addresses = []
+    statement, address = _data_address(parameters[0])
+    code.define_context(statement, tirx.Bind(code.context, address))
+    for layout in [leaf for p in entry.parameters for leaf in leaves(layouts.of[p])]:
+        handle = tirx.Var("argument", "handle")
+        parameters.append(handle)
+        statement, address = _data_address(handle)
+        code.emit(statement)
+        addresses.append((layout, address))
+    results = []
+    for _ in leaves(layouts.results[entry.name]):
+        handle = tirx.Var("result", "handle")
+        parameters.append(handle)
+        statement, address = _data_address(handle)
+        code.emit(statement)
+        results.append(address)
+    for slot, _ in pools.slots:
+        code.set_table(slot, integer(0))
+    code.set_table(STATUS, integer(0))
+    arguments = [_argument(code, layout, address) for layout, address in addresses]
+    status = tir.call(name, [code.context, code.table(WORKSPACE), *arguments, *results])
+    # A failure stands in the table; for TVM the call has succeeded, so that no exception is made of it.
+    code.set_table(RESULT, tirx.Cast("int64", code.bind(status, "int32", "status")))
+    body, _ = code.finish()
+    return tir.public("main", parameters, body)
+
+
+def _data_address(handle: Any) -> tuple[Any, Any]:
+    """The statement that reads a DLPack tensor's data pointer, and the pointer as an address."""
+    data = tirx.Var("data", tir.pointer("uint8"))
+    statement = tirx.Bind(data, tirx.tvm_struct_get(handle, 0, DATA, tir.pointer("uint8")))
+    return statement, tirx.reinterpret("int64", data)
+
+
+def _argument(code: Code, layout: TensorLayout, address: Any) -> Any:
+    if not tir.by_value(layout.base, layout.elements):
+        return address
+    view, statements = tir.view("argument", (1,), layout.base.name, address)
+    code.emit(*statements)
+    return code.bind(tirx.BufferLoad(view, [0]), layout.base.name)

@@ -1,0 +1,34 @@
+"""Constant arrays of a program: the context table holds their addresses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.codegen import tir
+from relay.codegen.code import Code, Table
+from relay.codegen.layout import TensorLayout
+from relay.codegen.values import Immediate, Leaf, Memory
+from relay.ir.expr import Constant
+from relay.ir.types import BaseType
+
+
+class Constants:
+    """The constants that functions have used so far."""
+
+    def __init__(self, table: Table) -> None:
+        self.arrays: dict[int, np.ndarray] = {}  # by place in the table; the program keeps them alive
+        self._table = table
+        self._places: dict[Constant, int] = {}
+
+    def leaf(self, code: Code, constant: Constant) -> Leaf:
+        """A constant as a value: a number as an expression, an array by its address."""
+        base = constant.type.base
+        assert isinstance(base, BaseType)
+        layout = TensorLayout(base, constant.value.shape)
+        fits = base.name != "uint64" or constant.value.size != 1 or int(constant.value.flat[0]) < 2**63
+        if tir.by_value(base, layout.elements) and fits:
+            return Leaf(layout, Immediate(tir.literal(constant.value.flat[0], base)))
+        if constant not in self._places:
+            place = self._places[constant] = self._table.reserve(1)
+            self.arrays[place] = np.array(constant.value, order="C")
+        return Leaf(layout, Memory(code.bind(code.table(self._places[constant]), name="constant")))

@@ -1,0 +1,94 @@
+"""Operators that bring their own native function: the program calls back into Python with addresses.
+
+Their inputs are copied into arrays of their own, aligned as TVM's functions expect, so that nothing that such a function
+keeps can dangle; its output is copied back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import tvm_ffi
+
+from relay.codegen.tir import Expression, tirx
+from relay.errors import CompileError, ExecutionError, Span
+from relay.ir.expr import OpCall
+from relay.ir.types import FunctionType, TensorType
+from relay.operator import Operator
+
+ALIGNMENT = 64
+_numbers = itertools.count()
+
+
+class Externals:
+    """The external functions of one program. `raised` holds, for each thread, what one of them raised last."""
+
+    def __init__(self) -> None:
+        self.raised = threading.local()
+        self._known: dict[tuple[str, FunctionType], str] = {}
+
+    def call(
+        self, operator: Operator, call: OpCall, type_: FunctionType, inputs: Sequence[Expression], output: Expression
+    ) -> Expression:
+        """The status of a call of the operator's function on addresses. Raises CompileError if it cannot be made."""
+        key = (operator.name, type_)
+        if key not in self._known:
+            assert operator.external is not None
+            try:
+                function = operator.external(type_)
+            except Exception as error:
+                raise CompileError(f"the compiler of {operator.name} failed for {type_}: {error}", call.span) from error
+            if not callable(function):
+                raise CompileError(f"the compiler of {operator.name} returned {function!r}, not a function", call.span)
+            self._known[key] = self._register(_Callback(operator.name, function, type_, call.span, self.raised))
+        return tirx.call_packed(self._known[key], *inputs, output)
+
+    def _register(self, callback: _Callback) -> str:
+        name = f"relay.external.{next(_numbers)}"
+        tvm_ffi.register_global_func(name, callback, override=True)
+        weakref.finalize(self, tvm_ffi.registry.remove_global_func, name)
+        return name
+
+
+@attrs.frozen(eq=False)
+class _Callback:
+    """What compiled code calls: addresses in, status out. It never raises."""
+
+    name: str
+    function: Callable[..., Any]
+    type: FunctionType
+    span: Span | None
+    raised: threading.local
+
+    def __call__(self, *addresses: int) -> int:
+        try:
+            types = [t for t in (*self.type.parameters, self.type.result) if isinstance(t, TensorType)]
+            arrays = [_array(t) for t in types]
+            for array, address in zip(arrays[:-1], addresses, strict=False):
+                ctypes.memmove(array.ctypes.data, address, array.nbytes)
+            self.function(*arrays)
+            ctypes.memmove(addresses[-1], arrays[-1].ctypes.data, arrays[-1].nbytes)
+        except Exception as error:
+            failure = ExecutionError(f"the native function of {self.name} failed: {error}", self.span)
+            failure.__cause__ = error
+            self.raised.error = failure
+            return 1
+        except BaseException as error:
+            self.raised.error = error
+            return 1
+        return 0
+
+
+def _array(type_: TensorType) -> np.ndarray:
+    """A new aligned array."""
+    size = int(np.prod(type_.dims, dtype=np.int64)) * type_.dtype.itemsize
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size].view(type_.dtype).reshape(type_.dims)

@@ -1,0 +1,793 @@
+"""Compiled programs against the interpreter, on modules built by hand."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import relay.ops  # noqa: F401
+from relay.codegen.cpu import Program, compile_module
+from relay.errors import CompileError, ExecutionError, InternalError, Source, Span
+from relay.eval.interpreter import run
+from relay.ir.expr import (
+    Arm,
+    Assert,
+    Atom,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Counter,
+    Dead,
+    Exit,
+    Expr,
+    Function,
+    Global,
+    If,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    MatchArm,
+    Module,
+    Next,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Terminator,
+    Var,
+    Yield,
+)
+from relay.ir.types import (
+    BFLOAT16,
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    BaseType,
+    Constructor,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    scalar,
+)
+from relay.operator import Emitter, Value, get_env, register_op
+
+F, I, B = scalar(FLOAT32), scalar(INT32), scalar(BOOL)  # noqa: E741
+
+
+def tensor(*dims: int, base: BaseType = FLOAT32) -> TensorType:
+    return TensorType(base, dims)
+
+
+class Builder(Emitter):
+    """An emitter that also makes control flow. Bodies are Python functions from the builder to a terminator, or to what
+    the block yields. Everything is emitted into the innermost block."""
+
+    def __init__(self) -> None:
+        self.open: list[list[Binding]] = []
+        super().__init__()
+
+    @property  # type: ignore[override]
+    def bindings(self) -> list[Binding]:
+        return self.open[-1]
+
+    @bindings.setter
+    def bindings(self, new: list[Binding]) -> None:
+        self.open.append(new)
+
+    def many(self, expression: Expr, types: Sequence[Type]) -> list[Value]:
+        targets = tuple(Var(f"r{i}", t) for i, t in enumerate(types))
+        self.bindings.append(Binding(targets, expression))
+        return [self.value(t) for t in targets]
+
+    def effect(self, expression: Expr) -> None:
+        self.bindings.append(Binding((), expression))
+
+    def block(self, body: Callable[[Builder], Any]) -> Block:
+        self.open.append([])
+        end = body(self)
+        if not isinstance(end, Terminator):
+            end = Yield(tuple(v.atom for v in (end if isinstance(end, tuple) else (end,))))
+        return Block(tuple(self.open.pop()), end)
+
+    def branch(self, *arms: Callable[[Builder], Any], types: Sequence[Type] = ()) -> list[Value]:
+        """branch(condition, body, .., orelse)"""
+        made = tuple(Arm(self.block(c), self.block(b)) for c, b in zip(arms[:-1:2], arms[1::2], strict=True))
+        return self.many(If(made, self.block(arms[-1])), types)
+
+    def loop(
+        self,
+        initial: Sequence[Value],
+        body: Callable[..., Terminator],
+        count: Value | None = None,
+        types: Sequence[Type] | None = None,
+    ) -> list[Value]:
+        """body(builder, label, [index,] *parameters)"""
+        label = LoopLabel("loop")
+        parameters = tuple(Var(f"p{i}", v.type) for i, v in enumerate(initial))
+        counter = None if count is None else Counter(Var("i", count.type), count.atom)
+
+        def run_body(b: Builder) -> Terminator:
+            values = [b.value(p) for p in parameters]
+            return body(b, label, *([b.value(counter.index)] if counter else []), *values)
+
+        loop = Loop(label, parameters, tuple(v.atom for v in initial), self.block(run_body), counter)
+        return self.many(loop, [v.type for v in initial] if types is None else types)
+
+    def pack(self, *values: Value) -> Value:
+        return self.bind(MakeTuple(tuple(v.atom for v in values)), TupleType(tuple(v.type for v in values)))
+
+    def item(self, value: Value, index: int) -> Value:
+        assert isinstance(value.type, TupleType)
+        return self.bind(Project(value.atom, index), value.type.items[index])
+
+    def int(self, number: int) -> Value:
+        return self.constant(number, INT32)
+
+
+def next_(label: LoopLabel, *values: Value) -> Next:
+    return Next(label, tuple(v.atom for v in values))
+
+
+def exit_(label: LoopLabel, *values: Value) -> Exit:
+    return Exit(label, tuple(v.atom for v in values))
+
+
+def function(parameters: Sequence[Type], body: Callable[..., Any], name: str = "main", result: Type | None = None) -> Function:
+    """`body(builder, *parameters)` returns the result, or (with `result`) a terminator; the label is `builder.label`."""
+    builder = Builder()
+    label = LoopLabel(name)
+    builder.label = label  # type: ignore[attr-defined]
+    variables = tuple(Var(f"a{i}", t) for i, t in enumerate(parameters))
+    end = body(builder, *(builder.value(v) for v in variables))
+    if isinstance(end, Value):
+        result, end = end.type, Exit(label, (end.atom,))
+    return Function(name, variables, Block(tuple(builder.bindings), end), label, result)
+
+
+def module(*functions: Function) -> Module:
+    """The first one is the entry."""
+    return Module({f.name: f for f in functions}, functions[0].name)
+
+
+def equal(found: object, expected: object, tolerance: float = 1e-5) -> None:
+    if isinstance(expected, tuple):
+        assert isinstance(found, tuple) and len(found) == len(expected)
+        for f, e in zip(found, expected, strict=True):
+            equal(f, e, tolerance)
+        return
+    assert isinstance(found, np.ndarray) and isinstance(expected, np.ndarray)
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    if found.dtype.kind in "iub":
+        np.testing.assert_array_equal(found, expected)
+    else:
+        np.testing.assert_allclose(found.astype(np.float64), expected.astype(np.float64), tolerance, tolerance)
+
+
+def agree(made: Module, *arguments: Any, tolerance: float = 1e-5) -> Program:
+    """Run compiled (twice) and interpreted, and compare."""
+    program = compile_module(made, threads=2)
+    expected = run(made, arguments)
+    equal(program(arguments), expected, tolerance)
+    equal(program(arguments), expected, tolerance)
+    return program
+
+
+def f32(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def i32(number: int) -> np.ndarray:
+    return np.array(number, np.int32)
+
+
+# ---- straight lines
+
+
+def test_layer() -> None:
+    made = function([tensor(4, 8), tensor(8, 3), tensor(3)], lambda b, x, w, c: (x @ w + c).op("tanh").op("sum", axis=1))
+    agree(module(made), f32(4, 8), f32(8, 3), f32(3))
+
+
+def test_tuples_in_and_out() -> None:
+    type_ = TupleType((tensor(3), TupleType((F, tensor(2, base=INT64)))))
+
+    def body(b: Builder, p: Value, q: Value) -> Value:
+        inner = b.item(p, 1)
+        return b.pack(b.pack(b.item(p, 0) * b.item(inner, 0), b.item(inner, 1) + q), b.item(p, 0), b.pack())
+
+    agree(module(function([type_, tensor(2, base=INT64)], body)), (f32(3), (f32(), np.arange(2))), np.arange(2) * 5)
+
+
+def test_result_does_not_alias_arguments() -> None:
+    program = compile_module(module(function([tensor(3)], lambda b, x: b.pack(x, x))))
+    argument = f32(3)
+    first, second = program([argument])
+    assert not np.shares_memory(first, argument) and not np.shares_memory(first, second)
+    equal(first, argument)
+
+
+def test_awkward_arguments() -> None:
+    program = compile_module(module(function([tensor(3, 4), F], lambda b, x, y: x * y)))
+    whole = f32(6, 8)
+    expected = whole[::2, ::2] * np.float32(2)
+    strided, swapped = whole[::2, ::2], whole[::2, ::2].astype(">f4")
+    frozen = np.ascontiguousarray(strided)
+    frozen.flags.writeable = False
+    odd = np.frombuffer(b"x" + frozen.tobytes(), np.uint8)[1:].view(np.float32).reshape(3, 4)
+    for argument in (strided, swapped, frozen, odd, np.asfortranarray(strided)):
+        equal(program([argument, np.array(2, np.float32)]), expected)
+    with pytest.raises(InternalError, match="was called with"):
+        program([f32(4, 3), f32()])
+
+
+@pytest.mark.parametrize("base", ["bool", "int8", "uint16", "int64", "uint64", "float16", "bfloat16", "float64"])
+def test_dtypes(base: str) -> None:
+    dtype = BaseType(base).dtype
+
+    def body(b: Builder, x: Value, y: Value) -> Value:
+        both = (x & y) if base == "bool" else x * y + y
+        return b.pack(both, b.item(b.pack(y, x), 0), b.constant(1, BaseType(base)))
+
+    x = np.array([[1, 0], [2, 3]]).astype(dtype)
+    agree(module(function([tensor(2, 2, base=BaseType(base)), scalar(BaseType(base))], body)), x, np.array(1).astype(dtype))
+
+
+def test_constants() -> None:
+    table = f32(5)
+
+    def body(b: Builder, x: Value) -> Value:
+        big = b.value(Constant(table))
+        return b.pack(x + big, big, b.constant(2**63 + 1, BaseType("uint64")), x * float("inf"), b.constant(np.ones((1, 1)), FLOAT64))
+
+    program = agree(module(function([tensor(5)], body)), np.abs(f32(5)))
+    program([f32(5)])[1][:] = 0
+    equal(program([f32(5)])[1], table)
+
+
+def test_empty_tensors() -> None:
+    made = function([tensor(0, 3), tensor(3, 0)], lambda b, x, y: b.pack(x + 1.0, x.op("sum", axis=0), y @ x))
+    agree(module(made), f32(0, 3), f32(3, 0))
+
+
+def test_equal_groups_share_a_kernel() -> None:
+    def body(b: Builder, x: Value, y: Value) -> Value:
+        return b.pack((x + y).op("tanh"), (y + x).op("tanh"), (x + 1.0).op("tanh"), (x + 2.0).op("tanh"))
+
+    program = agree(module(function([tensor(4), tensor(4)], body)), f32(4), f32(4, seed=1))
+    assert program.native.kernels == 3
+
+
+# ---- branches and loops
+
+
+def test_elif_chain() -> None:
+    def body(b: Builder, x: Value) -> Value:
+        arms: list[Callable[[Builder], Any]] = []
+        for bound in (-1.0, 0.0, 1.0):
+            arms.append(lambda b, bound=bound: x < bound)
+            arms.append(lambda b, bound=bound: (x * bound, b.constant(np.full(40, bound), FLOAT32)))
+        arms.append(lambda b: (x, b.constant(np.zeros(40), FLOAT32)))
+        return b.pack(*b.branch(*arms, types=(F, tensor(40))))
+
+    made = module(function([F], body))
+    program = compile_module(made)
+    for number in (-2, -0.5, 0.5, 3):
+        argument = np.array(number, np.float32)
+        equal(program([argument]), run(made, [argument]))
+
+
+def test_early_return() -> None:
+    def body(b: Builder, x: Value) -> Terminator:
+        label = b.label  # type: ignore[attr-defined]
+
+        def second(b: Builder) -> Terminator:
+            y = x * 2.0
+            b.branch(lambda b: y < 5.0, lambda b: exit_(label, y), lambda b: exit_(label, y - 5.0))
+            return Dead()
+
+        b.branch(lambda b: x < 1.0, lambda b: exit_(label, x), second)
+        return Dead()
+
+    made = module(function([F], body, result=F))
+    program = compile_module(made)
+    for number in (0, 2, 4):
+        equal(program([np.array(number, np.float32)]), run(made, [np.array(number, np.float32)]))
+
+
+def test_parallel_assignment() -> None:
+    """Fibonacci and a rotation of arrays: Next swaps."""
+
+    def body(b: Builder, n: Value, x: Value, y: Value, z: Value) -> Value:
+        return b.pack(
+            *b.loop(
+                [b.int(0), b.int(1), x, y, z],
+                lambda b, label, i, p, q, x, y, z: next_(label, q, p + q, y, z, x),
+                count=n,
+            )
+        )
+
+    made = module(function([I, tensor(20), tensor(20), tensor(20)], body))
+    program = compile_module(made)
+    for n in (0, 1, 2, 10):
+        arguments = (i32(n), f32(20), f32(20, seed=1), f32(20, seed=2))
+        equal(program(arguments), run(made, arguments))
+
+
+def test_while_loop_with_results_of_another_type() -> None:
+    def body(b: Builder, a: Value) -> Value:
+        def newton(b: Builder, label: LoopLabel, x: Value, steps: Value) -> Terminator:
+            error = (x * x - a).op("abs")
+            b.branch(
+                lambda b: error < 1e-6,
+                lambda b: exit_(label, steps, b.constant([1, 2], INT64), x),
+                lambda b: next_(label, (x + a / x) * 0.5, steps + 1),
+            )
+            return Dead()
+
+        return b.pack(*b.loop([a, b.int(0)], newton, types=(I, tensor(2, base=INT64), scalar(FLOAT64))))
+
+    agree(module(function([scalar(FLOAT64)], body)), np.array(2.0))
+
+
+def test_counted_loop_with_break() -> None:
+    def body(b: Builder, n: Value, x: Value) -> Value:
+        def step(b: Builder, label: LoopLabel, i: Value, total: Value) -> Terminator:
+            total = total + x
+            b.branch(
+                lambda b: i == 3,
+                lambda b: exit_(label, total * 100.0),
+                lambda b: next_(label, total),
+            )
+            return Dead()
+
+        return b.loop([x], step, count=n)[0]
+
+    made = module(function([I, tensor(20)], body))
+    program = compile_module(made)
+    for n in (0, 2, 9):
+        equal(program([i32(n), f32(20)]), run(made, [i32(n), f32(20)]))
+
+
+def test_nested_loops() -> None:
+    def body(b: Builder, n: Value, w: Value, h: Value) -> Value:
+        def outer(b: Builder, label: LoopLabel, i: Value, h: Value, total: Value) -> Terminator:
+            def inner(b: Builder, label: LoopLabel, j: Value, g: Value) -> Terminator:
+                return next_(label, (g @ w).op("tanh") + h)
+
+            (g,) = b.loop([h], inner, count=i)
+            return next_(label, g, total + g.op("sum"))
+
+        return b.pack(*b.loop([h, b.constant(0, FLOAT32)], outer, count=n))
+
+    agree(module(function([I, tensor(16, 16), tensor(1, 16)], body)), i32(5), f32(16, 16) / 4, f32(1, 16), tolerance=1e-4)
+
+
+# ---- assertions
+
+
+def test_assertion() -> None:
+    span = Span(Source("model.py", "c = a // b"), 1, 5, 1, 11)
+
+    def body(b: Builder, x: Value, y: Value) -> Value:
+        def step(b: Builder, label: LoopLabel, i: Value, x: Value) -> Terminator:
+            b.effect(Assert((i != y).atom, "integer division by zero", span))
+            return next_(label, x // (y - i))
+
+        return b.loop([x], step, count=b.int(10))[0]
+
+    program = compile_module(module(function([I, I], body)))
+    for _ in range(3):
+        equal(program([i32(1000), i32(20)]), run(program_module := module(function([I, I], body)), [i32(1000), i32(20)]))
+        with pytest.raises(ExecutionError, match="model.py:1:5: error: integer division by zero") as caught:
+            program([i32(1000), i32(4)])
+        assert caught.value.span is span
+    assert program_module
+
+
+def test_assertion_in_a_called_function() -> None:
+    def callee(b: Builder, n: Value, x: Value) -> Terminator:
+        label = b.label  # type: ignore[attr-defined]
+
+        def again(b: Builder) -> Terminator:
+            b.effect(Assert((n != 5).atom, "five"))
+            called = b.bind(Call(Global("f"), ((n - 1).atom, x.atom)), tensor(300))
+            return exit_(label, called + x)
+
+        b.branch(lambda b: n == 0, lambda b: exit_(label, x), again)
+        return Dead()
+
+    entry = function([I, tensor(300)], lambda b, n, x: b.bind(Call(Global("f"), (n.atom, x.atom)), tensor(300)))
+    made = module(entry, function([I, tensor(300)], callee, "f", tensor(300)))
+    program = compile_module(made)
+    equal(program([i32(4), f32(300)]), run(made, [i32(4), f32(300)]))
+    with pytest.raises(ExecutionError, match="five"):
+        program([i32(8), f32(300)])
+
+
+# ---- functions
+
+
+def call(b: Emitter, name: str, type_: Type, *arguments: Value) -> Value:
+    return b.bind(Call(Global(name), tuple(a.atom for a in arguments)), type_)
+
+
+def test_recursion() -> None:
+    def fib(b: Builder, n: Value) -> Terminator:
+        label = b.label  # type: ignore[attr-defined]
+
+        def deeper(b: Builder) -> Terminator:
+            return exit_(label, call(b, "fib", I, n - 1) + call(b, "fib", I, n - 2))
+
+        b.branch(lambda b: n < 2, lambda b: exit_(label, n), deeper)
+        return Dead()
+
+    agree(module(function([I], fib, "fib", I)), i32(12))
+
+
+def test_mutual_recursion_over_tuples() -> None:
+    pair = TupleType((I, tensor(40)))
+
+    def make(other: str, factor: float) -> Callable[..., Terminator]:
+        def body(b: Builder, p: Value) -> Terminator:
+            label = b.label  # type: ignore[attr-defined]
+            n, x = b.item(p, 0), b.item(p, 1)
+
+            def deeper(b: Builder) -> Terminator:
+                q = call(b, other, pair, b.pack(n - 1, x * factor))
+                return exit_(label, b.pack(b.item(q, 0) + n, b.item(q, 1) + x))
+
+            b.branch(lambda b: n == 0, lambda b: exit_(label, p), deeper)
+            return Dead()
+
+        return body
+
+    even, odd = function([pair], make("odd", 0.5), "even", pair), function([pair], make("even", -0.25), "odd", pair)
+    agree(module(even, odd), (i32(7), f32(40)))
+
+
+def deep(tail: bool, width: int = 1) -> Module:
+    def body(b: Builder, n: Value, x: Value) -> Terminator:
+        label = b.label  # type: ignore[attr-defined]
+
+        def deeper(b: Builder) -> Terminator:
+            m, y = n, x
+            if tail:
+                return exit_(label, call(b, "main", tensor(width), m - 1, y + 1.0))
+            return exit_(label, call(b, "main", tensor(width), m - 1, y) + 1.0)
+
+        b.branch(lambda b: n == 0, lambda b: exit_(label, x), deeper)
+        return Dead()
+
+    return module(function([I, tensor(width)], body, result=tensor(width)))
+
+
+def test_tail_recursion_is_a_loop() -> None:
+    program = compile_module(deep(tail=True))
+    equal(program([i32(1_000_000), np.zeros(1, np.float32)]), np.full(1, 1e6, np.float32))
+
+
+@pytest.mark.parametrize("width", [1, 100])
+def test_deep_recursion_is_an_error(width: int) -> None:
+    program = compile_module(deep(tail=False, width=width))
+    start = np.zeros(width, np.float32)
+    equal(program([i32(1000), start]), np.full(width, 1000, np.float32))
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match=r"recursion deeper than \d{4}"):
+            program([i32(1_000_000), start])
+    equal(program([i32(1000), start]), np.full(width, 1000, np.float32))
+    caught: list[object] = []
+
+    def in_thread() -> None:
+        try:
+            program([i32(1_000_000), start])
+        except ExecutionError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=in_thread)
+    thread.start()
+    thread.join()
+    assert len(caught) == 1
+
+
+# ---- data, stacks, references
+
+
+def shape_data() -> DataDefinition:
+    definition = DataDefinition("Shape")
+    definition.constructors = (
+        Constructor("Point", ()),
+        Constructor("Circle", (F, tensor(30))),
+        Constructor("Square", (tensor(30), I)),
+    )
+    return definition
+
+
+def test_data_types() -> None:
+    definition = shape_data()
+    type_ = DataType(definition)
+
+    def body(b: Builder, n: Value, x: Value) -> Value:
+        def make(name: str, *fields: str) -> Callable[[Builder], Any]:
+            def arm(b: Builder) -> Value:
+                values = {"f": x.op("sum"), "x": x, "y": x * 3.0, "n": n}
+                return b.bind(Construct(definition, name, tuple(values[f].atom for f in fields)), type_)
+
+            return arm
+
+        total = x.op("sum")
+
+        def circle(b: Builder) -> Value:
+            return b.bind(Construct(definition, "Circle", (total.atom, x.atom)), type_)
+
+        (value,) = b.branch(
+            lambda b: n == 0,
+            lambda b: b.bind(Construct(definition, "Point", ()), type_),
+            lambda b: n == 1,
+            circle,
+            make_square := (lambda b: b.bind(Construct(definition, "Square", ((x * 3.0).atom, n.atom)), type_)),
+            types=(type_,),
+        )
+        assert make and make_square
+        fields = (Var("f", F), Var("c", tensor(30)), Var("s", tensor(30)), Var("k", I))
+        arms = (
+            MatchArm("Square", fields[2:], b.block(lambda b: (b.value(fields[2]), b.value(fields[3])))),
+            MatchArm("Point", (), b.block(lambda b: (x * 0.0, b.int(7)))),
+            MatchArm("Circle", fields[:2], b.block(lambda b: (b.value(fields[1]) * b.value(fields[0]), b.int(8)))),
+        )
+        return b.pack(*b.many(Match(value.atom, arms), (tensor(30), I)))
+
+    made = module(function([I, tensor(30)], body))
+    program = compile_module(made)
+    for n in range(3):
+        equal(program([i32(n), f32(30)]), run(made, [i32(n), f32(30)]))
+
+
+def test_tape() -> None:
+    """A loop that records, and one that reads backwards; the elements hold a stack of another loop."""
+    inner_type = StackType(F)
+    element = TupleType((tensor(8), inner_type))
+
+    def body(b: Builder, n: Value, x: Value) -> Value:
+        def forward(b: Builder, label: LoopLabel, i: Value, x: Value, tape: Value) -> Terminator:
+            def note(b: Builder, label: LoopLabel, j: Value, s: Value) -> Terminator:
+                number = (x.op("sum") + j.op("cast", dtype=FLOAT32)).op("sin")
+                return next_(label, b.bind(StackPush(s.atom, number.atom), inner_type))
+
+            (numbers,) = b.loop([b.bind(StackNew(F), inner_type)], note, count=i)
+            pushed = b.bind(StackPush(tape.atom, b.pack(x, numbers).atom), StackType(element))
+            return next_(label, (x * 1.5).op("tanh"), pushed)
+
+        y, tape = b.loop([x, b.bind(StackNew(element), StackType(element))], forward, count=n)
+        length = b.bind(StackLength(tape.atom), scalar(INT64))
+
+        def backward(b: Builder, label: LoopLabel, i: Value, d: Value, total: Value) -> Terminator:
+            saved = b.bind(StackGet(tape.atom, (length - i - 1).atom), element)
+            numbers = b.item(saved, 1)
+            count = b.bind(StackLength(numbers.atom), scalar(INT64))
+
+            def add(b: Builder, label: LoopLabel, j: Value, t: Value) -> Terminator:
+                return next_(label, t + b.bind(StackGet(numbers.atom, j.atom), F))
+
+            (total,) = b.loop([total], add, count=count)
+            return next_(label, d * b.item(saved, 0) + d, total)
+
+        return b.pack(y, *b.loop([y, b.constant(0, FLOAT32)], backward, count=length))
+
+    made = module(function([I, tensor(8)], body))
+    program = compile_module(made)
+    for n in (0, 1, 5, 40):
+        equal(program([i32(n), f32(8)]), run(made, [i32(n), f32(8)]))
+
+
+def test_old_stacks_stay_valid() -> None:
+    stack = StackType(tensor(3))
+
+    def body(b: Builder, x: Value) -> Value:
+        empty = b.bind(StackNew(tensor(3)), stack)
+        one = b.bind(StackPush(empty.atom, x.atom), stack)
+        left = b.bind(StackPush(one.atom, (x + 1.0).atom), stack)
+        right = b.bind(StackPush(one.atom, (x + 2.0).atom), stack)
+        first = b.bind(StackPush(empty.atom, (x + 3.0).atom), stack)
+        third = b.bind(StackPush(left.atom, (x + 4.0).atom), stack)
+        got = [
+            b.bind(StackGet(s.atom, b.int(i).atom), tensor(3))
+            for s, i in ((one, 0), (left, 0), (left, 1), (right, 0), (right, 1), (first, 0), (third, 2), (third, 1))
+        ]
+        return b.pack(*got, b.bind(StackLength(third.atom), scalar(INT64)))
+
+    agree(module(function([tensor(3)], body)), f32(3))
+
+
+def test_a_value_read_from_a_stack_survives_its_growth() -> None:
+    stack = StackType(tensor(50))
+
+    def body(b: Builder, x: Value, n: Value) -> Value:
+        one = b.bind(StackPush(b.bind(StackNew(tensor(50)), stack).atom, x.atom), stack)
+        got = b.bind(StackGet(one.atom, b.int(0).atom), tensor(50))
+
+        def grow(b: Builder, label: LoopLabel, i: Value, s: Value) -> Terminator:
+            return next_(label, b.bind(StackPush(s.atom, (got * 2.0).atom), stack))
+
+        (many,) = b.loop([one], grow, count=n)
+        return b.pack(got + 1.0, b.bind(StackGet(many.atom, n.atom), tensor(50)))
+
+    agree(module(function([tensor(50), I], body)), f32(50), i32(1000))
+
+
+def test_two_stacks_pushed_by_turns_do_not_copy() -> None:
+    stack = StackType(I)
+
+    def body(b: Builder, n: Value) -> Value:
+        def push(b: Builder, label: LoopLabel, i: Value, s: Value, t: Value) -> Terminator:
+            return next_(
+                label, b.bind(StackPush(s.atom, i.atom), stack), b.bind(StackPush(t.atom, (i * 2).atom), stack)
+            )
+
+        s, t = b.loop([b.bind(StackNew(I), stack), b.bind(StackNew(I), stack)], push, count=n)
+        last = n - 1
+        return b.bind(StackGet(s.atom, last.atom), I) + b.bind(StackGet(t.atom, last.atom), I)
+
+    made = module(function([I], body))
+    program = compile_module(made)
+    equal(program([i32(200_000)]), i32(3 * 199_999))  # quadratic copying would take minutes
+
+
+def test_references() -> None:
+    """Aliases, a cell that holds a tuple, and a new cell in every round."""
+    cell, pair = RefType(F), RefType(TupleType((tensor(9), I)))
+
+    def body(b: Builder, n: Value, x: Value) -> Value:
+        kept = b.bind(RefNew(x.op("sum").atom), cell)
+        both = b.bind(RefNew(b.pack(x, n).atom), pair)
+
+        def step(b: Builder, label: LoopLabel, i: Value, previous: Value) -> Terminator:
+            fresh = b.bind(RefNew(b.bind(RefRead(previous.atom), F).atom), cell)
+            b.effect(RefWrite(fresh.atom, (b.bind(RefRead(fresh.atom), F) * 1.1).atom))
+            b.effect(RefWrite(previous.atom, b.constant(1, FLOAT32).atom))
+            held = b.bind(RefRead(both.atom), pair.content)
+            b.effect(RefWrite(both.atom, b.pack(b.item(held, 0) * 0.5, b.item(held, 1) + i).atom))
+            return next_(label, fresh)
+
+        (last,) = b.loop([kept], step, count=n)
+        before = b.bind(RefRead(kept.atom), F)
+        b.effect(RefWrite(kept.atom, b.constant(5, FLOAT32).atom))
+        return b.pack(before, b.bind(RefRead(kept.atom), F), b.bind(RefRead(last.atom), F), b.bind(RefRead(both.atom), pair.content))
+
+    made = module(function([I, tensor(9)], body))
+    program = compile_module(made)
+    for n in (0, 1, 30):
+        equal(program([i32(n), f32(9)]), run(made, [i32(n), f32(9)]))
+
+
+def test_recursive_data() -> None:
+    """A list is built in a loop, and summed by recursion and by a loop."""
+    definition = DataDefinition("List")
+    list_ = DataType(definition)
+    definition.constructors = (Constructor("Nil", ()), Constructor("Cons", (tensor(5), list_)))
+
+    def sums(b: Builder, xs: Value) -> Terminator:
+        label = b.label  # type: ignore[attr-defined]
+        head, tail = Var("head", tensor(5)), Var("tail", list_)
+
+        def cons(b: Builder) -> Terminator:
+            return exit_(label, call(b, "sums", tensor(5), b.value(tail)) * 0.9 + b.value(head))
+
+        arms = (
+            MatchArm("Nil", (), b.block(lambda b: exit_(label, b.constant(np.zeros(5), FLOAT32)))),
+            MatchArm("Cons", (head, tail), b.block(cons)),
+        )
+        b.many(Match(xs.atom, arms), ())
+        return Dead()
+
+    def main(b: Builder, n: Value, x: Value) -> Value:
+        def build(b: Builder, label: LoopLabel, i: Value, x: Value, xs: Value) -> Terminator:
+            return next_(label, x * 1.01, b.bind(Construct(definition, "Cons", (x.atom, xs.atom)), list_))
+
+        _, xs = b.loop([x, b.bind(Construct(definition, "Nil", ()), list_)], build, count=n)
+
+        def walk(b: Builder, label: LoopLabel, xs: Value, total: Value) -> Terminator:
+            head, tail = Var("head", tensor(5)), Var("tail", list_)
+            arms = (
+                MatchArm("Nil", (), b.block(lambda b: exit_(label, total))),
+                MatchArm("Cons", (head, tail), b.block(lambda b: next_(label, b.value(tail), total + b.value(head)))),
+            )
+            b.many(Match(xs.atom, arms), ())
+            return Dead()
+
+        (total,) = b.loop([xs, x * 0.0], walk, types=(tensor(5),))
+        return b.pack(call(b, "sums", tensor(5), xs), total)
+
+    made = module(function([I, tensor(5)], main), function([list_], sums, "sums", tensor(5)))
+    program = compile_module(made)
+    for n in (0, 1, 50):
+        equal(program([i32(n), f32(5)]), run(made, [i32(n), f32(5)]))
+
+
+def test_data_at_the_border_is_refused() -> None:
+    type_ = DataType(shape_data())
+    with pytest.raises(CompileError, match="cannot be compiled yet"):
+        compile_module(module(function([type_], lambda b, x: b.pack())))
+
+
+# ---- external operators
+
+
+def test_external_operator() -> None:
+    made_for: list[FunctionType] = []
+
+    def compiler(type_: FunctionType) -> Callable[..., None]:
+        made_for.append(type_)
+
+        def native(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+            if x[0] > 100:
+                raise ValueError("too large")
+            np.add(x, y, out=out)
+
+        return native
+
+    type_ = FunctionType((tensor(4), tensor(4)), tensor(4))
+    register_op(get_env(), "test_codegen_external", type_, compiler)
+
+    def body(b: Builder, x: Value, n: Value) -> Value:
+        def step(b: Builder, label: LoopLabel, i: Value, x: Value) -> Terminator:
+            return next_(label, x.op("test_codegen_external", x) * 1.5)
+
+        return b.loop([x], step, count=n)[0]
+
+    program = agree(module(function([tensor(4), I], body)), f32(4), i32(3))
+    with pytest.raises(ExecutionError, match="test_codegen_external failed: too large"):
+        program([np.full(4, 90, np.float32), i32(3)])
+    assert made_for[-1] == type_
+
+
+# ---- threads
+
+
+def test_concurrent_calls() -> None:
+    stack = StackType(tensor(8))
+
+    def body(b: Builder, n: Value, x: Value) -> Value:
+        def push(b: Builder, label: LoopLabel, i: Value, x: Value, s: Value) -> Terminator:
+            return next_(label, x + 1.0, b.bind(StackPush(s.atom, x.atom), stack))
+
+        _, s = b.loop([x, b.bind(StackNew(tensor(8)), stack)], push, count=n)
+        return b.bind(StackGet(s.atom, (n - 1).atom), tensor(8))
+
+    program = compile_module(module(function([I, tensor(8)], body)))
+    wrong: list[object] = []
+
+    def work(seed: int) -> None:
+        x = f32(8, seed=seed)
+        for n in range(1, 300):
+            found = program([i32(n), x])
+            if not np.allclose(found, x + n - 1, atol=1e-3):
+                wrong.append((seed, n))
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+_ = (Atom, BFLOAT16, ml_dtypes)
