@@ -83,7 +83,7 @@ class Lowered:
 def to_core(typed: Module, level: int) -> Module:
     """The first-order, differentiated, optimised program of a typed one."""
     core = prepare(structure(specialise(typed)), level)
-    return optimize(reverse.differentiate(core), level)
+    return optimize(reverse.differentiate(core, lambda module: optimize(module, level)), level)
 
 
 class RelayFunction:

@@ -1,8 +1,8 @@
 """Programs that must be refused, and where: `tests/typecheck/*.test`.
 
-A file holds programs, each after a line `-- case: name`. A line that must be refused ends in `# E: text`, or in `# E:12: text` where the
-error must stand at column 12; the text must occur in the error's message, help or notes. Only the first error of a program
-counts, so a program has one such line; a program without one must be accepted.
+A file holds programs, each after a line `-- case: name`. A line that must be refused ends in `# E: text`, or in `#
+E:12: text` where the error must stand at column 12; the text must occur in the error's message, help or notes. Only
+the first error of a program counts, so a program has one such line; a program without one must be accepted.
 """
 
 from __future__ import annotations

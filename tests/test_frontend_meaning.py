@@ -1,7 +1,7 @@
 """The translation means what Python means: a small evaluator of the surface IR agrees with Python on random programs.
 
-The programs are full of jumps out of nested loops and branches, names that only some paths assign, short circuits and `:=`. Those that the
-front end refuses are counted, so that the test cannot pass by refusing everything.
+The programs are full of jumps out of nested loops and branches, names that only some paths assign, short circuits and
+`:=`. Those that the front end refuses are counted, so that the test cannot pass by refusing everything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PROGRAMS = 100
 
 
 class Evaluator:
-    """Runs surface functions on Python numbers, tuples, lists and functions. A variable that is bound twice is an error."""
+    """Runs surface functions on Python numbers, tuples and functions. Binding twice is an error."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope

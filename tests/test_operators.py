@@ -288,11 +288,8 @@ def emit_gradient(emitter: Emitter, sample: Sample) -> tuple[list[Var], list[Val
     for position, cotangent in enumerate(found):
         if cotangent is not None and cotangent.shape != sample.operands[position].shape:
             # broadcast axes are summed by whoever asks for the gradient
-            assert sample.operator.pattern is Pattern.BROADCAST
-            if len(cotangent.shape) < sample.operands[position].ndim or cotangent.size < sample.operands[position].size:
-                found[position] = cotangent.op("broadcast_to", shape=sample.operands[position].shape)
-            else:
-                found[position] = cotangent.op("sum_to", shape=sample.operands[position].shape)
+            assert sample.operator.pattern is Pattern.BROADCAST and cotangent.shape == sample.result.dims, sample
+            found[position] = cotangent.op("sum_to", shape=sample.operands[position].shape)
     return variables, found
 
 

@@ -51,11 +51,10 @@ class Kernels:
 
 
 def inlined(atom: Atom) -> bool:
-    """Whether an operand is part of the kernel: a number. Integer arithmetic goes through unsigned types, to which TVM
-    does not convert negative literals; these are passed."""
+    """Whether an operand is part of the kernel: a number that TIR has a literal for."""
     if not isinstance(atom, Constant) or atom.value.ndim:
         return False
-    return atom.value.dtype.kind not in "iu" or 0 <= int(atom.value) < 2**63
+    return atom.value.dtype.kind not in "iu" or int(atom.value) < 2**63
 
 
 def signature(group: Group) -> tuple[tuple[Atom, ...], object]:

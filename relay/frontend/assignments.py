@@ -116,7 +116,7 @@ def _require_reference(context: Context, target: ast.Attribute) -> None:
 
 
 def _update(context: Context, target: ast.Subscript, new: Callable[[Atom], Atom], *, reads_old: bool = True) -> None:
-    """`x[i] = new`, `x[i][j] = new`, `r.value[i] = new`: replace the item in a copy, inside out, and rebind the base."""
+    """`x[i] = new`, `x[i][j] = new`, `r.value[i] = new`: replace it in a copy, inside out, and rebind the base."""
     path = [target]
     while isinstance(path[-1].value, ast.Subscript):
         path.append(path[-1].value)

@@ -1,7 +1,8 @@
 """What the translation of one function knows: the block that is being written, and what each name means there.
 
-Variables are renamed at each assignment. An `Environment` maps names to the `Var` that holds their value now; the arms of an `if`
-and the bodies of loops have environments of their own, which hold only what they change, and `join` brings them together.
+Variables are renamed at each assignment. An `Environment` maps names to the `Var` that holds their value now; the
+arms of an `if` and the bodies of loops have environments of their own, which hold only what they change, and `join`
+brings them together.
 """
 
 from __future__ import annotations
@@ -273,7 +274,7 @@ class Context:
             raise FrontendError(
                 f"`{name}` has no value yet where this function is defined",
                 span,
-                help=f"define `{name}` before this function (functions defined right after each other may use each other)",
+                help=f"define `{name}` before this function (neighbouring functions see each other)",
             )
         outside = self.parent is not None and self.parent.defines(name)
         raise FrontendError(

@@ -20,8 +20,8 @@ def lower_body(
 ) -> Function:
     """The function of a context.
 
-    `defaults` are those of all parameters, in order. `evaluated` are annotations that Python has evaluated already: they are used
-    where a name of the annotation is no longer visible (a local name of the function around a decorated one).
+    `defaults` are those of all parameters, in order. `evaluated` are annotations that Python has evaluated already: they
+    are used where a name of the annotation is not visible (a local name of the function around a decorated one).
     """
     node = context.node
     parameters = []

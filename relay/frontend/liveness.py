@@ -3,10 +3,12 @@
 Backward, which names are live:
 
     live before s  =  reads(s)  |  (live after s  -  assigned by s)
-    live before a loop's round, X  =  reads of the condition | live after the loop | the body's reads | (X - what the body kills)
+    live before a loop's round, X  =  reads of the condition | live after the loop | the body's reads
+                                      | (X - what the body kills)
 
-The last equation has the form X = A | (X - K) with a least solution A, so one pass with X = {} finds it, and a second pass with the
-solution records what holds inside. Forward, which names have a value wherever a `while` loop is left (`bound_at_exits`).
+The last equation has the form X = A | (X - K) with a least solution A, so one pass with X = {} finds it, and a second
+pass with the solution records what holds inside. Forward, which names have a value wherever a `while` loop is left
+(`bound_at_exits`).
 
 Names are over-approximated: what is called live may be dead, never the other way.
 """
@@ -35,7 +37,8 @@ NOTHING: frozenset[str] = frozenset()
 class Live:
     """What is live around a statement, restricted to the names that it assigns.
 
-    `after` it; for a loop also at its `head`, where it is decided whether there is another round, and where a round `begins`.
+    `after` it; for a loop also at its `head`, where it is decided whether there is another round, and where a round
+    begins.
     """
 
     after: frozenset[str]

@@ -207,7 +207,7 @@ def _refuse_survivors(context: Context, frame: LoopFrame, name: str, value: Var)
     for capture in context.holds.get(value, ()):
         if capture.owner is context and capture.name in frame.assigned:
             raise FrontendError(
-                f"`{name}` carries a function to the next round of the loop, which assigns the captured `{capture.name}` again",
+                f"`{name}` carries a function to the next round of the loop, which assigns `{capture.name}` again",
                 capture.span,
                 labels=(Label(frame.span, "the loop"),),
                 help=f"keep this round's value with a default: `lambda v, {capture.name}={capture.name}: ..`",

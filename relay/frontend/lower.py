@@ -1,16 +1,17 @@
 """From one Python function to the surface IR. Read this page first: it says what every construct becomes.
 
-Entry points: `lower_function(python_function) -> Definition`, `lower_text(text, filename, globals) -> {name: Definition}`.
-They run nothing of the user's and look up no global name of a function's body; only names in annotations are resolved now.
+Entry points: `lower_function(python_function) -> Definition`, `lower_text(text, filename, globals) -> {name:
+Definition}`. They run nothing of the user's and look up no global name of a function's body; only names in
+annotations are resolved now.
 
 *Names.* A name that the function assigns anywhere (or has as parameter) is local, as in Python. One that an enclosing
 function assigns is captured: the reference is the enclosing function's `Var` itself, with its value at the `def` or
-`lambda`. Every other name is `Global(name)`, also `range` and `relay`; the checker resolves it in `Definition.scope`, late.
-In `lower_text`, the names of sibling functions resolve to their `Definition`.
+`lambda`. Every other name is `Global(name)`, also `range` and `relay`; the checker resolves it in `Definition.scope`,
+late. In `lower_text`, the names of sibling functions resolve to their `Definition`.
 
-*Variables.* Each assignment makes a new `Var` with the user's name, whose span is that of the target name. `y = e` binds y
-directly to e's expression; `y = x` is an alias binding `y = %x`; `y = 3` is `y = Static(3)` (so that a name of a literal
-can be generalised). Temporaries carry a short name of what they hold ("sum", "product", "condition").
+*Variables.* Each assignment makes a new `Var` with the user's name, whose span is that of the target name. `y = e`
+binds y directly to e's expression; `y = x` is an alias binding `y = %x`; `y = 3` is `y = Static(3)` (so that a name
+of a literal can be generalised). Temporaries carry a short name of what they hold ("sum", "product", "condition").
 
 *Atoms.* Numbers: Static(int or float), a sign is folded in (`-3` is Static(-3)). True, False: Constant of dtype bool.
 Strings, None, `...`: Static. `return None`, `return` and the end of a function without values: `unit = MakeTuple(())`.
@@ -33,49 +34,51 @@ Strings, None, `...`: Static. `return None`, `return` and the end of a function 
     (y := e)              binds y
 
 *Statements.*
-    a, (b, c) = e         Unpack(e, 2) to two targets, then Unpack again; `a, b = e, f` binds a and b to the atoms of e, f
+    a, (b, c) = e         Unpack(e, 2) to two targets, then Unpack again; `a, b = e, f` binds both names directly
     y: T = e              Annotated(atom, T). A parameter's annotation is the type of its Var, the result's is
                           Function.result
-    x[i] = v              x' = IndexUpdate(x, (i,), v), for a local x; x[i] += v: Index, OpCall, IndexUpdate. x[i][j] = v
-                          updates inside out. r.value[i] = v: Attribute, IndexUpdate, SetAttribute
+    x[i] = v              x' = IndexUpdate(x, (i,), v), for a local x; x[i] += v: Index, OpCall, IndexUpdate.
+                          x[i][j] = v updates inside out. r.value[i] = v: Attribute, IndexUpdate, SetAttribute
     r.value = v           Binding((), SetAttribute(r, "value", v)); no other attribute can be assigned. r.value += v
                           reads first
     assert c, "text"      Binding((), Assert(c, text)); without a text: "assertion failed: " and the condition's source
     f(x)                  binds the Apply to a variable that nobody reads. Other expression statements are errors
     return e              Exit(function.label, (e,)), span of e
-    def, f = lambda       Binding((f,), Lambda(..)). A run of consecutive ones is one group, in consecutive bindings: all
-                          their variables are visible in all their bodies. Defaults are atoms of the enclosing block,
-                          bound before the group
-    parameters            Function.signature has one Parameter for each. The default of a decorated function: a literal's
-                          atom, otherwise Static(object) with what Python evaluated; in `lower_text` a literal or Global
+    def, f = lambda       Binding((f,), Lambda(..)). A run of consecutive ones is one group, in consecutive bindings:
+                          all their variables are visible in all their bodies. Defaults are atoms of the enclosing
+                          block, bound before the group
+    parameters            Function.signature has one Parameter for each. The default of a decorated function: a
+                          literal's atom, otherwise Static(object) with what Python evaluated; in `lower_text` a literal
+                          or Global
 
-*If.* The first arm's condition is computed before the If: its condition block is only `yield c`. The condition block of a
-further arm has its own bindings, which are visible nowhere else. (An `elif` with a `:=` starts a nested If in the else.)
-Targets are the variables that some yielding arm assigns, that all yielding arms bind and that are read later; their
-`Var.span` is that of an assignment. If no arm yields, the If has no targets and the block ends in Dead right after it. Code
-after it is an error ("never reached"). `Yield.span` is the expression's for a conditional expression, that of the arm's last
-statement for a statement.
+*If.* The first arm's condition is computed before the If: its condition block is only `yield c`. The condition block
+of a further arm has its own bindings, which are visible nowhere else. (An `elif` with a `:=` starts a nested If in
+the else.) Targets are the variables that some yielding arm assigns, that all yielding arms bind and that are read
+later; their `Var.span` is that of an assignment. If no arm yields, the If has no targets and the block ends in Dead
+right after it. Code after it is an error ("never reached"). `Yield.span` is the expression's for a conditional
+expression, that of the arm's last statement for a statement.
 
-*while.* Loop(label, params, init, body) without counter. Parameters: the variables that the loop assigns, that are bound
-before it and read at its head. Results (targets) are others: those that the loop assigns, that are bound at every exit and
-read after it, in the order of their first assignment. Body: the condition's bindings, then Binding((), If((Arm({yield c},
-{.. next}),), {else-part; exit})), Dead. `while True` (or a nonzero number) has no If: its body ends in Next. `break` is
-Exit(label, results); `continue` is Next(label, params). A loop that no Exit leaves has no targets; Dead follows it.
+*while.* Loop(label, params, init, body) without counter. Parameters: the variables that the loop assigns, that are
+bound before it and read at its head. Results (targets) are others: those that the loop assigns, that are bound at
+every exit and read after it, in the order of their first assignment. Body: the condition's bindings, then Binding((),
+If((Arm({yield c}, {.. next}),), {else-part; exit})), Dead. `while True` (or a nonzero number) has no If: its body
+ends in Next. `break` is Exit(label, results); `continue` is Next(label, params). A loop that no Exit leaves has no
+targets; Dead follows it.
 
-*for.* ForEach(label, element, iterable, params, init, body). Results are the parameters, as with counted loops: when the
-iterable is exhausted their current values, or those of an Exit (break). Next and Exit of a ForEach carry one value for each
-parameter; the element is not among them. Parameters: assigned in the loop, bound before, read at the head or afterwards.
-The target name is an ordinary variable bound at the body's start: `for i in ..` has the element itself for i, `for i, x in
-..` starts with an Unpack of it. A variable first assigned in the body has no value after the loop (it may not run). `for ..
-else` with a break carries a further, last parameter "broke" of bool (initially False, True at break), and the else-part is
-in an If after the loop.
+*for.* ForEach(label, element, iterable, params, init, body). Results are the parameters, as with counted loops: when
+the iterable is exhausted their current values, or those of an Exit (break). Next and Exit of a ForEach carry one
+value for each parameter; the element is not among them. Parameters: assigned in the loop, bound before, read at the
+head or afterwards. The target name is an ordinary variable bound at the body's start: `for i in ..` has the element
+itself for i, `for i, x in ..` starts with an Unpack of it. A variable first assigned in the body has no value after
+the loop (it may not run). `for .. else` with a break carries a further, last parameter "broke" of bool (initially
+False, True at break), and the else-part is in an If after the loop.
 
 *Spans* are whole-file positions. Function.span is `def name`, Var.span of a parameter its name, If.span, Loop.span and
 ForEach.span the header (`while n > 0`, `for x in xs`, `if c`), all others the expression.
 
-*Rounds.* A function made in a loop captures the values of its round. If it is carried to a later round (seen through names,
-tuples and joins, not through calls), while the loop assigns what it captured, that is an error, since Python would show it
-the new value.
+*Rounds.* A function made in a loop captures the values of its round. If it is carried to a later round (seen through
+names, tuples and joins, not through calls), while the loop assigns what it captured, that is an error, since Python
+would show it the new value.
 """
 
 from __future__ import annotations

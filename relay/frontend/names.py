@@ -1,6 +1,7 @@
 """Which names a piece of syntax assigns and reads, without entering the bodies of nested functions more than needed.
 
-`x[i] = v` counts as an assignment of x wherever variables are renamed, but it does not make x local: Python does not either.
+`x[i] = v` counts as an assignment of x wherever variables are renamed, but it does not make x local: Python does not
+either.
 """
 
 from __future__ import annotations

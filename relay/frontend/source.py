@@ -1,7 +1,7 @@
 """The source of a function: its text, its syntax tree and the positions of nodes.
 
-The whole file (or notebook cell, or text) is parsed once, so that lines and columns are those of the file, also for functions
-inside functions, for lambdas and for texts that were given to `exec` together with an entry in `linecache`.
+The whole file (or notebook cell, or text) is parsed once, so that lines and columns are those of the file, also for
+functions inside functions, for lambdas and for texts that were given to `exec` together with an entry in `linecache`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _recent: list[SourceFile] = []  # keeps a few files alive between the decoration
 
 
 def parse_text(text: str, filename: str) -> SourceFile:
-    """Parse a text whose first line is line 1 of `filename`. Raises FrontendError where Python's own grammar is violated."""
+    """Parse a text whose first line is line 1 of `filename`. Raises FrontendError where it is not valid Python."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     known = _parsed.get(filename)
     if known is not None and known.source.text == text:
@@ -111,7 +111,7 @@ def parse_text(text: str, filename: str) -> SourceFile:
 def find_function(function: object) -> tuple[SourceFile, FunctionNode]:
     """The source of a Python function: its file and its node.
 
-    Raises FrontendError where there is no source, where it has changed, or where a lambda cannot be told from another one.
+    Raises FrontendError where there is no source, where it has changed, or where a lambda could be one of several.
     """
     if not isinstance(function, FunctionType):
         raise FrontendError(

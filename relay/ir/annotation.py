@@ -1,7 +1,7 @@
 """The objects that users write types with: `Tensor[Float, (n, 3)]`, `Fn[[A, B], C]`, `Ref[T]`, `dims("n m")`.
 
-Evaluated by Python they are the types of `relay.ir.types`, so that a type can have a name: `Image = Tensor[Float, (3, n, n)]`.
-In the functions of a program the front end reads the same notation from the syntax tree.
+Evaluated by Python they are the types of `relay.ir.types`, so that a type can have a name: `Image = Tensor[Float, (3,
+n, n)]`. In the functions of a program the front end reads the same notation from the syntax tree.
 """
 
 from __future__ import annotations

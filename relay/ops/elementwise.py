@@ -361,7 +361,7 @@ def exp(x: Tensor) -> Tensor:
     """e to the x. x: (T float, s) -> (T, s).
 
     >>> relay.exp(np.float32([0, 1]))
-    array([1.       , 2.7182817], dtype=float32)
+    array([1.      , 2.718282], dtype=float32)
     """
     return np.exp(x)
 

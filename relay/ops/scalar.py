@@ -1,6 +1,6 @@
 """TIR expressions over single elements, with NumPy's meaning: integers wrap, division floors, NaN propagates.
 
-TIR leaves signed overflow of 32 and 64 bits undefined and simplifies with it, so those are computed unsigned. An integer
+TVM leaves overflow of 32 and 64 bits undefined, also of unsigned numbers, so `wrapping` avoids it. An integer
 division never traps here, whatever its operands: the check that the divisor is not zero is the operator's requirement.
 
 `tirx.Select` evaluates both sides and vectorises; `tirx.if_then_else` guards a load. Comparisons are built as nodes,
@@ -97,12 +97,25 @@ def wrapping(node: str) -> Callable[[Element, Element], Element]:
     def apply(x: Element, y: Element) -> Element:
         dtype = dtype_of(x)
         operation = getattr(tirx, node)
-        if dtype not in ("int32", "int64"):
-            return operation(x, y)
-        unsigned = f"u{dtype}"
-        return tirx.Cast(dtype, operation(tirx.Cast(unsigned, x), tirx.Cast(unsigned, y)))
+        return operation(x, y) if is_float(dtype) else _from_bits(operation(_as_bits(x), _as_bits(y)), dtype)
 
     return apply
+
+
+def _as_bits(x: Element) -> Element:
+    """An integer as an unsigned one of which TIR knows no bounds: it would derive from 5 - x that the result is at most 5."""
+    signed, unsigned = _signed_and_unsigned(dtype_of(x))
+    return tirx.reinterpret(unsigned, tirx.reinterpret(signed, x))
+
+
+def _from_bits(x: Element, dtype: str) -> Element:
+    signed, _ = _signed_and_unsigned(dtype)
+    return tirx.reinterpret(dtype, tirx.reinterpret(signed, x))
+
+
+def _signed_and_unsigned(dtype: str) -> tuple[str, str]:
+    signed = dtype.removeprefix("u")
+    return signed, f"u{signed}"
 
 
 add = wrapping("Add")
