@@ -1,4 +1,4 @@
-"""Settings for all tests: one thread a worker, the same random programs in every run, no other frameworks."""
+"""Settings for all tests: one thread and bounded memory a worker, the same random programs in every run."""
 
 import importlib.abc
 import os
@@ -13,6 +13,13 @@ from hypothesis import HealthCheck, settings
 for _variable in ("RELAY_NUM_THREADS", "TVM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+if sys.platform == "linux":
+    import resource
+
+    # A program that runs away with memory fails its own test and leaves the machine alone.
+    _limit, _hard = 8 << 30, resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (_limit if _hard < 0 else min(_limit, _hard), _hard))
 
 settings.register_profile(
     "relay",

@@ -10,7 +10,7 @@ from typing import Any
 from relay.errors import Span
 from relay.frontend.lower import lower_text
 from relay.ir import expr
-from relay.ir.expr import Block, Expr, Function
+from relay.ir.expr import Block, Function
 
 
 def lower(text: str, **names: object) -> Function:
@@ -23,7 +23,8 @@ def program(text: str) -> str:
     return textwrap.dedent(text).lstrip("\n")
 
 
-def values(block: Block) -> list[Expr]:
+def values(block: Block) -> list[Any]:
+    """What the bindings of a block bind."""
     return [binding.value for binding in block.bindings]
 
 

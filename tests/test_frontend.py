@@ -12,7 +12,9 @@ from surface_programs import blocks, lower, only, place, source_of, values
 from relay.errors import RelayError
 from relay.frontend.unsupported import STATEMENTS
 from relay.ir import expr
+from relay.ir.annotation import Tensor
 from relay.ir.expr import Var
+from relay.ir.types import FLOAT32
 
 # ---- expressions
 
@@ -61,7 +63,7 @@ def test_unary_operators(text: str, operator: str) -> None:
 def test_plus_is_nothing() -> None:
     function = lower("def f(x):\n    return +x\n")
     assert function.body.bindings == ()
-    assert function.body.terminator.values == function.parameters  # type: ignore[union-attr]
+    assert function.body.terminator.values == function.parameters
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_plus_is_nothing() -> None:
 def test_literals_are_static(text: str, value: object) -> None:
     function = lower(f"def f():\n    return {text}\n")
     assert function.body.bindings == ()
-    (atom,) = function.body.terminator.values  # type: ignore[union-attr]
+    (atom,) = function.body.terminator.values
     assert isinstance(atom, expr.Static)
     assert type(atom.value) is type(value) and repr(atom.value) == repr(value)
     assert source_of(atom.span) == text
@@ -78,7 +80,7 @@ def test_literals_are_static(text: str, value: object) -> None:
 
 @pytest.mark.parametrize("value", [True, False])
 def test_truth_values_are_constants(value: bool) -> None:
-    (atom,) = lower(f"def f():\n    return {value}\n").body.terminator.values  # type: ignore[union-attr]
+    (atom,) = lower(f"def f():\n    return {value}\n").body.terminator.values
     assert isinstance(atom, expr.Constant)
     assert atom.value.dtype == np.bool_ and atom.value.shape == () and bool(atom.value) is value
 
@@ -105,7 +107,7 @@ def test_subtraction_associates_left() -> None:
 
 def test_evaluation_goes_from_left_to_right() -> None:
     function = lower("def f(x):\n    return g(a(x), k=b(x)) + c(x)[d(x)]\n")
-    names = [v.function.name for v in values(function.body) if isinstance(v, expr.Apply)]  # type: ignore[union-attr]
+    names = [v.function.name for v in values(function.body) if isinstance(v, expr.Apply)]
     assert names == ["a", "b", "g", "c", "d"]
 
 
@@ -144,7 +146,7 @@ def test_tuples_and_lists() -> None:
     function = lower("def f(x):\n    return (x, [x, 1], ())\n")
     inner, empty, outer = values(function.body)
     assert all(isinstance(v, expr.MakeTuple) for v in (inner, empty, outer))
-    assert [len(v.items) for v in (inner, empty, outer)] == [2, 0, 3]  # type: ignore[union-attr]
+    assert [len(v.items) for v in (inner, empty, outer)] == [2, 0, 3]
 
 
 def test_and_computes_the_second_only_if_needed() -> None:
@@ -153,7 +155,7 @@ def test_and_computes_the_second_only_if_needed() -> None:
     assert isinstance(call, expr.Apply) and isinstance(chosen, expr.If)
     (arm,) = chosen.arms
     assert arm.condition.bindings == () and isinstance(arm.body.bindings[0].value, expr.Apply)
-    (known,) = chosen.orelse.terminator.values  # type: ignore[union-attr]
+    (known,) = chosen.orelse.terminator.values
     assert isinstance(known, expr.Constant) and not known.value
 
 
@@ -175,7 +177,7 @@ def test_long_conditions_do_not_nest(word: str) -> None:
 def test_comparison_chains_compute_each_operand_once() -> None:
     function = lower("def f(x):\n    return a(x) < b(x) < c(x) <= d(x)\n")
     calls = [v for block in blocks(function.body) for v in values(block) if isinstance(v, expr.Apply)]
-    assert [c.function.name for c in calls] == ["a", "b", "c", "d"]  # type: ignore[union-attr]
+    assert [c.function.name for c in calls] == ["a", "b", "c", "d"]
     comparisons = [v for block in blocks(function.body) for v in values(block) if isinstance(v, expr.OpCall)]
     assert [c.operator for c in comparisons] == ["less", "less", "less_equal"]
     assert source_of(comparisons[1].span) == "b(x) < c(x)"
@@ -186,20 +188,20 @@ def test_conditional_expressions_are_one_chain() -> None:
     binding = function.body.bindings[-1]
     assert isinstance(binding.value, expr.If) and binding.targets[0].name == "y"
     assert len(binding.value.arms) == 2 and len(binding.value.arms[1].condition.bindings) == 1
-    assert source_of(binding.value.arms[0].body.terminator.span) == "g(x)"  # type: ignore[union-attr]
+    assert source_of(binding.value.arms[0].body.terminator.span) == "g(x)"
 
 
 def test_walrus_binds() -> None:
     function = lower("def f(x):\n    return (y := x + 1) * y\n")
     total, product = function.body.bindings
     assert total.targets[0].name == "y"
-    assert product.value.arguments == (total.targets[0], total.targets[0])  # type: ignore[union-attr]
+    assert product.value.arguments == (total.targets[0], total.targets[0])
 
 
 def test_operand_before_walrus_keeps_its_value() -> None:
     function = lower("def f(x):\n    return x * (x := 2)\n")
     alias, product = function.body.bindings
-    assert product.value.arguments == (function.parameters[0], alias.targets[0])  # type: ignore[union-attr]
+    assert product.value.arguments == (function.parameters[0], alias.targets[0])
 
 
 # ---- assignments
@@ -210,8 +212,8 @@ def test_each_assignment_is_a_new_variable() -> None:
     first, second = function.body.bindings
     assert first.targets[0] is not second.targets[0] is not function.parameters[0]
     assert [b.targets[0].name for b in (first, second)] == ["x", "x"]
-    assert second.value.arguments[0] is first.targets[0]  # type: ignore[union-attr]
-    assert function.body.terminator.values == second.targets  # type: ignore[union-attr]
+    assert second.value.arguments[0] is first.targets[0]
+    assert function.body.terminator.values == second.targets
     assert [place(b.targets[0].span) for b in (first, second)] == [(2, 5, 2, 6), (3, 5, 3, 6)]
 
 
@@ -225,23 +227,23 @@ def test_aliases_and_literals_have_bindings() -> None:
 def test_augmented_assignment() -> None:
     function = lower("def f(x):\n    x += 1\n    return x\n")
     (binding,) = function.body.bindings
-    assert binding.targets[0].name == "x" and binding.value.operator == "add"  # type: ignore[union-attr]
-    assert binding.value.arguments[0] is function.parameters[0]  # type: ignore[union-attr]
+    assert binding.targets[0].name == "x" and binding.value.operator == "add"
+    assert binding.value.arguments[0] is function.parameters[0]
 
 
 def test_swap_needs_no_tuple() -> None:
     function = lower("def f(a, b):\n    a, b = b, a\n    return a - b\n")
     first, second, difference = function.body.bindings
     assert (first.value, second.value) == (function.parameters[1], function.parameters[0])
-    assert difference.value.arguments == (first.targets[0], second.targets[0])  # type: ignore[union-attr]
+    assert difference.value.arguments == (first.targets[0], second.targets[0])
 
 
 def test_patterns_nest() -> None:
     function = lower("def f(x):\n    (a, (b, c)), d = x, 1\n    return a, b, c, d\n")
     outer, inner = [b for b in function.body.bindings if isinstance(b.value, expr.Unpack)]
-    assert outer.value.count == 2 and inner.value.value is outer.targets[1]  # type: ignore[union-attr]
+    assert outer.value.count == 2 and inner.value.value is outer.targets[1]
     assert [v.name for v in (outer.targets[0], *inner.targets)] == ["a", "b", "c"]
-    assert source_of(outer.value.span) == "(a, (b, c))"  # type: ignore[union-attr]
+    assert source_of(outer.value.span) == "(a, (b, c))"
 
 
 def test_several_targets_share_one_value() -> None:
@@ -255,7 +257,7 @@ def test_items_are_updated_by_rebinding() -> None:
     (binding,) = function.body.bindings
     assert isinstance(binding.value, expr.IndexUpdate) and binding.value.value is function.parameters[0]
     assert binding.value.items == (function.parameters[1],)
-    assert function.body.terminator.values == binding.targets  # type: ignore[union-attr]
+    assert function.body.terminator.values == binding.targets
     assert source_of(binding.value.span) == "x[i]"
 
 
@@ -286,18 +288,18 @@ def test_references_are_written() -> None:
 
 
 def test_annotated_assignment() -> None:
-    function = lower("def f(x):\n    y: T = x\n    return y\n", T=Matrix)
+    function = lower("def f(x):\n    y: T = x\n    return y\n", T=Tensor[FLOAT32, (3,)])
     (binding,) = function.body.bindings
-    assert isinstance(binding.value, expr.Annotated) and binding.value.annotation == Matrix
+    assert isinstance(binding.value, expr.Annotated) and binding.value.annotation == Tensor[FLOAT32, (3,)]
     assert binding.targets[0].name == "y"
 
 
 def test_assertions() -> None:
     function = lower('def f(x):\n    assert x > 0, "positive"\n    assert x < 3\n    return x\n')
     first, second = [b for b in function.body.bindings if isinstance(b.value, expr.Assert)]
-    assert first.targets == () and first.value.message == "positive"  # type: ignore[union-attr]
-    assert second.value.message == "assertion failed: x < 3"  # type: ignore[union-attr]
-    assert source_of(second.value.span) == "x < 3"  # type: ignore[union-attr]
+    assert first.targets == () and first.value.message == "positive"
+    assert second.value.message == "assertion failed: x < 3"
+    assert source_of(second.value.span) == "x < 3"
 
 
 def test_calls_as_statements_are_kept() -> None:
@@ -324,15 +326,15 @@ def test_if_yields_what_is_read_later() -> None:
     )
     binding = function.body.bindings[-1]
     assert [v.name for v in binding.targets] == ["y"]
-    ends = [binding.value.arms[0].body.terminator, binding.value.orelse.terminator]  # type: ignore[union-attr]
+    ends = [binding.value.arms[0].body.terminator, binding.value.orelse.terminator]
     assert all(isinstance(end, expr.Yield) and len(end.values) == 1 for end in ends)
 
 
 def test_if_without_else_yields_the_old_value() -> None:
     function = lower("def f(x):\n    if x > 0:\n        x = 1\n    return x\n")
     binding = function.body.bindings[-1]
-    assert binding.value.orelse.terminator.values == function.parameters  # type: ignore[union-attr]
-    assert function.body.terminator.values == binding.targets  # type: ignore[union-attr]
+    assert binding.value.orelse.terminator.values == function.parameters
+    assert function.body.terminator.values == binding.targets
 
 
 def test_elif_chains_are_flat() -> None:
@@ -370,7 +372,7 @@ def test_early_return_leaves_several_constructs() -> None:
     assert [end.label is function.label for end in exits] == [True, True, False]
     guard = next(v for b in blocks(function.body) for v in values(b) if isinstance(v, expr.If) and len(b.bindings) > 2)
     assert isinstance(guard.arms[0].body.terminator, expr.Exit)
-    assert guard.orelse.terminator.values == ()  # type: ignore[union-attr]
+    assert guard.orelse.terminator.values == ()
 
 
 def test_guards_stay_flat() -> None:
@@ -410,7 +412,7 @@ def test_while_carries_what_a_round_reads() -> None:
     choice = loop.body.bindings[-1].value
     assert isinstance(choice, expr.If) and isinstance(loop.body.terminator, expr.Dead)
     assert isinstance(choice.arms[0].body.terminator, expr.Next)
-    assert choice.orelse.terminator.values == (loop.parameters[0],)  # type: ignore[union-attr]
+    assert choice.orelse.terminator.values == (loop.parameters[0],)
     assert source_of(loop.span) == "while x > 0"
 
 
@@ -513,7 +515,7 @@ def test_for_else_with_break_has_a_flag() -> None:
     assert [v.name for v in binding.targets] == ["broke"]
     choice = function.body.bindings[-1].value
     assert isinstance(choice, expr.If)
-    assert choice.arms[0].condition.terminator.values == binding.targets  # type: ignore[union-attr]
+    assert choice.arms[0].condition.terminator.values == binding.targets
     assert isinstance(choice.orelse.terminator, expr.Exit)
 
 
@@ -580,14 +582,14 @@ def test_end_without_return_gives_unit() -> None:
         function = lower(text)
         (unit,) = function.body.bindings
         assert isinstance(unit.value, expr.MakeTuple) and unit.value.items == ()
-        assert function.body.terminator.values == unit.targets  # type: ignore[union-attr]
+        assert function.body.terminator.values == unit.targets
 
 
 def test_captured_variables_are_the_same_objects() -> None:
     function = lower("def f(x):\n    y = x + 1\n    g = lambda v: v + y\n    return g(x)\n")
     y, g = function.body.bindings[:2]
     assert isinstance(g.value, expr.Lambda) and g.value.function.name == "g"
-    assert g.value.function.body.bindings[0].value.arguments[1] is y.targets[0]  # type: ignore[union-attr]
+    assert g.value.function.body.bindings[0].value.arguments[1] is y.targets[0]
 
 
 def test_neighbouring_functions_see_each_other() -> None:
@@ -595,8 +597,8 @@ def test_neighbouring_functions_see_each_other() -> None:
         "def f(x):\n    def a(n):\n        return b(n)\n    def b(n):\n        return a(n)\n    return a(x)\n"
     )
     a, b = function.body.bindings[:2]
-    assert a.value.function.body.bindings[0].value.function is b.targets[0]  # type: ignore[union-attr]
-    assert b.value.function.body.bindings[0].value.function is a.targets[0]  # type: ignore[union-attr]
+    assert a.value.function.body.bindings[0].value.function is b.targets[0]
+    assert b.value.function.body.bindings[0].value.function is a.targets[0]
 
 
 def test_default_that_uses_an_earlier_neighbour() -> None:
@@ -609,13 +611,13 @@ def test_default_that_uses_an_earlier_neighbour() -> None:
 
 def test_doubly_nested_capture() -> None:
     function = lower("def f(x):\n    def g(y):\n        return lambda z: x + y + z\n    return g(1)\n")
-    inner = function.body.bindings[0].value.function.body.bindings[0].value.function  # type: ignore[union-attr]
+    inner = function.body.bindings[0].value.function.body.bindings[0].value.function
     assert inner.body.bindings[0].value.arguments[0] is function.parameters[0]
 
 
 def test_inner_locals_shadow() -> None:
     function = lower("def f(x):\n    def g():\n        x = 1\n        return x\n    return g() + x\n")
-    inner = function.body.bindings[0].value.function  # type: ignore[union-attr]
+    inner = function.body.bindings[0].value.function
     assert isinstance(inner.body.bindings[0].value, expr.Static)
 
 

@@ -45,10 +45,10 @@ def test_annotations_of_text() -> None:
     assert found == {
         "a": TensorType(FLOAT32, (n, 3)),
         "b_": scalar(FLOAT32),
-        "c": TensorType(b, (ANY, 3)),  # type: ignore[arg-type]
+        "c": TensorType(b, (ANY, 3)),
         "d": TupleType((a, scalar(INT32))),
         "e": ArrowType((a, scalar(BOOL)), scalar(FLOAT32)),
-        "g": RefType(a),  # type: ignore[arg-type]
+        "g": RefType(a),
         "h": TensorType(FLOAT32, (s,)),
         "i": TensorType(FLOAT32, (s, 6)),
         "j": TensorType(FLOAT32, (n,)),
@@ -148,7 +148,7 @@ def wrapping(function: Any) -> Any:
 
 @decorator
 @decorator
-def decorated(x, y=SIZE * 2, z=4):  # type: ignore[no-untyped-def]
+def decorated(x, y=SIZE * 2, z=4):
     return x + y
 
 
@@ -159,7 +159,7 @@ def line_of(text: str) -> int:
 
 
 def test_positions_in_a_file() -> None:
-    def inner(x, y):  # type: ignore[no-untyped-def]
+    def inner(x, y):
         # fmt: off
         return (x +
                 y)  # marker of the sum
@@ -168,7 +168,7 @@ def test_positions_in_a_file() -> None:
     function = lower_function(inner).function
     (call,) = values(function.body)
     line = line_of("# marker of the sum")
-    assert place(call.span) == (line - 1, 17, line, 18)  # type: ignore[union-attr]
+    assert place(call.span) == (line - 1, 17, line, 18)
     assert place(function.span) == (line - 3, 5, line - 3, 14)
     assert function.span is not None and function.span.source.filename == __file__
     assert place(function.parameters[1].span) == (line - 3, 18, line - 3, 19)
@@ -184,7 +184,7 @@ def test_decorated_function() -> None:
 
 def test_lambdas_are_told_apart() -> None:
     pair = (lambda x: x + 1, lambda x: x * 2)
-    assert [source_of(values(lower_function(f).function.body)[0].span) for f in pair] == ["x + 1", "x * 2"]  # type: ignore[union-attr]
+    assert [source_of(values(lower_function(f).function.body)[0].span) for f in pair] == ["x + 1", "x * 2"]
 
 
 def test_nested_lambdas_are_told_apart() -> None:
@@ -203,7 +203,7 @@ def test_lambda_over_several_lines() -> None:
             - y
         )
     ).function  # fmt: skip
-    assert values(function.body)[0].operator == "subtract"  # type: ignore[union-attr]
+    assert values(function.body)[0].operator == "subtract"
 
 
 def test_lambdas_without_columns_are_ambiguous() -> None:
@@ -226,26 +226,26 @@ def test_lambdas_without_columns_are_ambiguous() -> None:
 def test_text_given_to_exec() -> None:
     function = defined("if 1:\n\n\n    def f(x):\n        return x + missing\n", "f")
     (call,) = values(lower_function(function).function.body)
-    assert place(call.span) == (5, 16, 5, 27)  # type: ignore[union-attr]
+    assert place(call.span) == (5, 16, 5, 27)
 
 
 def test_columns_count_characters() -> None:
     function = defined("def f(größe):\n    return größe * größe + 'ä'\n", "f")
     total = lower_function(function).function.body.bindings[-1].value
-    assert place(total.span) == (2, 12, 2, 31)  # type: ignore[union-attr]
-    assert source_of(total.span) == "größe * größe + 'ä'"  # type: ignore[union-attr]
+    assert place(total.span) == (2, 12, 2, 31)
+    assert source_of(total.span) == "größe * größe + 'ä'"
 
 
 def test_strings_with_less_indentation_do_not_matter() -> None:
     function = defined('if 1:\n    def f(x):\n        """A\nB"""\n        return x + 1\n', "f")
-    assert place(values(lower_function(function).function.body)[0].span) == (5, 16, 5, 21)  # type: ignore[union-attr]
+    assert place(values(lower_function(function).function.body)[0].span) == (5, 16, 5, 21)
 
 
 def test_tabs_and_windows_lines() -> None:
     file = parse_text("def f(x):\r\n\treturn x + 1\r\n", "<tabs>")
     assert file.source.line(2) == "\treturn x + 1"
     (definition,) = lower_text("def f(x):\r\n\treturn x + 1\r\n", "<tabs>", {}).values()
-    assert place(values(definition.function.body)[0].span) == (2, 9, 2, 14)  # type: ignore[union-attr]
+    assert place(values(definition.function.body)[0].span) == (2, 9, 2, 14)
 
 
 def test_no_source() -> None:
@@ -279,7 +279,7 @@ def test_same_line_definitions_of_one_name() -> None:
             return f
         """
     make = defined(text, "make")
-    operators = [values(lower_function(make(c)).function.body)[0].operator for c in (True, False)]  # type: ignore[union-attr]
+    operators = [values(lower_function(make(c)).function.body)[0].operator for c in (True, False)]
     assert operators == ["add", "multiply"]
 
 
@@ -296,8 +296,8 @@ def test_files_are_parsed_once() -> None:
 
 
 def test_names_are_looked_up_late() -> None:
-    def function(x):  # type: ignore[no-untyped-def]
-        return later(x) + free + abs(x)  # type: ignore[name-defined]  # noqa: F821
+    def function(x):
+        return later(x) + free + abs(x)  # noqa: F821
 
     definition = lower_function(function)
     assert definition.scope.resolve("later") is MISSING

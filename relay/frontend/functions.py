@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from relay.errors import FrontendError, Label
+from relay.errors import FrontendError, InternalError, Label
 from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.context import Capture, Context
 from relay.frontend.names import read_names
@@ -20,8 +20,8 @@ def lower_body(
 ) -> Function:
     """The function of a context.
 
-    `defaults` are those of all parameters, in order. `evaluated` are annotations that Python has evaluated already: they
-    are used where a name of the annotation is not visible (a local name of the function around a decorated one).
+    `defaults` are those of all parameters, in order. `evaluated` are annotations that Python has evaluated: they are
+    used where a name of the annotation is not visible (a local name of the function around a decorated one).
     """
     node = context.node
     parameters = []
@@ -185,7 +185,7 @@ def _definition(statement: ast.stmt) -> tuple[str, FunctionNode]:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as node):
             return name, node
         case _:
-            raise AssertionError(statement)
+            raise InternalError("a statement that defines no function")
 
 
 def _defaults(context: Context, node: FunctionNode) -> list[Atom | None]:

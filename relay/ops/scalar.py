@@ -92,30 +92,50 @@ def _at_least_float32(x: Element) -> Element:
 
 
 def wrapping(node: str) -> Callable[[Element, Element], Element]:
-    """The TIR node of this name, with integers that wrap."""
+    """Add, Sub or Mul, with integers that wrap.
+
+    TVM tells LLVM that sums and products of 32 and 64 bits never overflow, unsigned ones neither. So those of 32 bits are
+    made in 64, where they fit, and those of 64 bits from halves.
+    """
 
     def apply(x: Element, y: Element) -> Element:
-        dtype = dtype_of(x)
-        operation = getattr(tirx, node)
-        return operation(x, y) if is_float(dtype) else _from_bits(operation(_as_bits(x), _as_bits(y)), dtype)
+        dtype, operation = dtype_of(x), getattr(tirx, node)
+        if dtype in ("int32", "uint32"):
+            wide = dtype.replace("32", "64")
+            left, right = tirx.Cast(wide, x), tirx.Cast(wide, y)
+            if node == "Sub" and dtype == "uint32":
+                left = tirx.Add(left, tirx.const(1 << 32, wide))  # the difference would be negative
+            return tirx.Cast(dtype, operation(left, right))
+        if dtype in ("int64", "uint64"):
+            return let(x, lambda a: let(y, lambda b: _from_halves(node, a, b)))
+        return operation(x, y)
 
     return apply
 
 
-def _as_bits(x: Element) -> Element:
-    """An integer as an unsigned one of which TIR knows no bounds: it would derive from 5 - x that the result is at most 5."""
-    signed, unsigned = _signed_and_unsigned(dtype_of(x))
-    return tirx.reinterpret(unsigned, tirx.reinterpret(signed, x))
+def _from_halves(node: str, x: Element, y: Element) -> Element:
+    """The result for 64 bits from operations that do not overflow."""
+    dtype = dtype_of(x)
+    if node == "Mul":
+        across = _low(_low(x) * _high(y)) + _low(_high(x) * _low(y))
+        below = tirx.Cast("uint64", _low(x)) * tirx.Cast("uint64", _low(y))
+        return let(below, lambda b: _joined(tirx.Cast(dtype, _high(b)) + across, tirx.Cast(dtype, _low(b))))
+    carry = 1 if node == "Sub" else 0  # x - y = x + ~y + 1
+    y = tirx.bitwise_not(y) if node == "Sub" else y
+    total = _low(x) + _low(y) + tirx.const(carry, dtype)
+    return let(total, lambda low: _joined(_low(_high(x)) + _low(_high(y)) + _high(low), _low(low)))
 
 
-def _from_bits(x: Element, dtype: str) -> Element:
-    signed, _ = _signed_and_unsigned(dtype)
-    return tirx.reinterpret(dtype, tirx.reinterpret(signed, x))
+def _low(x: Element) -> Element:
+    return tirx.bitwise_and(x, constant((1 << 32) - 1, x))
 
 
-def _signed_and_unsigned(dtype: str) -> tuple[str, str]:
-    signed = dtype.removeprefix("u")
-    return signed, f"u{signed}"
+def _high(x: Element) -> Element:
+    return tirx.shift_right(x, constant(32, x))
+
+
+def _joined(high: Element, low: Element) -> Element:
+    return tirx.bitwise_or(tirx.shift_left(high, constant(32, high)), low)
 
 
 add = wrapping("Add")

@@ -1,0 +1,73 @@
+"""Sums, maxima and the like: accumulators in registers, vectorised along whichever axis runs through memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relay.codegen.schedules.elementwise import share
+from relay.codegen.schedules.stage import PARALLEL_WORK, STACK_BYTES, Stage, lanes, largest_divisor
+
+LONG = 32  # reduced elements from which splitting them into lanes pays
+
+
+def apply(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str]:
+    """Schedule a reduction; returns the names of the stages that are done. Raises ScheduleError if TVM refuses."""
+    if stage.outputs != 1:
+        return set()
+    if stage.spatial and stage.spatial[-1] > 1 and _runs_through(stage, len(stage.spatial) - 1):
+        return _along_columns(s, stage, epilogue, threads)
+    if _runs_through(stage, len(stage.variables) - 1) and stage.reduced[-1] >= LONG:
+        _along_rows(s, stage, threads)
+    return set()
+
+
+def _runs_through(stage: Stage, axis: int) -> bool:
+    """Whether the largest input is read along an axis."""
+    if not stage.accesses:
+        return False
+    _, index = max(stage.accesses, key=lambda access: len(access[1]))
+    return stage.follows(index, axis)
+
+
+def _along_columns(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str]:
+    """Several columns at once, down all rows."""
+    block = s.get_sblock(stage.name)
+    if epilogue is None:
+        copy = s.cache_write(block, 0, "global")
+    else:
+        copy = s.get_sblock(epilogue.name)
+    width = largest_divisor(stage.spatial[-1], min(4 * lanes(stage), STACK_BYTES // stage.itemsize - 1))
+    loops = s.get_loops(copy)
+    outer, inner = s.split(loops[-1], [None, width])
+    s.compute_at(block, outer, preserve_unit_loops=True)
+    count = len(s.get_loops(copy)) - 1
+    own = s.get_loops(block)[count:]
+    rows, columns = own[len(stage.spatial) :], own[: len(stage.spatial)]
+    s.reorder(*rows, *columns)
+    s.vectorize(s.get_loops(block)[-1])
+    s.vectorize(inner)
+    if threads > 1 and stage.work >= PARALLEL_WORK:
+        share(s, s.get_loops(copy)[:-1], threads)
+    s.decompose_reduction(block, s.get_loops(block)[-len(own)])
+    return {stage.name} | ({epilogue.name} if epilogue is not None else set())
+
+
+def _along_rows(s: Any, stage: Stage, threads: int) -> None:
+    """Each lane sums a part of a row, then the lanes are summed."""
+    block = s.get_sblock(stage.name)
+    loops = s.get_loops(block)
+    width = largest_divisor(stage.reduced[-1], min(4 * lanes(stage), STACK_BYTES // stage.itemsize - 1))
+    if width < 4:
+        return
+    _, inner = s.split(loops[-1], [None, width])
+    spatial = s.get_loops(block)[: len(stage.spatial)]
+    partial = s.rfactor(inner, len(stage.spatial))
+    if spatial:
+        s.compute_at(partial, s.get_loops(block)[len(stage.spatial) - 1], preserve_unit_loops=True)
+    lane = s.get_loops(partial)
+    reduced = len(stage.reduced)
+    s.reorder(*lane[-reduced:], lane[-reduced - 1])
+    s.vectorize(s.get_loops(partial)[-1])
+    if threads > 1 and stage.work >= PARALLEL_WORK and spatial:
+        share(s, s.get_loops(block)[: len(stage.spatial)], threads)
+    s.decompose_reduction(partial, s.get_loops(partial)[-reduced - 1])
