@@ -1,7 +1,7 @@
 """Relay: a differentiable, functional language embedded in Python.
 
-`import relay; @relay` and `from relay import relay; @relay` are the same object: this module, which is callable. It also
-carries the types, the transforms and every registered operator (`relay.tanh`).
+`import relay; @relay` and `from relay import relay; @relay` are the same object: this module, which is callable. It
+also carries the types, the transforms and every registered operator (`relay.tanh`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any as _Any
 from typing import overload
 
-import relay.ops as _ops  # registers the operators
+import relay.ops as _ops  # noqa: F401  (registers the operators)
 from relay import errors, ir
 from relay.array import Array
 from relay.compiler import Options as _Options
@@ -136,7 +136,9 @@ class _Relay(types.ModuleType):
     @overload
     def __call__(self, function: Callable[..., _Any], /) -> RelayFunction: ...
     @overload
-    def __call__(self, /, *, target: str = ..., opt_level: int = ...) -> Callable[[Callable[..., _Any]], RelayFunction]: ...
+    def __call__(
+        self, /, *, target: str = ..., opt_level: int = ...
+    ) -> Callable[[Callable[..., _Any]], RelayFunction]: ...
     def __call__(self, function: Callable[..., _Any] | None = None, /, **options: _Any) -> _Any:
         __tracebackhide__ = True
         chosen = _Options(**options)

@@ -1,4 +1,5 @@
-"""What a call returns: an array that behaves as NumPy's where that is unambiguous and hands its memory on without a copy."""
+"""What a call returns: an array that behaves as NumPy's where that is unambiguous and hands its memory on without a
+copy."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import numpy as np
 
 
 class Array:
-    """A tensor result. Read it with `.numpy()`, `np.asarray(x)`, DLPack, `float(x)`, indexing, or pass it to another call."""
+    """A tensor result. Read it with `.numpy()`, `np.asarray(x)`, DLPack, `float(x)`, indexing, or pass it to another
+    call."""
 
     __slots__ = ("_value",)
     __relay_array__ = True

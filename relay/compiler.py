@@ -1,9 +1,10 @@
 """The decorated function, and the order of the phases between a call and its result.
 
-    definition --elaborate--> typed --specialise, structure, prepare, differentiate, optimise--> core --codegen--> program
+    definition --elaborate--> typed --specialise, structure, prepare, differentiate, optimise--> core --codegen-->
+    program
 
-Typed programs and native programs are kept per signature: dtypes and shapes of the arguments, and the values of those that
-specialise the program.
+Typed programs and native programs are kept per signature: dtypes and shapes of the arguments, and the values of those
+that specialise the program.
 """
 
 from __future__ import annotations
@@ -87,10 +88,11 @@ def to_core(typed: Module, level: int) -> Module:
 
 
 class RelayFunction:
-    """A function of the language: what `@relay` and `relay.grad` return. Call it with arrays, numbers and tuples of them.
+    """A function of the language: what `@relay` and `relay.grad` return. Call it with arrays, numbers and tuples of
+    them.
 
-    Raises FrontendError at decoration for constructs that Relay does not have, TypeCheckError at the first call with new
-    types, ExecutionError for what only the run can find.
+    Raises FrontendError at decoration for constructs that Relay does not have, TypeCheckError at the first call with
+    new types, ExecutionError for what only the run can find.
     """
 
     def __init__(
@@ -273,7 +275,9 @@ def _bad_argument(function: Function, position: int, text: str, help: str | None
         return TypeMismatch(f"the cotangent of {function.name} {text}", function.span, help=help)
     parameter = function.parameters[position]
     labels = (Label(function.span, ""),) if parameter.span is None and function.span is not None else ()
-    return TypeMismatch(f"argument {parameter.name} of {function.name} {text}", parameter.span, labels=labels, help=help)
+    return TypeMismatch(
+        f"argument {parameter.name} of {function.name} {text}", parameter.span, labels=labels, help=help
+    )
 
 
 def _value(value: Any, type_: Type, name: str) -> Any:
@@ -320,7 +324,8 @@ def derivative(
     definition = getattr(function, "__relay__", None)
     if not isinstance(definition, Definition | DerivedDefinition):
         raise TypeMismatch(
-            f"grad needs a function decorated with @relay, found {type(function).__name__}", help="decorate it with @relay"
+            f"grad needs a function decorated with @relay, found {type(function).__name__}",
+            help="decorate it with @relay",
         )
     positions = None if wrt is None else (wrt,) if isinstance(wrt, int | str) else tuple(wrt)
     node = Grad(Static(None), None, output, tuple(keeping), seedable, with_value)

@@ -54,7 +54,9 @@ class Label:
     text: str
 
 
-def render(kind: str, message: str, span: Span | None, labels: tuple[Label, ...], notes: tuple[str, ...], help: str | None) -> str:
+def render(
+    kind: str, message: str, span: Span | None, labels: tuple[Label, ...], notes: tuple[str, ...], help: str | None
+) -> str:
     """Lay out one diagnostic as plain text."""
     where = f"{span}: " if span is not None else ""
     lines = [f"{where}{kind}: {message}"]

@@ -1,6 +1,7 @@
 """Tracebacks of the user's mistakes show the user's frames only.
 
-The hook that prints uncaught exceptions leaves Relay's own frames out for a RelayError; RELAY_FULL_TRACEBACK=1 shows all.
+The hook that prints uncaught exceptions leaves Relay's own frames out for a RelayError; RELAY_FULL_TRACEBACK=1 shows
+all.
 """
 
 from __future__ import annotations

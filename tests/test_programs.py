@@ -1,4 +1,5 @@
-"""Every program of the zoo in every mode: interpreted, compiled, differentiated by the transform and by the interpreter."""
+"""Every program of the zoo in every mode: interpreted, compiled, differentiated by the transform and by the
+interpreter."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs import Program, programs
 
 import relay
-from programs import Program, programs
 from relay.eval import interpreter
 from relay.ir.check import check
 
-# Compiled float64 code may reassociate sums and uses other transcendental functions than NumPy: a few units in the last place,
-# more where they accumulate.
+# Compiled float64 code may reassociate sums and uses other transcendental functions than NumPy: a few units in the
+# last place, # more where they accumulate.
 RELATIVE = 1e-10
 # Central differences in float64 with a step of 1e-6 are right to about 1e-9 of the value's scale.
 DIFFERENCE = 2e-6
@@ -96,9 +97,9 @@ def numerical_gradient(program: Program) -> list[np.ndarray | None]:
             high, low = copy.copy(base), copy.copy(base)
             high[index] += step
             low[index] -= step
-            result[index] = (value(replaced(program.arguments, path, high)) - value(replaced(program.arguments, path, low))) / (
-                2 * step
-            )
+            result[index] = (
+                value(replaced(program.arguments, path, high)) - value(replaced(program.arguments, path, low))
+            ) / (2 * step)
         gradients.append(result)
     return gradients
 
@@ -121,9 +122,11 @@ def test_gradients_agree(program: Program) -> None:
         assert_close(by_tape if isinstance(by_tape, tuple) else (by_tape,), program.expected_gradient, rtol=1e-6)
     core = derivative.core(*program.arguments)
     check(core, "structured")
-    typed_values = [np.asarray(v) for v in program.arguments] if not any(
-        isinstance(a, tuple) for a in program.arguments
-    ) else list(program.arguments)
+    typed_values = (
+        [np.asarray(v) for v in program.arguments]
+        if not any(isinstance(a, tuple) for a in program.arguments)
+        else list(program.arguments)
+    )
     values = derivative._lower(program.arguments, {})[1]
     assert len(values) == len(typed_values)
     transformed = interpreter.run(core, values)

@@ -18,8 +18,9 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.p
 
 
 @relay
-def linear_loss(a: Tensor[Float, (1, 1)], b: Tensor[Float, (1, 1)],
-                x: Tensor[Float, (1, 1)], y: Tensor[Float, (1, 1)]) -> Tensor[Float, (1, 1)]:
+def linear_loss(
+    a: Tensor[Float, (1, 1)], b: Tensor[Float, (1, 1)], x: Tensor[Float, (1, 1)], y: Tensor[Float, (1, 1)]
+) -> Tensor[Float, (1, 1)]:
     y_hat = relay.broadcast_add(relay.broadcast_mul(a, x), b)
     diff = relay.broadcast_sub(y, y_hat)
     return relay.broadcast_mul(diff, diff)
@@ -87,7 +88,8 @@ def test_operator_types_of_the_slides() -> None:
 def test_registration_of_the_slides(tmp_path) -> None:  # type: ignore[no-untyped-def]
     """In a user's file, in a process of its own: the registration is process-wide."""
     program = tmp_path / "user.py"
-    program.write_text(textwrap.dedent('''
+    program.write_text(
+        textwrap.dedent("""
         import numpy as np
         import tvm
         from tvm import te, topi
@@ -127,7 +129,8 @@ def test_registration_of_the_slides(tmp_path) -> None:  # type: ignore[no-untype
         except relay.DifferentiationError as error:
             pass
         print("works")
-    '''))
+    """)
+    )
     done = subprocess.run([sys.executable, str(program)], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "works"

@@ -3,8 +3,8 @@
     CT(Tensor[float, s]) = Tensor[float, s]     CT(Tensor[int or bool, s]) = ()      CT((A, ..)) = (CT(A), ..)
     CT(D) = D' with CT of every field           CT(Ref[T]) = CT(Stack[T]) = ()       CT(function): none, an error
 
-`grad(f)` for f : (P, ..) -> R returns one CT(P_i) for each `wrt`, then the kept components of R, flat; bare when it is a
-single gradient and nothing is kept. Unit stands for "no gradient" and becomes None in Python.
+`grad(f)` for f : (P, ..) -> R returns one CT(P_i) for each `wrt`, then the kept components of R, flat; bare when it
+is a single gradient and nothing is kept. Unit stands for "no gradient" and becomes None in Python.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def gradient_type(function: FunctionType, grad: Grad) -> FunctionType:
             )
         if grad.wrt is not None and not has_gradient(function.parameters[position]):
             raise DifferentiationError(
-                f"there is no gradient with respect to parameter {position}, which is {show(function.parameters[position])}"
+                f"there is no gradient with respect to parameter {position},"
+                f" which is {show(function.parameters[position])}"
             )
     return derivative_type(function, grad)
 

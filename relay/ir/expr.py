@@ -21,8 +21,8 @@ constructs inside. `Dead` ends a block whose last expression never yields. A fun
 (both int32 or int64); when it reaches count the loop's results are its current parameters, and `Next` omits the index.
 
 *Stages.* The surface IR, which the front end makes, has no types and also holds the nodes marked "surface"; the typed
-IR has a type on every variable and none of these; in the core there are no `Lambda` and `Grad` any more, and all calls go to
-module functions.
+IR has a type on every variable and none of these; in the core there are no `Lambda` and `Grad` any more, and all
+calls go to module functions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def node(cls: type[_T]) -> type[_T]:
     return attrs.frozen(slots=True, eq=False)(cls)
 
 
-AttributeValue: TypeAlias = "None | bool | int | float | str | BaseType | tuple[AttributeValue, ...]"
+AttributeValue: TypeAlias = "bool | int | float | str | BaseType | tuple[AttributeValue, ...] | None"
 
 
 # ---- atoms
@@ -211,7 +211,8 @@ class Lambda:
 class Grad:
     """The derivative of a function value, as a function value.
 
-    `wrt` are positions of parameters (None: all that have a gradient); `output` the component of a tuple result, `keeping`
+    `wrt` are positions of parameters (None: all that have a gradient); `output` the component of a tuple result,
+    `keeping`
     those components that are also returned; `seedable`: the result takes the incoming cotangent as one more argument;
     `with_value`: the result is (value, gradients). The result is as `relay.grad` documents.
     """
@@ -392,8 +393,8 @@ class ForEach:
 
 
 Expr: TypeAlias = (
-    Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite | Assert
-    | Construct | StackNew | StackPush | StackGet | StackLength
+    Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite |
+    Assert | Construct | StackNew | StackPush | StackGet | StackLength
     | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach
 )  # fmt: skip
 
@@ -462,7 +463,8 @@ class Parameter:
 
 @node
 class Function:
-    """A function. `signature` and a parameter's annotation belong to the surface; `result` is the declared or found type."""
+    """A function. `signature` and a parameter's annotation belong to the surface; `result` is the declared or found
+    type."""
 
     name: str
     parameters: tuple[Var, ...]
@@ -486,7 +488,8 @@ class Derivative:
     """core: a module function that is still to be derived from another one, `of` (which may itself be a Derivative).
 
     Its parameters are all those of `of`, in their order (the ordinary ones, then the captured ones), then the incoming
-    cotangent if `grad.seedable`. `grad.wrt` is always given, as positions among the parameters of `of`; a position whose
+    cotangent if `grad.seedable`. `grad.wrt` is always given, as positions among the parameters of `of`; a position
+    whose
     type has no gradient gives unit. The result is laid out as `Grad` with these options says: one gradient for each
     position, then the kept components, flat, bare if there is one gradient and nothing kept; `(value, that)` with
     `grad.with_value`. `type` is the whole type; `grad.function` is `Global(of)`.

@@ -48,8 +48,8 @@ REQUIRED: Any = inspect.Parameter.empty
 class Requirement:
     """What the operands must satisfy at run time, or the program stops with an ExecutionError.
 
-    `holds(*operands, **attributes)` is written with Relay operators on symbolic values and returns a rank-0 bool, or None
-    where nothing can go wrong (for floats, say).
+    `holds(*operands, **attributes)` is written with Relay operators on symbolic values and returns a rank-0 bool, or
+    None where nothing can go wrong (for floats, say).
     """
 
     holds: Callable[..., Value | None]
@@ -72,7 +72,8 @@ class Operator:
             still has the broadcast shape is summed back by the AD. For a variadic operator the first argument is
             the tuple of operands and the result is the tuple of their cotangents.
         no_gradient: why there is no gradient, where there is none.
-        compute: `compute(*operands, **attributes)` on te tensors (a variadic operator: on the tuple of them), returns a te
+        compute: `compute(*operands, **attributes)` on te tensors (a variadic operator: on the tuple of them), returns
+        a te
             tensor; None if `external`.
         external: makes a native function for the given function type, called with inputs and then the output buffer.
         requirements: run-time conditions on the operands.
@@ -82,7 +83,8 @@ class Operator:
             right, `linear` the positions of operands in which the operator is linear.
         accumulates: the position of an operand that the rest is added to: op(.., x, ..) = x + op(.., 0, ..).
         fill: the number that all elements of the result are, whatever the operands.
-        sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would not do.
+        sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
+        not do.
     """
 
     name: str

@@ -213,5 +213,3 @@ def _register_reference(reference: Callable[..., Any], definition: dict[str, Any
     )
     _environment.add(operator)
     return operator
-
-

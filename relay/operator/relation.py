@@ -6,8 +6,8 @@
     Relation("T -> @dtype", same)            cast: the attribute `dtype` names the result's base
     Relation("T.. -> T", concatenate_shape)  concatenate: any number of operands
 
-A token is a base type's name, `@attribute`, or a variable with the classes that it may take: `T` (any), `T:float`, `T:int`,
-`T:number` (float or int), `T:int|bool`.
+A token is a base type's name, `@attribute`, or a variable with the classes that it may take: `T` (any), `T:float`,
+`T:int`, `T:number` (float or int), `T:int|bool`.
 """
 
 from __future__ import annotations
@@ -139,10 +139,7 @@ def infer_relation(
         assert isinstance(base, BaseType)
         if token.classes is not None and base.base_class not in token.classes:
             raise TypeMismatch(f"{name} needs a {class_names(token.classes)} dtype, found {base}")
-        if token.is_variable:
-            expected = bound.setdefault(token.text, base)
-        else:
-            expected = BASE_TYPES[token.text]
+        expected = bound.setdefault(token.text, base) if token.is_variable else BASE_TYPES[token.text]
         if base != expected:
             raise TypeMismatch(
                 f"{name} needs operands of one dtype, found {expected} and {base}"

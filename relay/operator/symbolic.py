@@ -1,7 +1,7 @@
 """Symbolic values: gradients, run-time requirements and compositions are written with them as with tensors.
 
-An `Emitter` collects bindings; a `Value` is an atom in it with its type. Python's operators and the registered operators
-applied to values append a binding and return the new value.
+An `Emitter` collects bindings; a `Value` is an atom in it with its type. Python's operators and the registered
+operators applied to values append a binding and return the new value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class OperatorLike(Protocol):
 
     def infer(self, types: Sequence[Type], attributes: Mapping[str, AttributeValue]) -> Type: ...
 
-    def literal_base(self, position: int, literal: bool | int | float, bases: Sequence[BaseType | None]) -> BaseType: ...
+    def literal_base(
+        self, position: int, literal: bool | int | float, bases: Sequence[BaseType | None]
+    ) -> BaseType: ...
 
 
 class Emitter:
@@ -57,7 +59,8 @@ class Emitter:
         return Value(self, constant, constant.type)
 
     def call(self, operator: OperatorLike, operands: Sequence[Any], attributes: Mapping[str, AttributeValue]) -> Value:
-        """Append an operator call. Python numbers among the operands take the base type that the operator's signature asks for."""
+        """Append an operator call. Python numbers among the operands take the base type that the operator's signature
+        asks for."""
         typed = [v if isinstance(v, Value) or not isinstance(v, np.ndarray) else self._array(v) for v in operands]
         bases = [v.base if isinstance(v, Value) and isinstance(v.type, TensorType) else None for v in typed]
         values = [

@@ -44,7 +44,7 @@ def apply(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str
     height = largest_divisor(stage.spatial[-2], 8) if len(stage.spatial) > 1 else 1
     width = _width(stage, height)
     if len(stage.spatial) > 1:
-        height = largest_divisor(stage.spatial[-2], min(8, (STACK_BYTES - 1) // (width * stage.itemsize)))
+        height = largest_divisor(stage.spatial[-2], min(8, (STACK_BYTES - 1) // ((width + 1) * stage.itemsize)))
     loops = s.get_loops(copy)
     column_tiles, column = s.split(loops[-1], [None, width])
     if len(stage.spatial) > 1:
@@ -52,6 +52,9 @@ def apply(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str
         s.reorder(row_tiles, column_tiles, row, column)
         s.unroll(row)
     s.vectorize(column)
+    if len(stage.spatial) > 1:
+        # A gap between the rows: without it LLVM sets the whole tile to zero at once and then treats it as one long vector.
+        s.storage_align(block, 0, len(stage.spatial) - 2, width, 1)
     s.compute_at(block, column_tiles, preserve_unit_loops=True)
     own = s.get_loops(block)[-len(stage.variables) :]
     s.reorder(*own[len(stage.spatial) :], *own[: len(stage.spatial)])

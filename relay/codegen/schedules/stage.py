@@ -89,13 +89,13 @@ def describe(s: Any, handle: Any) -> Stage:
     """One stage by its block."""
     block = s.get(handle)
     axes = sorted(block.iter_vars, key=lambda axis: axis.iter_type == REDUCE)
-    accesses = tuple((read.buffer, tuple(r.min for r in read.region)) for read in block.reads)
+    accesses = tuple((read.source, tuple(r.min for r in read.region)) for read in block.reads)
     return Stage(
         block.name_hint,
         tuple(int(a.dom.extent) for a in axes if a.iter_type != REDUCE),
         tuple(int(a.dom.extent) for a in axes if a.iter_type == REDUCE),
         tuple(a.var for a in axes),
-        block.writes[0].buffer,
+        block.writes[0].source,
         accesses,
         len(block.writes),
     )

@@ -72,8 +72,8 @@ def elaborate(definition: Definition | DerivedDefinition, arguments: Sequence[Ar
 def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
     """The program at its annotations, with variables for what they leave open, and the function's type.
 
-    Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`. Raises SchemeOnly where
-    the body needs a shape that only a call gives.
+    Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`. Raises SchemeOnly
+    where the body needs a shape that only a call gives.
     """
     session = Session(generic=True)
     base: object = definition
@@ -202,4 +202,3 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
 
     instance.build = build
     return name
-

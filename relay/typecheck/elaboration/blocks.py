@@ -122,7 +122,9 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             callee = entity_of(function)
             named = [(k, entity_of(a)) for k, a in keywords]
             described = [describe(a) for a in arguments]
-            entity = calls.apply(session, context, out, callee, [entity_of(a) for a in arguments], named, span, described)
+            entity = calls.apply(
+                session, context, out, callee, [entity_of(a) for a in arguments], named, span, described
+            )
         case Attribute(atom, name, span):
             entity = tensors.attribute(session, out, entity_of(atom), name, span, describe(atom))
         case Index(atom, items, span):
@@ -156,7 +158,9 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
         case Project(atom, index, span):
             entity = unpack(session, out, entity_of(atom), None, span)[index]
         case Call(function, arguments, span):
-            entity = calls.apply(session, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, [])
+            entity = calls.apply(
+                session, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, []
+            )
         case RefNew(atom, span):
             typed = session.materialise(out, entity_of(atom), span)
             entity = session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
@@ -167,7 +171,9 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             entity = None
         case SetAttribute(atom, name, new, span):
             if name != "value":
-                raise TypeCheckError(f"the attribute {name!r} cannot be assigned", span, help="only `.value` of a reference can")
+                raise TypeCheckError(
+                    f"the attribute {name!r} cannot be assigned", span, help="only `.value` of a reference can"
+                )
             calls.write(session, out, entity_of(atom), entity_of(new), span)
             entity = None
         case Assert(atom, message, span):
@@ -280,7 +286,9 @@ class Join:
         """One more path that arrives."""
         self.paths.append((out, entities, span))
 
-    def close(self, end: Callable[[tuple[Atom, ...], Span | None], Yield | Exit]) -> tuple[tuple[Var, ...], tuple[Entity, ...]]:
+    def close(
+        self, end: Callable[[tuple[Atom, ...], Span | None], Yield | Exit]
+    ) -> tuple[tuple[Var, ...], tuple[Entity, ...]]:
         """End every path's block. Returns the targets to bind and what each name means after the join."""
         targets: list[Var] = []
         atoms: list[list[Atom]] = [[] for _ in self.paths]
@@ -312,9 +320,7 @@ class Join:
         ):
             columns = zip(*(e.items for e in entities if isinstance(e, Tuple)), strict=True)
             return Tuple(tuple(self._merge(name, list(column), targets, atoms) for column in columns))
-        typed = [
-            self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)
-        ]
+        typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
         for other, (_, _, span) in zip(typed[1:], self.paths[1:], strict=True):
             try:
                 self.session.solver.unify(typed[0].type, other.type)
@@ -407,7 +413,9 @@ def _condition(session: Session, context: Context, block: Block, out: Output, sp
 class Carried:
     """The parameters of a loop: their structure comes from the initial values and stays."""
 
-    def __init__(self, session: Session, out: Output, names: Sequence[str], entities: Sequence[Entity], span: Span | None) -> None:
+    def __init__(
+        self, session: Session, out: Output, names: Sequence[str], entities: Sequence[Entity], span: Span | None
+    ) -> None:
         self.session = session
         self.span = span
         self.names = names
@@ -435,7 +443,9 @@ class Carried:
             self._fit(out, name, expected, entity, span, atoms)
         return tuple(atoms)
 
-    def _fit(self, out: Output, name: str, expected: Entity, entity: Entity, span: Span | None, atoms: list[Atom]) -> None:
+    def _fit(
+        self, out: Output, name: str, expected: Entity, entity: Entity, span: Span | None, atoms: list[Atom]
+    ) -> None:
         if isinstance(entity, Typed):
             entity = expand(self.session, out, entity, span)
         match expected:
@@ -444,7 +454,11 @@ class Carried:
                 try:
                     self.session.solver.unify(typed.type, expected.type)
                 except Clash as clash:
-                    labels = (Label(self.span, f"it enters the loop as {show(resolve(expected.type))}"),) if self.span else ()
+                    labels = (
+                        (Label(self.span, f"it enters the loop as {show(resolve(expected.type))}"),)
+                        if self.span
+                        else ()
+                    )
                     raise TypeMismatch(
                         f"the loop changes the type of {name} from {show(resolve(expected.type))}"
                         f" to {show(resolve(typed.type))}",
@@ -491,5 +505,3 @@ def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...],
     out.items.append(Later(bound, build))
     if not join.paths:
         out.terminator = Dead()
-
-

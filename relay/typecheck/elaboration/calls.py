@@ -65,7 +65,9 @@ def apply(
             for builtin, rule in _PYTHON.items():
                 if value is builtin:
                     if keywords and builtin is not builtins.enumerate:
-                        raise TypeCheckError(f"{getattr(builtin, '__name__', builtin)} takes no keyword arguments here", span)
+                        raise TypeCheckError(
+                            f"{getattr(builtin, '__name__', builtin)} takes no keyword arguments here", span
+                        )
                     return rule(session, out, arguments, span)
             raise TypeCheckError(f"{getattr(value, '__name__', value)!r} cannot be called", span)
         case _:
@@ -134,7 +136,9 @@ def write(session: Session, out: Output, reference: Entity, new: Entity, span: S
 
 
 def _grad(with_value: bool) -> Callable[..., Entity]:
-    def rule(session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+    def rule(
+        session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
+    ) -> Entity:
         names = ("f", "wrt", "output", "keeping", "seedable")
         if len(arguments) > len(names):
             raise TypeCheckError(f"grad takes at most {len(names)} arguments, found {len(arguments)}", span)
@@ -229,9 +233,7 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
             raise TypeMismatch(f"range needs integers, found {bound.value}", span)
         if not isinstance(bound, Number):
             typed = session.materialise(out, bound, span)
-            session.unify_at(
-                typed.type, TensorType(session.solver.fresh(Kind.BaseType), ()), span, "a bound of range"
-            )
+            session.unify_at(typed.type, TensorType(session.solver.fresh(Kind.BaseType), ()), span, "a bound of range")
             type_ = prune(typed.type)
             if isinstance(type_, TensorType) and not session.solver.restrict(
                 type_.base, frozenset({BaseClass.INTEGER})
@@ -338,4 +340,3 @@ _PYTHON: dict[object, Callable[..., Entity]] = {
     builtins.sum: _sum,
     builtins.tuple: _tuple,
 }
-

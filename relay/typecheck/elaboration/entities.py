@@ -143,9 +143,7 @@ class Zip:
     items: tuple[Entity, ...]
 
 
-Entity: TypeAlias = (
-    Typed | Number | Tuple | Object | GlobalFunction | LocalFunction | Derived | Method | Range | Zip
-)
+Entity: TypeAlias = Typed | Number | Tuple | Object | GlobalFunction | LocalFunction | Derived | Method | Range | Zip
 
 FUNCTIONS = (GlobalFunction, LocalFunction, Derived)
 

@@ -1,7 +1,7 @@
 """Instances of functions: one for each choice of argument types, and functions as values.
 
-A decorated function becomes a function of the module, a nested one a lambda at the place of its definition. A call finds
-the instance of its argument types, or the one that is being elaborated (recursion), or elaborates a new one. An
+A decorated function becomes a function of the module, a nested one a lambda at the place of its definition. A call
+finds the instance of its argument types, or the one that is being elaborated (recursion), or elaborates a new one. An
 argument whose type is not yet known makes an instance of its own, which shares the caller's variables.
 """
 
@@ -73,7 +73,9 @@ def call_function(
     instance = instantiate(session, callee, entities, values, span)
     atoms = tuple(v.atom for v in values if v is not None)
     name = surface_function(callee).name
-    return expand(session, out, session.bind(out, Call(instance.target, atoms, span), instance.result, name, span), span)
+    return expand(
+        session, out, session.bind(out, Call(instance.target, atoms, span), instance.result, name, span), span
+    )
 
 
 def _argument(session: Session, out: Output, entity: Entity, parameter: Var) -> Typed | None:
@@ -227,9 +229,7 @@ def _new_instance(
             continue
         var = session.variable(surface.name, next(remaining), surface.span)
         if annotation is not None and var.type is not None:
-            session.unify_at(
-                var.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}"
-            )
+            session.unify_at(var.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}")
         parameters.append(var)
         context.environment[surface] = expand(session, body, Typed(var, annotation or var.type or result), surface.span)
     label = LoopLabel(name)
@@ -369,7 +369,9 @@ def _operator_function(operator: Operator, out: Output, span: Span | None) -> Lo
     from relay.ir.expr import Binding
 
     body = Block((Binding((result,), OpCall(operator.name, parameters, {}, span)),), Exit(label, (result,), span))
-    function = Function(operator.name, parameters, body, label, None, tuple(Parameter() for _ in parameters), None, span)
+    function = Function(
+        operator.name, parameters, body, label, None, tuple(Parameter() for _ in parameters), None, span
+    )
 
     class NoScope:
         def resolve(self, name: str) -> object:
@@ -395,7 +397,9 @@ def _derived_value(
     if grad.wrt is not None:
         for position in grad.wrt:
             if position in fixed:
-                raise DifferentiationError(f"there is no gradient with respect to parameter {position}: it is no tensor", span)
+                raise DifferentiationError(
+                    f"there is no gradient with respect to parameter {position}: it is no tensor", span
+                )
         wrt = tuple(position - sum(f < position for f in fixed) for position in grad.wrt)
     node = Grad(function.atom, wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, span)
 

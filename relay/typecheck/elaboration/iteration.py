@@ -1,4 +1,5 @@
-"""`for`: over a range or a tensor it is a loop with a counter; over a tuple it is unrolled, so that the elements' types may differ."""
+"""`for`: over a range or a tensor it is a loop with a counter; over a tuple it is unrolled, so that the elements'
+types may differ."""
 
 from __future__ import annotations
 
@@ -100,9 +101,7 @@ def _unroll(
     """One copy of the body for each element. `continue` and `break` leave loops that run once."""
     current = _entities(context, node.initial)
     leaves = [
-        t
-        for block in all_blocks(node.body)
-        if isinstance(t := block.terminator, Next | Exit) and t.label is node.label
+        t for block in all_blocks(node.body) if isinstance(t := block.terminator, Next | Exit) and t.label is node.label
     ]
     simple = len(leaves) == 1 and node.body.terminator is leaves[0] and isinstance(leaves[0], Next)
     if simple:
@@ -157,7 +156,8 @@ def _round(
     everything: Output,
     outer_join: Join,
 ) -> tuple[tuple[Entity, ...], bool]:
-    """One element's copy as a loop that runs once. Returns the variables after it, and whether nothing comes after it."""
+    """One element's copy as a loop that runs once. Returns the variables after it, and whether nothing comes after
+    it."""
     inner = LoopLabel(node.label.name)
     join = Join(session, [p.name for p in node.parameters])
     context.environment[node.element] = item
@@ -272,7 +272,9 @@ def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Sp
                 raise TypeCheckError("a scalar cannot be iterated over", span, help="use range(n)")
             return _integer(type_.dims[0], base)
         case _:
-            raise TypeCheckError("this cannot be iterated over", span, help="use range, a tensor, a tuple, zip or enumerate")
+            raise TypeCheckError(
+                "this cannot be iterated over", span, help="use range, a tensor, a tuple, zip or enumerate"
+            )
 
 
 def _integer(value: int, base: BaseType) -> Typed:
@@ -322,5 +324,3 @@ def _element(session: Session, body: Output, part: Entity, index: Typed, base: B
             return session.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
         case _:
             raise TypeCheckError("this cannot be iterated over", span)
-
-

@@ -51,7 +51,10 @@ def object_entity(value: object, span: Span | None) -> Entity:
         return derived_entity(definition)
     if hasattr(value, "__relay_array__"):
         return _array(np.asarray(value), span)
-    if isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype | np.ufunc) or value is None:
+    if (
+        isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype | np.ufunc)
+        or value is None
+    ):
         return Object(value)
     if value is Ellipsis or value in BUILTINS or hasattr(value, "__relay_builtin__"):
         return Object(value)

@@ -55,7 +55,8 @@ _COMPARE: dict[str, Callable[..., bool]] = {
 # How Python spells an operator, for messages.
 _SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "mod": "%", "power": "**",
-    "matmul": "@", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+    "matmul": "@", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal":
+    "!=",
 }  # fmt: skip
 
 
@@ -68,7 +69,8 @@ def apply_named(
     span: Span | None,
     described: Sequence[str],
 ) -> Entity:
-    """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python objects."""
+    """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
+    objects."""
     folded = _fold(name, operands, span)
     return folded if folded is not None else apply(session, out, lookup(name), operands, attributes, span, described)
 
@@ -239,7 +241,9 @@ def _relation(
     rule_name = getattr(relation.shape, "__name__", operator.name)
 
     def text() -> str:
-        return f"{rule_name}({', '.join(show_shape(flat_shape(s)).removeprefix('(*').removesuffix(',)') for s in shapes)})"
+        return (
+            f"{rule_name}({', '.join(show_shape(flat_shape(s)).removeprefix('(*').removesuffix(',)') for s in shapes)})"
+        )
 
     session.defer(attempt, span, text, result=unknown)
     return TensorType(base, (unknown,))  # type: ignore[arg-type]
@@ -258,7 +262,9 @@ def _open(shapes: Sequence[object]) -> tuple[Unknown, ...]:
     return tuple(waiting)  # type: ignore[arg-type]
 
 
-def _refuse_float(operator: Operator, number: Number, base: BaseType, span: Span | None, notes: tuple[str, ...]) -> None:
+def _refuse_float(
+    operator: Operator, number: Number, base: BaseType, span: Span | None, notes: tuple[str, ...]
+) -> None:
     raise TypeMismatch(
         f"{_name(operator)} of {base} and the float {number.value}: there is no implicit conversion",
         span,
@@ -275,9 +281,12 @@ def _unify_token(
         found = prune(base)  # type: ignore[arg-type]
         if operator.name == "divide":
             raise TypeMismatch(
-                f"`/` needs floats, found {found}", help="use // for integer division, or convert: float(x), x.astype(...)"
+                f"`/` needs floats, found {found}",
+                help="use // for integer division, or convert: float(x), x.astype(...)",
             )
-        raise TypeMismatch(f"{_name(operator)} needs a {class_names(token.classes)} dtype, found {found}", help=_cast(token))
+        raise TypeMismatch(
+            f"{_name(operator)} needs a {class_names(token.classes)} dtype, found {found}", help=_cast(token)
+        )
     if token.is_variable:
         first = bound.setdefault(token.text, base)
         expected: object = first
@@ -310,7 +319,9 @@ def _spelling(base: object) -> str:
     return "relay." + ("UInt" + name[4:] if name.startswith("uint") else name.capitalize())
 
 
-def _result_base(operator: Operator, token: BaseToken, bound: dict[str, object], attributes: dict[str, object]) -> object:
+def _result_base(
+    operator: Operator, token: BaseToken, bound: dict[str, object], attributes: dict[str, object]
+) -> object:
     if token.text.startswith("@"):
         value = attributes[token.text[1:]]
         if not isinstance(value, BaseType | Unknown):
@@ -429,7 +440,8 @@ def static_value(entity: Entity, name: str, span: Span | None) -> object:
             if isinstance(entity.atom, Constant) and entity.atom.value.ndim == 0:
                 return entity.atom.value.item()
             raise TypeMismatch(
-                f"{name} must be known before the program runs, found a value of type {show(resolve(entity.type))}", span
+                f"{name} must be known before the program runs, found a value of type {show(resolve(entity.type))}",
+                span,
             )
         case _:
             raise TypeMismatch(f"{name} cannot be a function", span)

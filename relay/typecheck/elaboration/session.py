@@ -186,9 +186,7 @@ class Session:
             waiting = [p for p in self.pending if not p.done]
             if waiting:
                 first = min(waiting, key=lambda p: (p.span.line, p.span.column) if p.span else (0, 0))
-                raise TypeCheckError(
-                    f"the type of {first.text()} is not known here", first.span, help="annotate it"
-                )
+                raise TypeCheckError(f"the type of {first.text()} is not known here", first.span, help="annotate it")
         for finisher in self.finishers:
             finisher()
         for var in self.variables:
@@ -265,5 +263,3 @@ class Session:
 def operator_call(operator: str, atoms: Sequence[Typed], attributes: dict[str, object], span: Span | None) -> OpCall:
     """An operator call on typed atoms."""
     return OpCall(operator, tuple(a.atom for a in atoms), attributes, span)  # type: ignore[arg-type]
-
-

@@ -1,8 +1,8 @@
 """Attributes, methods and subscripts of tensors and tuples.
 
-A subscript is taken apart: static slices become one `strided_slice`, integers known to the checker take one row and drop
-the axis, a rank-0 integer tensor reads a row (`index` on the first axis, `take` on others), an integer tensor of higher rank
-gathers, None adds an axis.
+A subscript is taken apart: static slices become one `strided_slice`, integers known to the checker take one row and
+drop the axis, a rank-0 integer tensor reads a row (`index` on the first axis, `take` on others), an integer tensor of
+higher rank gathers, None adds an axis.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def _value_attribute(
 
 
 class SchemeOnly(TypeCheckError):
-    """Something that needs a shape, met while only a scheme is sought: the program is fine, its type comes with a call."""
+    """Something that needs a shape, met while only a scheme is sought: the program is fine, its type comes with a
+    call."""
 
     def __init__(self, span: Span | None, what: str) -> None:
         super().__init__(f"{what} is not known here", span, help="annotate the parameter")
@@ -239,7 +240,8 @@ def _slices(plan: _Plan, type_: TensorType) -> bool:
 def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
     """The run-time indices with their axes after the static integers' axes are gone, the last axis first."""
     return [
-        (axis - sum(d < axis for d in plan.dropped), position) for axis, position in sorted(plan.dynamic, key=lambda d: -d[0])
+        (axis - sum(d < axis for d in plan.dropped), position)
+        for axis, position in sorted(plan.dynamic, key=lambda d: -d[0])
     ]
 
 
@@ -302,7 +304,9 @@ def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem],
                     raise TypeMismatch(
                         f"an index must be an integer, found {show(resolve(item.type))}",
                         span,
-                        help="use relay.where, or cast to Int32" if base.base_class is BaseClass.FLOAT else "use relay.where",
+                        help="use relay.where, or cast to Int32"
+                        if base.base_class is BaseClass.FLOAT
+                        else "use relay.where",
                     )
                 plan.dynamic.append((axis, item))
                 rank = index_type.rank if index_type is not None else 0
@@ -364,7 +368,9 @@ def index_update(
     (axis, position), *more = plan.dynamic
     if more or axis != 0 or (known := tensor_type(position)) is None or known.rank != 0:
         raise TypeCheckError(
-            "this assignment needs one run-time index, a rank-0 integer, on the first axis", span, help="use relay.scatter_add"
+            "this assignment needs one run-time index, a rank-0 integer, on the first axis",
+            span,
+            help="use relay.scatter_add",
         )
     row: Typed
     if plan.dropped or _slices(plan, type_):  # x[i, 2:4] = v: read the row, update it, write it back
@@ -390,7 +396,9 @@ def _broadcast(
     known = tensor_type(typed)
     if known is not None and list(known.shape) == shape:
         return typed
-    return operators.apply(session, out, lookup("broadcast_to"), [typed], {"shape": tuple(shape)}, span, ["the new value"])
+    return operators.apply(
+        session, out, lookup("broadcast_to"), [typed], {"shape": tuple(shape)}, span, ["the new value"]
+    )
 
 
 def unpack_rows(session: Session, out: Output, entity: Typed, count: int, span: Span | None) -> tuple[Entity, ...]:
@@ -399,5 +407,3 @@ def unpack_rows(session: Session, out: Output, entity: Typed, count: int, span: 
     if type_.rank == 0 or type_.dims[0] != count:
         raise ShapeError(f"expected {count} values to unpack, found {show(resolve(entity.type))}", span)
     return tuple(index(session, out, entity, [Number(i, span)], span) for i in range(count))
-
-
