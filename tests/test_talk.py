@@ -164,7 +164,11 @@ def test_registration_in_one_paragraph() -> None:
     expected = 2 * np.pi * np.cos(2 * np.pi * x)
     for run in (relay.grad(wave), relay.grad(wave).interpret):
         np.testing.assert_allclose(run(x), expected, rtol=1e-12)
+    def again(x: Tensor) -> Tensor:
+        """The same name once more."""
+        return x
+
     with pytest.raises(relay.RegistrationError, match="registered already"):
         relay.register_op(
             relation=relay.Relation("T -> T", same), compute=lambda x: x, no_gradient="none", name="talk_turns"
-        )(lambda x: x)
+        )(again)

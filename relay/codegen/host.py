@@ -77,7 +77,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import all_blocks
-from relay.ir.types import BOOL, FunctionType
+from relay.ir.types import BOOL, UINT8, FunctionType
 from relay.operator import lookup
 from relay.transform.fusion import Group, plan
 
@@ -292,8 +292,12 @@ class _Generator:
             code.when(tirx.NE(failed, integer(0, "int32")), statements)
         else:
             kernel = self.shared.kernels.kernel(group)
+            temporaries = [code.leaf(TensorLayout(UINT8, (size,))) for size in kernel.temporaries]
+            for temporary in temporaries:
+                code.touch(temporary)
             arguments = [self._passed(self.leaf(a)) for a in kernel.operands]
-            code.check(tir.call(kernel.function, [*arguments, code.address(output)]))
+            addresses = [code.address(leaf) for leaf in (output, *temporaries)]
+            code.check(tir.call(kernel.function, [*arguments, *addresses]))
 
     def _passed(self, leaf: Leaf) -> Expression:
         """A tensor as functions take it."""
@@ -446,7 +450,7 @@ class _Generator:
         assert isinstance(function, Global)
         name = function.name
         result_leaves = list(parts(target))
-        frame = Leaf(TensorLayout(BOOL, (self.shared.frames[name],)), Immediate(integer(0)))
+        frame = Leaf(TensorLayout(UINT8, (self.shared.frames[name],)), Immediate(integer(0)))
         if self.shared.frames[name]:
             frame = code.leaf(frame.layout)
         for leaf in (*result_leaves, frame):

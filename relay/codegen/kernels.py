@@ -25,10 +25,12 @@ from relay.transform.fusion import Group
 
 @attrs.frozen(eq=False)
 class Kernel:
-    """A compiled group: its function and the operands in the order of its parameters."""
+    """A compiled group: its function, the operands in the order of its parameters, and the bytes of the temporary buffers
+    whose addresses it takes after the output's."""
 
     function: Any
     operands: tuple[Atom, ...]
+    temporaries: tuple[int, ...]
 
 
 class Kernels:
@@ -37,7 +39,7 @@ class Kernels:
     def __init__(self, threads: int) -> None:
         self.functions: dict[Any, Any] = {}
         self._threads = threads
-        self._known: dict[object, Any] = {}
+        self._known: dict[object, tuple[Any, tuple[int, ...]]] = {}
 
     def kernel(self, group: Group) -> Kernel:
         """The kernel for a group. Raises CompileError if an operator's `compute` fails."""
@@ -45,9 +47,10 @@ class Kernels:
         if key not in self._known:
             names = "_".join(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
             name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")
-            self.functions[name] = _build(group, operands, self._threads)
-            self._known[key] = name
-        return Kernel(self._known[key], operands)
+            self.functions[name], temporaries = _build(group, operands, self._threads)
+            self._known[key] = name, tuple(temporaries)
+        function, temporary = self._known[key]
+        return Kernel(function, operands, temporary)
 
 
 def inlined(atom: Atom) -> bool:
@@ -91,7 +94,7 @@ def _type(atom: Atom) -> TensorType:
     return type_
 
 
-def _build(group: Group, operands: Sequence[Atom], threads: int) -> Any:
+def _build(group: Group, operands: Sequence[Atom], threads: int) -> tuple[Any, list[int]]:
     inputs = [_placeholder(i, _type(atom)) for i, atom in enumerate(operands)]
     tensors: dict[Atom, Any] = dict(zip(operands, inputs, strict=True))
     for binding in group.bindings:
@@ -104,7 +107,7 @@ def _build(group: Group, operands: Sequence[Atom], threads: int) -> Any:
         source = output
         output = te.compute(source.shape, lambda *index: source(*index), name="copy")
     scheduled = schedule(te.create_prim_func([*inputs, output]), threads)
-    return private(scheduled, [_type(atom) for atom in operands])
+    return tir.flat_kernel(private(scheduled, [_type(atom) for atom in operands]))
 
 
 def _placeholder(position: int, type_: TensorType) -> Any:

@@ -53,7 +53,18 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import INT64, BaseType, DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
+from relay.ir.types import (
+    INT64,
+    BaseType,
+    DataDefinition,
+    DataType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    show,
+)
 
 MAXIMUM_LEAVES = 10_000
 

@@ -21,6 +21,9 @@ from relay.ir.types import BaseType
 Expression = Any
 Statement = Any
 
+STACK_BYTES = 1024
+"""Buffers below this size lie on the stack, where LLVM finds their elements registers."""
+
 KERNEL = "relay.kernel"
 """The attribute of functions that were made from te: only these may hold bfloat16."""
 
@@ -144,16 +147,61 @@ def _give_private_functions_a_device(module: Any, _: Any) -> Any:
     return module
 
 
-def _kernels_only(passes: Any) -> Any:
-    """The pass, kept away from the functions with pointers reinterpreted as integers, which it does not take."""
+def flat_kernel(function: Any) -> tuple[Any, list[tuple[Any, int]]]:
+    """A scheduled function without blocks, and its large temporary buffers (with their bytes), which it does not allocate:
+    the caller gives their addresses as further parameters. TVM's allocator would ask the system each time."""
+    scheduled = s_tir.transform
+    passes = [
+        scheduled.CanonicalizeLoop(),
+        scheduled.LowerInitBlock(),
+        scheduled.PlanAndUpdateBufferAllocationLocation(),
+        scheduled.ConvertBlocksToOpaque(),
+        scheduled.CompactBufferAllocation(),
+        scheduled.LowerMatchBuffer(),
+        scheduled.StmtSimplify(),
+        scheduled.LowerOpaqueBlock(),
+        tirx.transform.FlattenBuffer(),
+    ]
+    flat = tvm.transform.Sequential(passes)(tvm.IRModule({"kernel": function}))["kernel"]
+    parameters, sizes = list(flat.params), []
+    statements: list[Statement] = []
+    for statement in _outermost(flat.body):
+        size = _bytes(statement.buffer) if isinstance(statement, tirx.AllocBuffer) else 0
+        if size >= STACK_BYTES:
+            address = tirx.Var(statement.buffer.name, "int64")
+            data = tirx.Var(statement.buffer.name, pointer(str(statement.buffer.dtype)))
+            parameters.append(address)
+            sizes.append(size)
+            statements.append(tirx.Bind(data, tirx.reinterpret(pointer(str(statement.buffer.dtype)), address)))
+            statements.append(tirx.DeclBuffer(statement.buffer, data=data))
+        else:
+            statements.append(statement)
+    return tirx.PrimFunc(parameters, sequence(statements), ret_type=flat.ret_type, attrs=flat.attrs), sizes
 
-    @tvm.transform.module_pass(opt_level=0, name="relay.KernelsOnly")
+
+def _outermost(statement: Statement) -> list[Statement]:
+    """A statement as the statements that it is a sequence of."""
+    if isinstance(statement, tirx.SeqStmt):
+        return [inner for part in statement for inner in _outermost(part)]
+    return [statement]
+
+
+def _bytes(declared: Any) -> int:
+    return int(np.prod([int(d) for d in declared.shape], dtype=np.int64)) * BaseType(str(declared.dtype)).dtype.itemsize
+
+
+def _on(kernels: bool, passes: Sequence[Any]) -> Any:
+    """The passes, for the kernels or for all other functions.
+
+    Not all take the pointers reinterpreted as integers in the others; and flattened twice, kernels lose their vectors.
+    """
+
+    @tvm.transform.module_pass(opt_level=0, name="relay.OnSome")
     def run(module: Any, _: Any) -> Any:
-        kernels = {name: made for name, made in module.functions_items() if made.attrs and KERNEL in made.attrs}
-        if not kernels:
-            return module
-        for name, made in passes(tvm.IRModule(kernels)).functions_items():
-            module.update_func(module.get_global_var(name.name_hint), made)
+        chosen = {name: made for name, made in module.functions_items() if (KERNEL in made.attrs) is kernels}
+        if chosen:
+            for name, made in tvm.transform.Sequential(passes)(tvm.IRModule(chosen)).functions_items():
+                module.update_func(name, made)
         return module
 
     return run
@@ -164,33 +212,23 @@ def _pipeline() -> tuple[Any, Any, Any]:
     it believes dead, but ours are read through addresses."""
     general, scheduled = tirx.transform, s_tir.transform
     passes = [
-        _kernels_only(
-            tvm.transform.Sequential(
-                [
-                    scheduled.CanonicalizeLoop(),
-                    scheduled.LowerInitBlock(),
-                    scheduled.PlanAndUpdateBufferAllocationLocation(),
-                    scheduled.ConvertBlocksToOpaque(),
-                    scheduled.CompactBufferAllocation(),
-                    scheduled.LowerMatchBuffer(),
-                    scheduled.StmtSimplify(),
-                    scheduled.LowerOpaqueBlock(),
-                    general.FlattenBuffer(),
-                    general.BF16ComputeLegalize(),
-                    general.NarrowDataType(32),
-                    scheduled.LoopPartition(),
-                    general.VectorizeLoop(True),
-                    general.UnrollLoop(),
-                    scheduled.RenormalizeSplitPattern(),
-                    general.StmtSimplify(),
-                    general.RemoveNoOp(),
-                    scheduled.RewriteUnsafeSelect(),
-                    general.CommonSubexprElim(),
-                    general.BF16StorageLegalize(),
-                ]
-            )
+        _on(
+            True,
+            [
+                general.BF16ComputeLegalize(),
+                general.NarrowDataType(32),
+                scheduled.LoopPartition(),
+                general.VectorizeLoop(True),
+                general.UnrollLoop(),
+                scheduled.RenormalizeSplitPattern(),
+                general.StmtSimplify(),
+                general.RemoveNoOp(),
+                scheduled.RewriteUnsafeSelect(),
+                general.CommonSubexprElim(),
+                general.BF16StorageLegalize(),
+            ],
         ),
-        general.FlattenBuffer(),
+        _on(False, [general.FlattenBuffer()]),
         general.VerifyMemory(),
         general.AnnotateEntryFunc(),
         general.SplitHostDevice(),

@@ -1,6 +1,6 @@
 """Annotations, read from the syntax tree.
 
-    T ::= Tensor[B, S] | tuple[T, ..] | Fn[[T, ..], T] | Ref[T] | int | float | bool | None | a name of a type | "T"
+    T ::= Tensor[B, S] | tuple[T, ..] | Fn[[T, ..], T] | Ref[T] | D | D[T, ..] | int | float | bool | None | a name of a type | "T"
     B ::= Float | Int64 | ..  | a base type variable
     S ::= (D, ..) | a shape variable
     D ::= 3 | n | Any | *s | arithmetic on integers
@@ -28,6 +28,7 @@ from relay.ir.annotation import (
     Fn,
     Ref,
     Tensor,
+    argument_count,
     base_type_var,
     described,
     dims,
@@ -38,8 +39,8 @@ from relay.ir.annotation import (
     to_type,
     type_var,
 )
-from relay.ir.definition import MISSING, Scope
-from relay.ir.types import Base, Dim, FunctionType, Kind, RefType, Shape, TensorType, TupleType, Type, TypeId
+from relay.ir.definition import MISSING, DataClass, Scope, data_class
+from relay.ir.types import Base, DataType, Dim, FunctionType, Kind, RefType, Shape, TensorType, TupleType, Type, TypeId
 
 __all__ = ["AnnotationReader", "Fn", "Ref", "Tensor", "UndefinedName", "base_type_var", "dims", "shape_var", "type_var"]
 
@@ -115,8 +116,27 @@ class AnnotationReader:
                 if isinstance(item, ast.Constant) and item.value is Ellipsis:
                     raise self._error(item, "a tuple type lists all its items", "write tuple[A, A, A]")
             return TupleType(tuple(self.type(item) for item in items))
+        owner = data_class(head)
+        if owner is not None:
+            return self._data(node, owner, items)
         raise self._error(
             node, f"{described(head)} takes no arguments in a type", "write Tensor[..], tuple[..], Fn[..] or Ref[..]"
+        )
+
+    def _data(self, node: ast.expr, owner: DataClass, items: list[ast.expr]) -> DataType:
+        """`Tree[A]`: arguments for the parameters of a data type."""
+        owner.complete()
+        parameters = owner.definition.parameters
+        kinds = [p.kind for p in parameters] if parameters else [Kind.Type] * len(items)  # none: it is being read
+        readers: dict[Kind, Callable[[ast.expr], Type | Base | Shape | Dim]] = {
+            Kind.BaseType: self._base,
+            Kind.Shape: self._shape,
+            Kind.Dim: self._dim,
+        }
+        if len(items) != len(kinds):
+            raise self._error(node, argument_count(owner, len(items)), None)
+        return DataType(
+            owner.definition, tuple(readers.get(k, self.type)(item) for k, item in zip(kinds, items, strict=True))
         )
 
     def _base(self, node: ast.expr) -> Base:

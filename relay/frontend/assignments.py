@@ -8,8 +8,9 @@ from collections.abc import Callable
 from relay.errors import FrontendError
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import REFERENCE_HELP, Context
-from relay.frontend.expressions import BINARY, lower_items
-from relay.ir.expr import Annotated, Atom, Attribute, Index, IndexUpdate, OpCall, SetAttribute, Slice, Unpack, Var
+from relay.frontend.subscripts import BINARY, lower_items
+from relay.ir.expr import Annotated, Apply, Atom, Attribute, Index, IndexUpdate, OpCall, SetAttribute, Slice, Static, Unpack, Var
+from relay.ir.intrinsic import Intrinsic
 
 
 def lower_assignment(context: Context, node: ast.Assign) -> None:
@@ -92,11 +93,13 @@ def store(context: Context, target: ast.expr, value: Atom) -> None:
 
 
 def _unpack(context: Context, target: ast.expr, parts: list[ast.expr], value: Atom) -> None:
-    for part in parts:
-        if isinstance(part, ast.Starred):
-            raise FrontendError(
-                "`*` in an assignment is not supported yet", context.span(part), help="name the items one by one"
-            )
+    stars = [i for i, part in enumerate(parts) if isinstance(part, ast.Starred)]
+    if stars:
+        position, span = stars[0], context.span(target)
+        counts = (Static(position, span), Static(len(parts) - position - 1, span))
+        split = Apply(Static(Intrinsic("unpack"), span), (value, *counts), (), span)
+        value = context.bind(split, "parts", span)
+        parts = [part.value if isinstance(part, ast.Starred) else part for part in parts]
     variables = tuple(Var(p.id if isinstance(p, ast.Name) else "part", None, context.span(p)) for p in parts)
     context.emit(variables, Unpack(value, len(parts), context.span(target)))
     for part, variable in zip(parts, variables, strict=True):

@@ -10,7 +10,8 @@ import numpy as np
 from relay.errors import FrontendError, InternalError, Span
 from relay.frontend.context import BlockBuilder, Branch, Context, join
 from relay.frontend.names import has_assignment, if_chain
-from relay.ir.expr import Arm, Atom, Block, Constant, Dead, Expr, If, OpCall, Var, Yield
+from relay.ir.expr import Apply, Arm, Atom, Block, Constant, Dead, Expr, If, OpCall, Static, Var, Yield
+from relay.ir.intrinsic import Intrinsic
 
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "equal",
@@ -170,6 +171,10 @@ def lower_comparison(context: Context, node: ast.Compare) -> Expr:
 
 def _comparison(context: Context, node: ast.Compare, left: Atom, left_span: Span, position: int) -> Expr:
     operation = type(node.ops[position])
+    if operation in (ast.Is, ast.IsNot) and len(node.ops) == 1:
+        sides = (node.left, node.comparators[0])
+        if any(isinstance(side, ast.Constant) and side.value is None for side in sides):
+            return _none_test(context, node, left, operation)
     if operation in _NO_COMPARISON:
         word, help = _NO_COMPARISON[operation]
         raise FrontendError(f"`{word}` is not part of Relay", context.span(node), help=help)
@@ -186,6 +191,18 @@ def _comparison(context: Context, node: ast.Compare, left: Atom, left_span: Span
     known = _empty_block(context)
     branches = [Branch(rest, span, ""), Branch(known, span, "not assigned if this does not hold")]
     return _chosen(context, node, [condition], branches, [outcome, truth(False, span)])
+
+
+def _none_test(context: Context, node: ast.Compare, left: Atom, operation: type[ast.cmpop]) -> Expr:
+    """`x is None`, which the checker decides."""
+    span = context.span(node)
+    other = node.comparators[0]
+    is_left = isinstance(node.left, ast.Constant) and node.left.value is None
+    value = context.atom(other) if is_left else left
+    test = Apply(Static(Intrinsic("is_none"), span), (value,), (), span)
+    if operation is ast.Is:
+        return test
+    return OpCall("logical_not", (context.bind(test, "condition", span),), {}, span)
 
 
 def _value_branch(context: Context, node: ast.expr) -> tuple[Branch, Atom]:

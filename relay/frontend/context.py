@@ -61,6 +61,7 @@ class Environment:
         self.parent = parent
         self.states: dict[str, State] = {}
         self.captured: dict[str, Span] = {}
+        self.own: frozenset[str] = frozenset()  # names of a comprehension, which hide those around it
 
     def lookup(self, name: str) -> State | None:
         """What a name means here; None if no path has assigned it."""
@@ -77,6 +78,8 @@ class Environment:
         while environment is not None:
             if name in environment.captured:
                 return environment.captured[name]
+            if name in environment.own:
+                return None
             environment = environment.parent
         return None
 

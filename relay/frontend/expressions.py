@@ -5,27 +5,14 @@ from __future__ import annotations
 import ast
 
 from relay.errors import FrontendError, Span
+from relay.frontend import displays
+from relay.frontend.comprehensions import lower_comprehension
 from relay.frontend.conditions import lower_boolean, lower_comparison, lower_conditional, truth
 from relay.frontend.context import TEMPORARY_NAMES, Context
 from relay.frontend.functions import lower_lambda
+from relay.frontend.subscripts import BINARY, lower_items
 from relay.frontend.unsupported import refuse_expression
-from relay.ir.expr import Apply, Atom, Attribute, Expr, Index, MakeTuple, OpCall, Slice, Static
-
-BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.FloorDiv: "floor_divide",
-    ast.Mod: "mod",
-    ast.Pow: "power",
-    ast.MatMult: "matmul",
-    ast.LShift: "left_shift",
-    ast.RShift: "right_shift",
-    ast.BitAnd: "bitwise_and",
-    ast.BitOr: "bitwise_or",
-    ast.BitXor: "bitwise_xor",
-}
+from relay.ir.expr import Apply, Atom, Attribute, Expr, Index, OpCall, Static
 
 UNARY: dict[type[ast.unaryop], str] = {
     ast.USub: "negative",
@@ -61,7 +48,11 @@ def lower_expression(context: Context, node: ast.expr) -> Expr:
         case ast.IfExp():
             return lower_conditional(context, node)
         case ast.Tuple(elts=items) | ast.List(elts=items):
-            return MakeTuple(tuple(context.atom(item) for item in items), context.span(node))
+            return displays.lower_items(context, items, node)
+        case ast.ListComp() | ast.DictComp():
+            return lower_comprehension(context, node)
+        case ast.Dict():
+            return displays.lower_dict(context, node)
         case ast.Lambda():
             return lower_lambda(context, node, "lambda")
         case ast.NamedExpr(target=ast.Name() as target, value=value):
@@ -115,43 +106,15 @@ def _call(context: Context, node: ast.Call) -> Expr:
             )
         case ast.Attribute(value=ast.Name(id=name), attr=method) if method in LIST_METHODS and context.defines(name):
             raise FrontendError(
-                f"`{name}.{method}` is not supported yet: a list cannot change its length",
+                f"`{name}.{method}` is not part of Relay, except `append` and `extend` as statements",
                 span,
-                help="write into a tensor of the right size by `x[i] = v`, or use relay.concatenate",
+                help="make a new list: `[*xs, v]`, `xs[:-1]`",
             )
+    if displays.has_stars(node):
+        return displays.lower_starred_call(context, node)
     function = context.atom(node.func)
-    arguments: list[Atom] = []
-    for argument in node.args:
-        if isinstance(argument, ast.Starred):
-            raise FrontendError(
-                "`*` in a call is not part of Relay", context.span(argument), help="write the arguments one by one"
-            )
-        arguments.append(context.atom(argument))
-    keywords: list[tuple[str, Atom]] = []
-    for keyword in node.keywords:
-        if keyword.arg is None:
-            raise FrontendError(
-                "`**` in a call is not part of Relay", context.span(keyword), help="write the arguments one by one"
-            )
-        keywords.append((keyword.arg, context.atom(keyword.value)))
+    arguments, keywords = displays.lower_arguments(context, node)
     return Apply(function, tuple(arguments), tuple(keywords), span)
-
-
-def lower_items(context: Context, node: ast.expr) -> tuple[Atom | Slice, ...]:
-    """What stands between the brackets of `x[..]`."""
-    parts = node.elts if isinstance(node, ast.Tuple) else [node]
-    items: list[Atom | Slice] = []
-    for part in parts:
-        if isinstance(part, ast.Slice):
-            start, stop, step = (None if p is None else context.atom(p) for p in (part.lower, part.upper, part.step))
-            items.append(Slice(start, stop, step))
-        elif isinstance(part, ast.Starred):
-            raise FrontendError(
-                "`*` in an index is not part of Relay", context.span(part), help="write the indices one by one"
-            )
-        else:
-            items.append(context.atom(part))
-    return tuple(items)
 
 
 def joined_span(start: Span, end: Span) -> Span:

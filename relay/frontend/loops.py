@@ -12,8 +12,9 @@ from relay.frontend.assignments import store
 from relay.frontend.conditions import emit_if, truth
 from relay.frontend.context import UNREAD, Branch, Context, Environment, LoopFrame, NoValue, join
 from relay.frontend.liveness import bound_at_exits, leaves_by_break
-from relay.frontend.names import Names, assigned_names, is_always_true, read_names
-from relay.ir.expr import Arm, Atom, Block, Dead, Exit, ForEach, If, Loop, LoopLabel, Next, Var, Yield
+from relay.frontend.names import Names, assigned_names, grown_list, is_always_true, read_names
+from relay.ir.expr import Apply, Arm, Atom, Block, Dead, Exit, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
+from relay.ir.intrinsic import Intrinsic
 
 
 def lower_while(context: Context, node: ast.While) -> None:
@@ -82,6 +83,9 @@ def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
 def lower_for(context: Context, node: ast.For) -> None:
     """`for target in iterable: body else: orelse`"""
     iterable = context.atom(node.iter)
+    if any(isinstance(s, ast.Expr) and grown_list(s) is not None for part in node.body for s in ast.walk(part)):
+        place = context.span(node.iter)
+        iterable = context.bind(Apply(Static(Intrinsic("unrolled"), place), (iterable,), (), place), "elements", place)
     live = context.liveness.around(node)
     environment = context.block.environment
     assigned = assigned_names([node.target, *node.body])

@@ -92,7 +92,7 @@ from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import Context
 from relay.frontend.expressions import lower_constant, lower_expression
 from relay.frontend.functions import all_defaults, lower_body, refuse_signature
-from relay.frontend.scope import FunctionScope, TextScope
+from relay.frontend.scope import FunctionScope, NamedScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, parse_text
 from relay.frontend.statements import lower_statements
 from relay.frontend.unsupported import refuse_statement
@@ -110,11 +110,16 @@ class _PythonTranslator:
         lower_statements(context, statements)
 
 
-def lower_function(python_function: Callable[..., object]) -> Definition:
-    """The surface IR of a Python function, from its source. Raises FrontendError for what Relay does not have."""
+def lower_function(python_function: Callable[..., object], further: Mapping[str, object] | None = None) -> Definition:
+    """The surface IR of a Python function, from its source. Raises FrontendError for what Relay does not have.
+
+    `further`: what names mean that Python does not know yet.
+    """
     file, node = find_function(python_function)
     assert isinstance(python_function, FunctionType)  # or it has no source
-    scope = FunctionScope.of(python_function)
+    scope: Scope = FunctionScope.of(python_function)
+    if further:
+        scope = NamedScope(further, scope)
     context = _context(file, scope, node)
     values = _default_values(python_function, node)
     written = all_defaults(node.args)

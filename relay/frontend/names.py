@@ -25,9 +25,20 @@ def assigned_names(nodes: Iterable[ast.AST]) -> Names:
             base = subscripted_name(node)
             if base is not None:
                 names[base] = None
+        elif isinstance(node, ast.Expr) and (grown := grown_list(node)) is not None:
+            names[grown] = None
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names[node.name] = None
     return names
+
+
+def grown_list(statement: ast.stmt) -> str | None:
+    """The variable of `xs.append(v)` or `xs.extend(v)`, written as a statement; None for anything else."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend"), args=[_])):
+            return name
+        case _:
+            return None
 
 
 def local_names(function: ast.FunctionDef | ast.Lambda) -> Names:
@@ -122,6 +133,8 @@ def _walk_function(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
             continue  # without this line, most of the time goes into asking leaves for their children
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             children: list[ast.AST] = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+        elif isinstance(node, ast.comprehension):
+            children = [node.iter, *node.ifs]  # its variables are its own
         else:
             children = list(ast.iter_child_nodes(node))
         stack.extend(reversed(children))

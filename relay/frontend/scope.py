@@ -8,7 +8,7 @@ from types import CellType, FunctionType
 
 import attrs
 
-from relay.ir.definition import MISSING
+from relay.ir.definition import MISSING, Scope
 
 
 @attrs.frozen(eq=False)
@@ -54,6 +54,23 @@ class TextScope:
     def names(self) -> list[str]:
         """All visible names, for suggestions."""
         return [*self.definitions, *self.globals, *dir(builtins)]
+
+
+@attrs.frozen(eq=False)
+class NamedScope:
+    """A scope in which some further names have a meaning: those of classes that are still being made."""
+
+    further: Mapping[str, object]
+    around: Scope
+
+    def resolve(self, name: str) -> object:
+        """The object that the name means now, or MISSING."""
+        found = self.around.resolve(name)
+        return self.further.get(name, MISSING) if found is MISSING else found
+
+    def names(self) -> list[str]:
+        """All visible names, for suggestions."""
+        return [*self.further, *self.around.names()]
 
 
 def _resolve_global(names: Mapping[str, object], name: str) -> object:

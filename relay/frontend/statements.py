@@ -9,10 +9,13 @@ from relay.errors import FrontendError, Label
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_if
 from relay.frontend.context import Context, temporary_name
+from relay.frontend.displays import argument
 from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
+from relay.frontend.names import grown_list
 from relay.frontend.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
-from relay.ir.expr import Assert, Exit, MakeTuple
+from relay.ir.expr import Apply, Assert, Exit, MakeTuple, Static
+from relay.ir.intrinsic import Intrinsic
 
 
 def lower_statements(context: Context, statements: Sequence[ast.stmt]) -> None:
@@ -54,7 +57,7 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
         case ast.For():
             lower_for(context, node)
         case ast.Expr(value=value):
-            _lower_expression_statement(context, value)
+            _lower_expression_statement(context, node, value)
         case ast.Break():
             lower_break(context, node)
         case ast.Continue():
@@ -93,9 +96,22 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
     context.emit((), Assert(condition, message, context.span(node.test)))
 
 
-def _lower_expression_statement(context: Context, node: ast.expr) -> None:
+def _grow(context: Context, name: str, node: ast.expr) -> None:
+    """`xs.append(v)`, `xs.extend(v)`: xs is bound to the longer list."""
+    assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    span = context.span(node)
+    old, added = context.read(name, context.span(node.func.value)), argument(context, node.args[0])
+    intrinsic = Intrinsic("append" if node.func.attr == "append" else "spread")
+    context.assign(name, Apply(Static(intrinsic, span), (old, added), (), span), span)
+
+
+def _lower_expression_statement(context: Context, statement: ast.Expr, node: ast.expr) -> None:
     if isinstance(node, ast.NamedExpr):
         context.expression(node)
+        return
+    grown = grown_list(statement)
+    if grown is not None and grown in context.locals:
+        _grow(context, grown, node)
         return
     if isinstance(node, ast.Call):
         context.bind(context.expression(node), temporary_name(node), context.span(node))

@@ -11,11 +11,8 @@ _REFERENCE = "make the variable a reference: `r = relay.ref(..)`, then read and 
 _LOOP = "write a loop that fills a tensor by `x[i] = v`, or a tuple with its items one by one"
 
 EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
-    ast.ListComp: ("a list comprehension", _LOOP),
-    ast.GeneratorExp: ("a generator expression", _LOOP),
+    ast.GeneratorExp: ("a generator expression outside of a call", "write it in brackets, `[.. for ..]`: a tuple"),
     ast.SetComp: ("a set comprehension", _LOOP),
-    ast.DictComp: ("a dict comprehension", "write a tuple with its items one by one"),
-    ast.Dict: ("a dict", "use a tuple"),
     ast.Set: ("a set", "use a tuple"),
     ast.JoinedStr: ("an f-string", "strings are only names of options and texts of `assert`; write a plain string"),
     ast.FormattedValue: (

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from relay.errors import FrontendError
+from relay.ir.definition import DataClass
 from relay.ir.types import (
     ANY,
     BOOL,
@@ -175,6 +176,27 @@ def to_type(item: object) -> Type:
     if definition is not None and definition is not item:
         return to_type(definition)
     raise FrontendError(f"{described(item)} is no type of Relay", help=TENSOR_HELP)
+
+
+def data_type(owner: DataClass, item: object) -> DataType:
+    """`Tree[A]` in Python: a data type with arguments. Raises FrontendError if their number or kinds do not fit."""
+    items = item if isinstance(item, tuple) else (item,)
+    owner.complete()
+    kinds = [p.kind for p in owner.definition.parameters] or [Kind.Type] * len(items)  # none: it is being read
+    if len(kinds) != len(items):
+        raise FrontendError(argument_count(owner, len(items)))
+    readers = {Kind.BaseType: to_base, Kind.Shape: to_shape, Kind.Dim: to_dim}
+    return DataType(
+        owner.definition, tuple(readers.get(k, to_type)(i) for k, i in zip(kinds, items, strict=True))
+    )
+
+
+def argument_count(owner: DataClass, found: int) -> str:
+    """What to say where a data type has another number of arguments than its definition has parameters."""
+    name, parameters = owner.definition.name, owner.definition.parameters
+    if not parameters:
+        return f"{name} takes no arguments in a type"
+    return f"{name} takes {len(parameters)} arguments in a type ({', '.join(map(str, parameters))}), found {found}"
 
 
 def tuple_type(items: Sequence[object]) -> TupleType:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import attrs
 
 from relay.ir.expr import Function, Grad
+from relay.ir.types import DataDefinition
 
 MISSING = object()
 """What `Scope.resolve` returns for a name that is not defined."""
@@ -39,3 +41,36 @@ class DerivedDefinition:
     of: Definition | DerivedDefinition
     grad: Grad  # its `function` is not used; wrt may hold names
     wrt: tuple[int | str, ...] | None
+
+
+@attrs.frozen(eq=False)
+class DataClass:
+    """A class decorated with `relay.data`: the `origin` of its data definition, and its classes' `__relay_data__`.
+
+    `complete()` reads the fields' types, at first use, so that they may mention later classes. Raises FrontendError.
+    """
+
+    definition: DataDefinition
+    cls: type
+    constructors: Mapping[str, type]  # the Python class of each constructor
+    fields: Mapping[str, tuple[str, ...]]  # the names of each constructor's fields
+    defaults: Mapping[str, Mapping[str, object]]  # Python's values for fields that may be left out, by constructor
+    methods: Mapping[str, Callable[[], Definition]]
+    complete: Callable[[], None]
+
+
+def data_class(item: object) -> DataClass | None:
+    """What a decorated class, a constructor of one, or a data definition belongs to."""
+    if isinstance(item, DataDefinition):
+        found = item.origin
+    else:
+        found = getattr(item, "__relay_data__", None) if isinstance(item, type) else None
+    return found if isinstance(found, DataClass) else None
+
+
+def completed(definition: DataDefinition) -> DataDefinition:
+    """The definition with its constructors. Raises FrontendError where a field's type means nothing."""
+    origin = data_class(definition)
+    if origin is not None:
+        origin.complete()
+    return definition

@@ -21,8 +21,8 @@ def cotangent_type(type_: Type) -> Type:
         case TensorType(base, _):
             base = prune(base)  # type: ignore[assignment]
             return type_ if isinstance(base, BaseType) and base.is_float else UNIT
-        case TupleType(items):
-            return TupleType(tuple(cotangent_type(t) for t in items))
+        case TupleType(items, form):
+            return TupleType(tuple(cotangent_type(t) for t in items), form)
         case FunctionType():
             raise DifferentiationError("a function has no gradient; differentiate with respect to what it captures")
         case _:

@@ -182,10 +182,19 @@ class TensorType:
 
 
 @attrs.frozen
+class Form:
+    """The Python structure that a tuple stands for: dict, list, a dataclass or a named tuple, and its fields' names."""
+
+    cls: type
+    names: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class TupleType:
-    """A tuple; the empty one is unit."""
+    """A tuple; the empty one is unit. `form` is known during elaboration only: finished modules have plain tuples."""
 
     items: tuple[Type, ...] = attrs.field(converter=_types)
+    form: Form | None = None
 
     def __str__(self) -> str:
         return show(self)
@@ -239,18 +248,25 @@ class StackType:
 
 @attrs.frozen
 class Constructor:
-    """One alternative of a data type."""
+    """One alternative of a data type. `names` are those of its fields, where the user gave them."""
 
     name: str
     fields: tuple[Type, ...] = attrs.field(converter=_types)
+    names: tuple[str, ...] = ()
 
 
 @attrs.define(eq=False)
 class DataDefinition:
-    """A sum of products. `constructors` is assigned once, after creation, so that fields may mention the definition."""
+    """A sum of products. `constructors` is assigned once, after creation, so that fields may mention the definition.
+
+    A polymorphic one has `parameters`, which its fields mention; it exists until elaboration replaces it by one
+    definition for each choice of arguments. `origin` is what the user wrote it as.
+    """
 
     name: str
     constructors: tuple[Constructor, ...] = ()
+    parameters: tuple[TypeId, ...] = ()
+    origin: object = None
 
     def index(self, constructor: str) -> int:
         """The position of a constructor. Raises KeyError."""
@@ -262,9 +278,10 @@ class DataDefinition:
 
 @attrs.frozen
 class DataType:
-    """A data type by its definition."""
+    """A data type by its definition. `arguments` stand for the definition's parameters, each of the parameter's kind."""
 
     definition: DataDefinition
+    arguments: tuple[Type | Base | Shape | Dim, ...] = ()
 
     def __str__(self) -> str:
         return show(self)
@@ -343,6 +360,14 @@ def show_shape(shape: Shape) -> str:
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
+def show_argument(argument: Type | Base | Shape | Dim) -> str:
+    """The argument of a data type: a type, an element type, a shape or a dim."""
+    argument = prune(argument)  # type: ignore[arg-type, assignment]
+    if isinstance(argument, tuple):
+        return show_shape(argument)
+    return str(argument) if isinstance(argument, int | BaseType | AnyDim) else show(argument)
+
+
 def show(type_: Type) -> str:
     """A type in Relay's notation."""
     type_ = prune(type_)  # type: ignore[assignment]
@@ -352,6 +377,9 @@ def show(type_: Type) -> str:
             if isinstance(lone, TypeId | Unknown) and lone.kind is Kind.Shape:
                 return f"Tensor[{prune(base)}, {lone}]"
             return f"Tensor[{prune(base)}, {show_shape(shape)}]"
+        case TupleType(items, Form(cls, names)) if names:
+            fields = ", ".join(f"{n}: {show(t)}" for n, t in zip(names, items, strict=True))
+            return f"{{{fields}}}" if cls is dict else f"{cls.__name__}({fields})"
         case TupleType(items):
             inside = ", ".join(show(t) for t in items)
             return f"({inside},)" if len(items) == 1 else f"({inside})"
@@ -365,8 +393,9 @@ def show(type_: Type) -> str:
             return f"Ref[{show(content)}]"
         case StackType(element):
             return f"Stack[{show(element)}]"
-        case DataType(definition):
-            return definition.name
+        case DataType(definition, arguments):
+            inside = ", ".join(show_argument(a) for a in arguments)
+            return f"{definition.name}[{inside}]" if inside else definition.name
         case TypeId(name) | Unknown(_, name):
             return name
         case _:

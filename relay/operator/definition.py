@@ -205,7 +205,7 @@ def literal_array(literal: bool | int | float, base: BaseType) -> np.ndarray:
     """A Python number as a rank-0 array. Raises TypeMismatch if the base type does not hold it."""
     fits = base.is_float or not isinstance(literal, float)
     if fits and base.base_class is BaseClass.INTEGER:
-        limits = np.iinfo(base.dtype)
+        limits = np.iinfo(base.name)
         fits = limits.min <= literal <= limits.max
     if not fits:
         raise TypeMismatch(f"the number {literal} is not a {base}")

@@ -13,6 +13,7 @@ A token is a base type's name, `@attribute`, or a variable with the classes that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -22,9 +23,11 @@ from relay.ir.types import (
     BASE_TYPES,
     BaseClass,
     BaseType,
+    DataType,
     FunctionType,
     Kind,
     QuantifiedType,
+    RefType,
     Shape,
     TensorType,
     TupleType,
@@ -230,5 +233,22 @@ def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
             return TupleType(tuple(substitute(t, bound) for t in items))
         case FunctionType(parameters, result, where):
             return FunctionType(tuple(substitute(t, bound) for t in parameters), substitute(result, bound), where)
+        case RefType(content):
+            return RefType(substitute(content, bound))
+        case DataType(definition, arguments):
+            return DataType(definition, tuple(_substitute_argument(a, bound) for a in arguments))
         case _:
             return type_
+
+
+def _substitute_argument(argument: object, bound: Mapping[TypeId, object]) -> Any:
+    """The argument of a data type: a shape is a tuple of dims."""
+    if isinstance(argument, tuple):
+        dims: list[object] = []
+        for dim in argument:
+            value = bound.get(dim, dim) if isinstance(dim, TypeId) else dim
+            dims += value if isinstance(value, tuple) else (value,)
+        return tuple(dims)
+    if isinstance(argument, TypeId):
+        return bound.get(argument, argument)
+    return substitute(argument, bound)  # type: ignore[arg-type]

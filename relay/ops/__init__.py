@@ -1,10 +1,12 @@
 """The operators. Importing this package registers them all; it does not load TVM.
 
-To add one, write its paragraph in the file of its kind, as the ones there are written: relation (its type), pattern, compute,
-gradient, and the NumPy reference with a docstring that says shapes and dtypes and has an example. The table test over the registry,
-`tests/test_operators.py`, then covers it; give a `sampler` where random numbers in the default shapes would not do.
+To add one, write its paragraph in the file of its kind, as the ones there are written: relation (its type), pattern,
+compute, gradient, and the NumPy reference with a docstring that says shapes and dtypes and has an example. The table
+test over the registry, `tests/test_operators.py`, then covers it; give a `sampler` where random numbers in the default
+shapes would not do.
 
-    elementwise   arithmetic and elementary functions
+    elementwise   arithmetic
+    elementary    exp, log, sqrt, tanh, ..
     comparison    comparisons, logic, bits, where, cast
     slicing       slices with constant bounds
     shape         reshaping, axes, broadcasting, joining
@@ -18,6 +20,17 @@ and what they are written with: notation (names), samples (for the tests), scala
 stages (te stages), lazy (TVM at first use).
 """
 
-from relay.ops import comparison, creation, elementwise, indexing, linalg, nn, reduction, shape, slicing
+from relay.ops import comparison, creation, elementary, elementwise, indexing, linalg, nn, reduction, shape, slicing
 
-__all__ = ["comparison", "creation", "elementwise", "indexing", "linalg", "nn", "reduction", "shape", "slicing"]
+__all__ = [
+    "comparison",
+    "creation",
+    "elementary",
+    "elementwise",
+    "indexing",
+    "linalg",
+    "nn",
+    "reduction",
+    "shape",
+    "slicing",
+]

@@ -278,7 +278,8 @@ _SHIFTS = cases(
     sampler=_SHIFTS,
 )
 def left_shift(x: Tensor, y: Tensor) -> Tensor:
-    """x with its bits moved up by y; 0 where y is not below the width. x: (T int, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+    """x with its bits moved up by y; 0 where y is not below the width. x: (T int, s1), y: (T, s2) -> (T, broadcast(s1,
+    s2)).
 
     >>> relay.left_shift(np.int32([1, 2]), 3)
     array([ 8, 16], dtype=int32)

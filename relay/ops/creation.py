@@ -13,6 +13,7 @@ from relay.ops.lazy import te, tirx
 from relay.ops.notation import Pattern, Relation, Stage, Tensor, is_integer, register_op
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
+from relay.typecheck.dims import known
 
 _CONSTANT = "the result depends on no tensor"
 _SHAPES = cases(
@@ -65,7 +66,7 @@ def _full_shape(*, shape: Any, value: float, dtype: BaseType) -> tuple[Any, ...]
 def _check_number(value: float, dtype: BaseType) -> None:
     """Raises TypeMismatch if the dtype does not hold the number."""
     if is_integer(dtype):
-        limits = np.iinfo(dtype.dtype)
+        limits = np.iinfo(dtype.name)
         if isinstance(value, float) or not limits.min <= value <= limits.max:
             raise TypeMismatch(f"the number {value} is not a {dtype}")
 
@@ -136,11 +137,16 @@ def _arange(start: float, stop: float, step: float, dtype: BaseType) -> Stage:
     (extent,) = relations.arange(start=start, stop=stop, step=step)
     if not dtype.is_float:
         return te.compute(
-            (extent,), lambda i: scalar.cast(tirx.Cast("int64", i) * tirx.const(step, "int64") + tirx.const(start, "int64"), dtype)
+            (extent,),
+            lambda i: scalar.cast(
+                tirx.Cast("int64", i) * tirx.const(step, "int64") + tirx.const(start, "int64"), dtype
+            ),
         )
     return te.compute(
         (extent,),
-        lambda i: scalar.cast(tirx.Cast("float64", i) * tirx.const(step, "float64") + tirx.const(start, "float64"), dtype),
+        lambda i: scalar.cast(
+            tirx.Cast("float64", i) * tirx.const(step, "float64") + tirx.const(start, "float64"), dtype
+        ),
     )
 
 
@@ -164,4 +170,4 @@ def arange(start: float, stop: float, step: float = 1, dtype: BaseType = INT32) 
     array([0, 2, 4], dtype=int32)
     """
     (extent,) = relations.arange(start=start, stop=stop, step=step)
-    return (np.arange(extent) * step + start).astype(dtype.dtype)
+    return (np.arange(known(extent)) * step + start).astype(dtype.dtype)

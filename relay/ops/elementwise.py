@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from relay.ops import scalar, transcendental
+from relay.ops import scalar
+from relay.ops.comparison import where
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
     Element,
@@ -23,13 +24,11 @@ from relay.ops.notation import (
     number_like,
     register_op,
 )
-from relay.ops.comparison import logical_and, where
 from relay.ops.samples import case, cases, uniform
 from relay.typecheck.relations import broadcast, same
 
 _BINARY = Relation("T:number, T -> T", broadcast)
 _UNARY = Relation("T:number -> T", same)
-_UNARY_FLOAT = Relation("T:float -> T", same)
 
 
 # ---- arithmetic
@@ -151,7 +150,8 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     sampler=_DIVISIONS,
 )
 def mod(x: Tensor, y: Tensor) -> Tensor:
-    """The remainder of `floor_divide`; it has y's sign. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not 0.
+    """The remainder of `floor_divide`; it has y's sign. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y
+    is not 0.
 
     >>> relay.mod(np.int32([7, -7]), 3)
     array([1, 2], dtype=int32)
@@ -164,10 +164,10 @@ def _power_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Value,
     if exponent is not None:
         dx = dout * _constant_power_derivative(x, y, exponent)
     else:
-        nonzero = where(y == 0, number_like(y, 1), y)  # 0 * 0**-1 would be NaN
+        nonzero: Value = where(y == 0, number_like(y, 1), y)  # 0 * 0**-1 would be NaN
         dx = dout * y * x ** (nonzero - 1)
     positive = x > 0
-    dy = where(positive, dout * out * log(where(positive, x, number_like(x, 1))), number_like(x, 0))
+    dy = where(positive, dout * out * where(positive, x, number_like(x, 1)).op("log"), number_like(x, 0))
     return dx, dy
 
 
@@ -183,7 +183,7 @@ def _constant_power_derivative(x: Value, y: Value, exponent: float) -> Value:
         case 3:
             return x * x * 3
         case 0.5:
-            return 0.5 / sqrt(x)
+            return 0.5 / x.op("sqrt")
         case _:
             return y * x ** number_like(x, exponent - 1)
 
@@ -196,13 +196,15 @@ def _power(x: Stage, y: Stage) -> Stage:
 def _integer_power(x: Stage, y: Stage) -> Stage:
     """From the exponent's highest bit down: square, and multiply by x where the bit is set.
 
-    This is written as a reduction over the bits, which must run in order; a TIR expression of as many nested squares takes
-    exponential time to compile.
+    This is written as a reduction over the bits, which must run in order; a TIR expression of as many nested squares
+    takes exponential time to compile.
     """
     dtype = str(y.dtype)
     width = np.dtype(dtype).itemsize * 8
     bits = te.reduce_axis((0, width))
-    step = te.comm_reducer(lambda power, factor: scalar.multiply(scalar.multiply(power, power), factor), lambda of: tirx.const(1, of))
+    step = te.comm_reducer(
+        lambda power, factor: scalar.multiply(scalar.multiply(power, power), factor), lambda of: tirx.const(1, of)
+    )
 
     def element(*index: Element) -> Element:
         base, exponent = broadcast_load(x, index), broadcast_load(y, index)
@@ -346,180 +348,6 @@ def maximum(x: Tensor, y: Tensor) -> Tensor:
     array([3., 5.], dtype=float32)
     """
     return np.maximum(x, y)
-
-
-# ---- elementary functions
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.exp),
-    gradient=lambda x, out, dout: dout * out,
-)
-def exp(x: Tensor) -> Tensor:
-    """e to the x. x: (T float, s) -> (T, s).
-
-    >>> relay.exp(np.float32([0, 1]))
-    array([1.      , 2.718282], dtype=float32)
-    """
-    return np.exp(x)
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.expm1),
-    gradient=lambda x, out, dout: dout * (out + 1),
-)
-def expm1(x: Tensor) -> Tensor:
-    """e to the x, minus 1, accurate for small x. x: (T float, s) -> (T, s).
-
-    >>> relay.expm1(np.float64([0, 1e-10]))
-    array([0.e+00, 1.e-10])
-    """
-    return np.expm1(x)
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.log),
-    gradient=lambda x, out, dout: dout / x,
-    sampler=uniform(0.2, 3.0),
-)
-def log(x: Tensor) -> Tensor:
-    """Natural logarithm: -inf at 0, NaN below. x: (T float, s) -> (T, s).
-
-    >>> relay.log(np.float32([1, 0]))
-    array([  0., -inf], dtype=float32)
-    """
-    return np.log(x)
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.log1p),
-    gradient=lambda x, out, dout: dout / (x + 1),
-    sampler=uniform(-0.8, 3.0),
-)
-def log1p(x: Tensor) -> Tensor:
-    """log(1 + x), accurate for small x. x: (T float, s) -> (T, s).
-
-    >>> relay.log1p(np.float64([0, 1e-10]))
-    array([0.e+00, 1.e-10])
-    """
-    return np.log1p(x)
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.sqrt, direct=True),
-    gradient=lambda x, out, dout: dout * 0.5 / out,
-    sampler=uniform(0.2, 3.0),
-)
-def sqrt(x: Tensor) -> Tensor:
-    """Square root; NaN below 0. x: (T float, s) -> (T, s).
-
-    >>> relay.sqrt(np.float32([4, 9]))
-    array([2., 3.], dtype=float32)
-    """
-    return np.sqrt(x)
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.rsqrt, direct=True),
-    gradient=lambda x, out, dout: dout * out / x * -0.5,
-    sampler=uniform(0.2, 3.0),
-)
-def rsqrt(x: Tensor) -> Tensor:
-    """1 / sqrt(x). x: (T float, s) -> (T, s).
-
-    >>> relay.rsqrt(np.float32([4, 1]))
-    array([0.5, 1. ], dtype=float32)
-    """
-    return np.reciprocal(np.sqrt(x))
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.sin),
-    gradient=lambda x, out, dout: dout * x.op("cos"),
-)
-def sin(x: Tensor) -> Tensor:
-    """Sine of radians. x: (T float, s) -> (T, s).
-
-    >>> relay.sin(np.float32([0]))
-    array([0.], dtype=float32)
-    """
-    return np.sin(x)
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.cos),
-    gradient=lambda x, out, dout: -(dout * x.op("sin")),
-)
-def cos(x: Tensor) -> Tensor:
-    """Cosine of radians. x: (T float, s) -> (T, s).
-
-    >>> relay.cos(np.float32([0]))
-    array([1.], dtype=float32)
-    """
-    return np.cos(x)
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.tanh),
-    gradient=lambda x, out, dout: dout * (1 - out * out),
-)
-def tanh(x: Tensor) -> Tensor:
-    """Hyperbolic tangent. x: (T float, s) -> (T, s).
-
-    >>> relay.tanh(np.float32([0, 100]))
-    array([0., 1.], dtype=float32)
-    """
-    return np.tanh(x)
-
-
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.sigmoid),
-    gradient=lambda x, out, dout: dout * out * (1 - out),
-)
-def sigmoid(x: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)), without overflow. x: (T float, s) -> (T, s).
-
-    >>> relay.sigmoid(np.float32([0, 1000]))
-    array([0.5, 1. ], dtype=float32)
-    """
-    e = np.exp(-np.abs(x))
-    return np.where(x < 0, e, np.ones_like(e)) / (1 + e)
-
-
-@register_op(
-    relation=_UNARY,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(scalar.relu),
-    gradient=lambda x, out, dout: where(x > 0, dout, number_like(dout, 0)),
-    idempotent=True,
-)
-def relu(x: Tensor) -> Tensor:
-    """The larger of x and 0, NaN of NaN; its gradient at 0 is 0. x: (T, s) -> (T, s).
-
-    >>> relay.relu(np.float32([3, -2]))
-    array([3., 0.], dtype=float32)
-    """
-    return np.maximum(x, np.zeros((), x.dtype))
 
 
 for _name, _operator in (

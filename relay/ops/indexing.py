@@ -10,7 +10,18 @@ import numpy as np
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, BaseType
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Requirement, Stage, Tensor, Value, constant_number, dims, register_op
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Requirement,
+    Stage,
+    Tensor,
+    Value,
+    constant_number,
+    dims,
+    register_op,
+)
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
 from relay.typecheck.dims import normalise_axis
@@ -161,9 +172,7 @@ def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
     return te.compute(result, element)
 
 
-def _take_gradient(
-    x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str
-) -> tuple[Value, None]:
+def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str) -> tuple[Value, None]:
     if mode == "clip":
         last = max(x.shape[normalise_axis(axis, x.ndim)] - 1, 0)
         indices = indices.op("minimum", last).op("maximum", 0)
@@ -206,7 +215,9 @@ def _loops(extents: Sequence[int], body: Callable[[list[Any]], Any]) -> Any:
     variables = [tirx.Var(f"i{n}", "int32") for n in range(len(extents))]
     statement = body(variables)
     for variable, extent in zip(reversed(variables), reversed(extents), strict=True):
-        statement = tirx.For(variable, tirx.const(0, "int32"), tirx.const(extent, "int32"), tirx.ForKind.SERIAL, statement)
+        statement = tirx.For(
+            variable, tirx.const(0, "int32"), tirx.const(extent, "int32"), tirx.ForKind.SERIAL, statement
+        )
     return statement
 
 
@@ -241,7 +252,8 @@ def _scatter_in_range(x: Value, indices: Value, updates: Value, axis: int) -> Va
 def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
     result = x.copy()
     position = normalise_axis(axis, x.ndim)
-    np.add.at(result, (*(slice(None),) * position, indices), updates)
+    place: tuple[Any, ...] = (*[slice(None)] * position, indices)
+    np.add.at(result, place, updates)
     return result
 
 
@@ -300,4 +312,4 @@ def one_hot(indices: Tensor, depth: int, dtype: BaseType = FLOAT32) -> Tensor:
     array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
-    return (indices[..., None] == np.arange(depth)).astype(dtype.dtype)
+    return np.equal(indices[..., None], np.arange(depth)).astype(dtype.dtype)

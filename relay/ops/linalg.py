@@ -12,6 +12,7 @@ from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
+from relay.typecheck.dims import known
 
 
 def _inner_product(
@@ -34,7 +35,7 @@ def _inner_product(
 
 def _matmul(x: Stage, y: Stage) -> Stage:
     left, right = dims(x), dims(y)
-    shape = tuple(int(dim) for dim in relations.matmul(left, right))  # type: ignore[call-overload]
+    shape = tuple(map(known, relations.matmul(left, right)))
     has_row, has_column = len(left) > 1, len(right) > 1
     batch = len(shape) - has_row - has_column
 
@@ -67,10 +68,7 @@ def _matmul_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Value
     right = y.op("expand_dims", axis=1) if y.ndim == 1 else y
     cotangent = dout.op("expand_dims", axis=-1) if y.ndim == 1 else dout
     cotangent = cotangent.op("expand_dims", axis=-2) if x.ndim == 1 else cotangent
-    if right.ndim == 2:
-        dx = cotangent.op("dense", right)
-    else:
-        dx = cotangent @ _swap(right)
+    dx = cotangent.op("dense", right) if right.ndim == 2 else cotangent @ _swap(right)
     if right.ndim == 2 and left.ndim == cotangent.ndim:
         dy = _rows(left).op("transpose") @ _rows(cotangent)  # the sum over leading axes is part of the product
     else:

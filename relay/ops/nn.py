@@ -66,7 +66,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     array([0.5, 0.5], dtype=float32)
     """
     exponentials = np.exp(_numpy_shifted(x, axis))
-    return exponentials / np.sum(exponentials, axis=axis, keepdims=True)
+    return np.asarray(exponentials / np.sum(exponentials, axis=axis, keepdims=True))
 
 
 def _numpy_shifted(x: Tensor, axis: int) -> Tensor:
@@ -105,4 +105,4 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     array([-0.6931472, -0.6931472], dtype=float32)
     """
     shifted = _numpy_shifted(x, axis)
-    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+    return np.asarray(shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True)))

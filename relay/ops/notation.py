@@ -4,8 +4,8 @@
                  compute=elementwise(scalar.multiply), gradient=lambda x, y, out, dout: (dout * y, dout * x))
     def multiply(x: Tensor, y: Tensor) -> Tensor: ...
 
-`Tensor` is a NumPy array in a reference, `Value` a symbolic value in a gradient or a requirement, `Stage` a te tensor in a
-compute function, where `dims(stage)` is its shape in numbers.
+`Tensor` is a NumPy array in a reference, `Value` a symbolic value in a gradient or a requirement, `Stage` a te tensor
+in a compute function, where `dims(stage)` is its shape in numbers.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def dims(stage: Stage) -> tuple[int, ...]:
 def elementwise(function: Callable[..., Element], *, direct: bool = False) -> Callable[..., Stage]:
     """The compute function that applies `function` to the elements, with operands broadcast; attributes are passed on.
 
-    Each element is bound to a variable, so that fusion does not copy what is inlined there to every use; `direct` is for
-    functions that use each operand once.
+    Each element is bound to a variable, so that fusion does not copy what is inlined there to every use; `direct` is
+    for functions that use each operand once.
     """
 
     def compute(*stages: Stage, **attributes: Any) -> Stage:

@@ -16,7 +16,7 @@ from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value,
 from relay.ops.samples import case, cases
 from relay.ops.shape import concatenate
 from relay.typecheck import relations
-from relay.typecheck.dims import normalise_axes
+from relay.typecheck.dims import known, normalise_axes
 
 Axes = int | tuple[int, ...] | None
 
@@ -117,7 +117,7 @@ def mean(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     """
     total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
     count = math.prod(x.shape[i] for i in normalise_axes(axis, x.ndim))
-    return np.divide(total, np.asarray(count, x.dtype))
+    return np.asarray(np.divide(total, np.asarray(count, x.dtype)))
 
 
 # ---- products
@@ -135,8 +135,8 @@ def _columns(rows: Value, begin: int, end: int) -> Value:
 def _prod_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
     """The product of the other elements, without dividing, so that it is right at zeros and in higher derivatives.
 
-    The product is redone as a tree in which each level multiplies the left half by the right half; from the root back, each half's
-    cotangent is the pair's times the other half.
+    The product is redone as a tree in which each level multiplies the left half by the right half; from the root back,
+    each half's cotangent is the pair's times the other half.
     """
     axes = normalise_axes(axis, x.ndim)
     order = (*(i for i in range(x.ndim) if i not in axes), *axes)
@@ -196,11 +196,13 @@ def _extremum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: 
     pattern=Pattern.REDUCTION,
     compute=_extremum(stages.largest),
     gradient=_extremum_gradient,
-    sampler=cases(*_NONEMPTY, case(np.float32([1, np.nan, 3])), case(np.float32([-np.inf, -np.inf]))),
+    sampler=cases(
+        *_NONEMPTY, case(np.array([1, np.nan, 3], np.float32)), case(np.array([-np.inf, -np.inf], np.float32))
+    ),
 )
 def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """The largest element along axes, of which there is at least one; NaN if there is one; ties share the gradient evenly.
-    x: (T, s) -> (T, s without the axes).
+    """The largest element along axes, of which there is at least one; NaN if there is one; ties share the gradient
+    evenly. x: (T, s) -> (T, s without the axes).
 
     >>> relay.max(np.float32([[1, 2], [4, 3]]), axis=1)
     array([2., 4.], dtype=float32)
@@ -214,11 +216,11 @@ def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     pattern=Pattern.REDUCTION,
     compute=_extremum(stages.smallest),
     gradient=_extremum_gradient,
-    sampler=cases(*_NONEMPTY, case(np.float32([1, np.nan, 3])), case(np.float32([np.inf, np.inf]))),
+    sampler=cases(*_NONEMPTY, case(np.array([1, np.nan, 3], np.float32)), case(np.array([np.inf, np.inf], np.float32))),
 )
 def min_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """The smallest element along axes, of which there is at least one; NaN if there is one; ties share the gradient evenly.
-    x: (T, s) -> (T, s without the axes).
+    """The smallest element along axes, of which there is at least one; NaN if there is one; ties share the gradient
+    evenly. x: (T, s) -> (T, s without the axes).
 
     >>> relay.min(np.float32([[1, 2], [4, 3]]), axis=1)
     array([1., 3.], dtype=float32)
@@ -255,7 +257,7 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
     def compute(x: Stage, axis: int | None, keepdims: bool) -> Stage:
         shape, dtype = dims(x), str(x.dtype)
         axes = normalise_axes(axis, len(shape))
-        kept = relations.reduce(shape, axis=axis, keepdims=keepdims)
+        kept = tuple(map(known, relations.reduce(shape, axis=axis, keepdims=keepdims)))
         if not axes:
             return stages.full(kept, 0, "int32")
         reducer = te.comm_reducer(
@@ -265,7 +267,9 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
 
         def element(*index: Element) -> Any:
             rest = iter(index)
-            places = [steps[axes.index(i)] if i in axes else (index[i] if keepdims else next(rest)) for i in range(len(shape))]
+            places = [
+                steps[axes.index(i)] if i in axes else (index[i] if keepdims else next(rest)) for i in range(len(shape))
+            ]
             position: Element = tirx.const(0, "int32")
             for i, step in zip(axes, steps, strict=True):
                 position = position * shape[i] + step.var
@@ -285,8 +289,8 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
     sampler=_ARG_CASES,
 )
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the first largest element along an axis, or in all elements in order; of the first NaN if there is one.
-    x: (T, s) -> (int32, s without the axis).
+    """The index of the first largest element along an axis, or in all elements in order; of the first NaN if there is
+    one. x: (T, s) -> (int32, s without the axis).
 
     >>> relay.argmax(np.float32([[1, 2], [4, 3]]), axis=1)
     array([1, 0], dtype=int32)
@@ -302,8 +306,8 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
     sampler=_ARG_CASES,
 )
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the first smallest element along an axis, or in all elements in order; of the first NaN if there is one.
-    x: (T, s) -> (int32, s without the axis).
+    """The index of the first smallest element along an axis, or in all elements in order; of the first NaN if there is
+    one. x: (T, s) -> (int32, s without the axis).
 
     >>> relay.argmin(np.float32([[1, 2], [4, 3]]), axis=1)
     array([0, 1], dtype=int32)

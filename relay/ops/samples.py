@@ -1,8 +1,9 @@
-"""Sample calls of operators, for the table test over the registry: an operator's `sampler` where the defaults would not do.
+"""Sample calls of operators, for the table test over the registry: an operator's `sampler` where the defaults would
+not do.
 
-    sampler=cases(case((2, 3), axis=1), case((0, 3), axis=0))       a tuple is a shape to fill with numbers
-    sampler=cases(case((4, 2), np.int32([3, 0, 3])))                an array is taken as it is
-    sampler=uniform(0.1, 3.0)                                       the default shapes, numbers between two bounds
+sampler=cases(case((2, 3), axis=1), case((0, 3), axis=0))       a tuple is a shape to fill with numbers
+sampler=cases(case((4, 2), np.int32([3, 0, 3])))                an array is taken as it is
+sampler=uniform(0.1, 3.0)                                       the default shapes, numbers between two bounds
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ TVM leaves overflow of 32 and 64 bits undefined, also of unsigned numbers, so `w
 division never traps here, whatever its operands: the check that the divisor is not zero is the operator's requirement.
 
 `tirx.Select` evaluates both sides and vectorises; `tirx.if_then_else` guards a load. Comparisons are built as nodes,
-because Python's `==` between expressions does not make one. TIR rewrites `Not(x < y)` to `y <= x` and compiles `NE` as "less
-or greater", which are both wrong for NaN; and it has no equality of bools. `negation` and `not_equal` are right.
+because Python's `==` between expressions does not make one. TIR rewrites `Not(x < y)` to `y <= x` and compiles `NE` as
+"less or greater", which are both wrong for NaN; and it has no equality of bools. `negation` and `not_equal` are right.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def _at_least_float32(x: Element) -> Element:
 def wrapping(node: str) -> Callable[[Element, Element], Element]:
     """Add, Sub or Mul, with integers that wrap.
 
-    TVM tells LLVM that sums and products of 32 and 64 bits never overflow, unsigned ones neither. So those of 32 bits are
-    made in 64, where they fit, and those of 64 bits from halves.
+    TVM tells LLVM that sums and products of 32 and 64 bits never overflow, unsigned ones neither. So those of 32 bits
+    are made in 64, where they fit, and those of 64 bits from halves.
     """
 
     def apply(x: Element, y: Element) -> Element:

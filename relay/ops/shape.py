@@ -10,10 +10,21 @@ import numpy as np
 
 from relay.ops import stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, alias, broadcast_load, dims, register_op
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    alias,
+    broadcast_load,
+    dims,
+    register_op,
+)
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
-from relay.typecheck.dims import normalise_axis
+from relay.typecheck.dims import known, normalise_axis
 
 Axes = int | tuple[int, ...] | None
 
@@ -86,7 +97,8 @@ def _numpy_sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     coercion=True,
 )
 def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The inverse of `broadcast_to`: x summed over the axes that `shape` would be stretched along. x: (T, s) -> (T, shape).
+    """The inverse of `broadcast_to`: x summed over the axes that `shape` would be stretched along. x: (T, s) -> (T,
+    shape).
 
     >>> relay.sum_to(np.int32([[1, 2], [3, 4]]), (2,))
     array([4, 6], dtype=int32)
@@ -99,7 +111,7 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _reshape(x: Stage, shape: tuple[int, ...]) -> Stage:
     source = dims(x)
-    target = tuple(int(dim) for dim in relations.reshape(source, shape=shape))  # type: ignore[call-overload]
+    target = tuple(map(known, relations.reshape(source, shape=shape)))
     steps = [math.prod(target[i + 1 :]) for i in range(len(target))]
 
     def load(*index: Element) -> Element:
@@ -134,7 +146,8 @@ def _reshape(x: Stage, shape: tuple[int, ...]) -> Stage:
     coercion=True,
 )
 def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The same elements, the last axis fastest, in another shape, in which one extent may be -1. x: (T, s) -> (T, shape).
+    """The same elements, the last axis fastest, in another shape, in which one extent may be -1. x: (T, s) -> (T,
+    shape).
 
     >>> relay.reshape(np.int32([1, 2, 3, 4]), (2, -1))
     array([[1, 2],
@@ -227,7 +240,9 @@ def _part(value: Value, axis: int, begin: int, end: int) -> Value:
 def _concatenate(tensors: Sequence[Stage], axis: int) -> Stage:
     shapes = [dims(x) for x in tensors]
     position = normalise_axis(axis, len(shapes[0]))
-    pieces = [(x, shape[position]) for x, shape in zip(tensors, shapes, strict=True) if shape[position]] or [(tensors[0], 0)]
+    pieces = [(x, shape[position]) for x, shape in zip(tensors, shapes, strict=True) if shape[position]] or [
+        (tensors[0], 0)
+    ]
     bounds = [0, *accumulate(extent for _, extent in pieces)]
 
     def element(*index: Element) -> Element:
@@ -289,7 +304,9 @@ def _stack_gradient(tensors: tuple[Value, ...], out: Value, dout: Value, axis: i
     pattern=Pattern.INJECTIVE,
     compute=_stack,
     gradient=_stack_gradient,
-    sampler=cases(case(()), case((), (), ()), case((2, 3), (2, 3)), case((2, 3), (2, 3), (2, 3), axis=-1), case((0,), (0,))),
+    sampler=cases(
+        case(()), case((), (), ()), case((2, 3), (2, 3)), case((2, 3), (2, 3), (2, 3), axis=-1), case((0,), (0,))
+    ),
 )
 def stack(tensors: tuple[Tensor, ...], axis: int = 0) -> Tensor:
     """Tensors of one shape along a new axis. Each of n: (T, (*a, *b)) -> (T, (*a, n, *b)).

@@ -1,8 +1,8 @@
 """Slices with constant bounds: reading one, placing one among zeros, replacing one.
 
-A slice has one (begin, end, stride) for each axis, exactly as Python's `slice(..).indices(n)` gives them for an axis of extent n:
-with a positive stride 0 <= begin, end <= n; with a negative one -1 <= begin, end <= n - 1, where the end -1 means "before
-element 0" (it does not count from the end). The slice's extent is len(range(begin, end, stride)).
+A slice has one (begin, end, stride) for each axis, exactly as Python's `slice(..).indices(n)` gives them for an axis
+of extent n: with a positive stride 0 <= begin, end <= n; with a negative one -1 <= begin, end <= n - 1, where the end
+-1 means "before element 0" (it does not count from the end). The slice's extent is len(range(begin, end, stride)).
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def _numpy_slice(begin: Bounds, end: Bounds, strides: Bounds) -> tuple[slice, ..
 
 def _strided_slice(x: Stage, begin: Bounds, end: Bounds, strides: Bounds) -> Stage:
     shape = relations.strided_slice(dims(x), begin=begin, end=end, strides=strides)
-    return te.compute(
-        shape, lambda *index: x(*(b + i * s for i, b, s in zip(index, begin, strides, strict=True)))
-    )
+    return te.compute(shape, lambda *index: x(*(b + i * s for i, b, s in zip(index, begin, strides, strict=True))))
 
 
 def _strided_slice_gradient(x: Value, out: Value, dout: Value, begin: Bounds, end: Bounds, strides: Bounds) -> Value:
@@ -61,8 +59,8 @@ _SLICES = (
 def strided_slice(x: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     """The elements begin, begin + stride, .. before end, along each axis. x: (T, s) -> (T, the slice's shape).
 
-    Each axis of extent n has the (begin, end, stride) that `slice(..).indices(n)` gives: with a negative stride the end -1
-    means "before element 0".
+    Each axis of extent n has the (begin, end, stride) that `slice(..).indices(n)` gives: with a negative stride the
+    end -1 means "before element 0".
 
     >>> relay.strided_slice(np.int32([1, 2, 3, 4]), (3,), (-1,), (-2,))
     array([4, 2], dtype=int32)
@@ -124,7 +122,8 @@ def _place_cases() -> list[tuple[tuple[int, ...], dict[str, object]]]:
 def place_slice(
     x: Tensor, shape: tuple[int, ...], begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]
 ) -> Tensor:
-    """Zeros of a shape with x at a slice: the adjoint of `strided_slice`, with its bounds. x: (T, the slice's shape) -> (T, shape).
+    """Zeros of a shape with x at a slice: the adjoint of `strided_slice`, with its bounds. x: (T, the slice's shape)
+    -> (T, shape).
 
     >>> relay.place_slice(np.int32([7, 8]), (4,), (1,), (4,), (2,))
     array([0, 7, 0, 8], dtype=int32)
@@ -158,12 +157,7 @@ def _update_slice_gradient(
     pattern=Pattern.INJECTIVE,
     compute=_update_slice,
     gradient=_update_slice_gradient,
-    sampler=cases(
-        *(
-            case(attributes.pop("shape"), part, **attributes)  # type: ignore[arg-type]
-            for part, attributes in _place_cases()
-        )
-    ),
+    sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
 )
 def update_slice(
     x: Tensor, new: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]

@@ -86,7 +86,7 @@ def highest(dtype: str) -> float:
 
 
 def choose(position: Element, bounds: Sequence[int], load: Callable[[int], Element]) -> Element:
-    """`load(k)` for the k with bounds[k] <= position < bounds[k + 1], by bisection, so that the expression stays shallow."""
+    """`load(k)` for the k with bounds[k] <= position < bounds[k + 1], by bisection: the expression stays shallow."""
 
     def between(low: int, high: int) -> Element:
         if high - low == 1:

@@ -1,8 +1,8 @@
 """Elementary functions as TIR expressions.
 
-float32: branch-free polynomials, so that they vectorise, right over the whole range (subnormal results, infinities, NaN), with
-a relative error below 4e-7; the coefficients are minimax fits, weighted by relative error. float64: the C library. float16 and
-bfloat16 go through float32.
+float32: branch-free polynomials, so that they vectorise, right over the whole range (subnormal results, infinities,
+NaN), with a relative error below 4e-7; the coefficients are minimax fits, weighted by relative error. float64: the C
+library. float16 and bfloat16 go through float32.
 
     exp      x = n ln2 + r, |r| <= ln2/2:           e**x = 2**n (1 + r + r**2 Q(r))
     expm1    the same r + r**2 Q(r) where |x| <= ln2/2, else e**x - 1
@@ -133,7 +133,9 @@ def _log_single(x: Element) -> Element:
 
     def of_normal(y: Element) -> Element:
         exponent = (_bits(y) - 0x3F3504F3) >> _MANTISSA_BITS  # the bits of sqrt(1/2)
-        return let(exponent, lambda e: let(_from_bits(_bits(y) - (e << _MANTISSA_BITS)) - _single(1.0), lambda m: joined(e, m)))
+        return let(
+            exponent, lambda e: let(_from_bits(_bits(y) - (e << _MANTISSA_BITS)) - _single(1.0), lambda m: joined(e, m))
+        )
 
     def joined(exponent: Element, m: Element) -> Element:
         k = tirx.Cast("float32", exponent) - select(tiny, _single(lift), _single(0))

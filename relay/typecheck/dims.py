@@ -94,5 +94,7 @@ def normalise_axes(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ..
         return tuple(range(rank))
     axes = [normalise_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)]
     if len(set(axes)) != len(axes):
-        raise ShapeError(f"the axes {tuple(axis) if not isinstance(axis, int) else axis} of a tensor of rank {rank} repeat")
+        raise ShapeError(
+            f"the axes {tuple(axis) if not isinstance(axis, int) else axis} of a tensor of rank {rank} repeat"
+        )
     return tuple(sorted(axes))

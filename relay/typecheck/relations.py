@@ -1,7 +1,7 @@
 """Shape rules: from the operands' shapes and the attributes to the result's shape.
 
-Each rule gets shapes whose rank is known. With numbers as dims a rule decides: it returns the shape or raises ShapeError,
-without a span, which the checker adds. Where a variable leaves the answer open it raises Undetermined.
+Each rule gets shapes whose rank is known. With numbers as dims a rule decides: it returns the shape or raises
+ShapeError, without a span, which the checker adds. Where a variable leaves the answer open it raises Undetermined.
 
     same        s, s, ..         -> s
     broadcast   s1, s2, ..       -> aligned at the last axis; 1 stretches to any dim, other dims must be equal
@@ -139,7 +139,9 @@ def reduce_nonempty(shape: Shape, *, axis: Axes = None, keepdims: bool = False) 
     """As `reduce`, for reductions that have no value over no elements: a reduced axis with extent 0 is an error."""
     for position in normalise_axes(axis, len(shape)):
         if resolve(shape[position]) == 0:
-            raise ShapeError(f"axis {position} of the shape {show_shape(shape)} is empty: there is no largest or smallest element")
+            raise ShapeError(
+                f"axis {position} of the shape {show_shape(shape)} is empty: there is no largest or smallest element"
+            )
     return reduce(shape, axis=axis, keepdims=keepdims)
 
 
@@ -160,8 +162,8 @@ def along_axis(shape: Shape, *, axis: int = -1) -> Shape:
 
 
 def matmul(left: Shape, right: Shape) -> Shape:
-    """Matrix product over the last two axes, the others broadcast; a vector counts as a row on the left and as a column on
-    the right, and its axis is missing in the result."""
+    """Matrix product over the last two axes, the others broadcast; a vector counts as a row on the left and as a
+    column on the right, and its axis is missing in the result."""
     if not left or not right:
         raise ShapeError(f"matmul needs operands with axes, found the shapes {_listed((left, right))}")
     inner = right[-2] if len(right) > 1 else right[0]
@@ -379,7 +381,8 @@ def index_update(shape: Shape, position: Shape, new: Shape) -> Shape:
     wanted = index(shape, position)
     if not equal_shapes(new, wanted):
         raise ShapeError(
-            f"an element of a tensor of shape {show_shape(shape)} has the shape {show_shape(wanted)}, found {show_shape(new)}"
+            f"an element of a tensor of shape {show_shape(shape)} has the shape {show_shape(wanted)}, "
+            f"found {show_shape(new)}"
         )
     return shape
 

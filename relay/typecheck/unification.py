@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import attrs
 import numpy as np
 
 from relay.errors import InternalError, Span
 from relay.ir.types import (
+    AnyDim,
     BaseClass,
     BaseType,
     DataType,
@@ -109,7 +111,7 @@ class Solver:
                     self.unify_shape(s1, s2)
                 except Clash as clash:
                     raise Clash(left, right, clash.reason) from None
-            case (TupleType(a), TupleType(b)) if len(a) == len(b):
+            case (TupleType(a, f), TupleType(b, g)) if len(a) == len(b) and (f is None or g is None or f == g):
                 for x, y in zip(a, b, strict=True):
                     self.unify(x, y)
             case (FunctionType(p1, r1), FunctionType(p2, r2)) if len(p1) == len(p2):
@@ -120,9 +122,24 @@ class Solver:
                 self.unify(a, b)
             case StackType(a), StackType(b):
                 self.unify(a, b)
+            case (DataType(d1, a1), DataType(d2, a2)) if d1 is d2 and len(a1) == len(a2):
+                for parameter, x, y in zip(d1.parameters, a1, a2, strict=True):
+                    self.unify_argument(parameter.kind, x, y)
             case _:
                 if left != right:
                     raise Clash(left, right)
+
+    def unify_argument(self, kind: Kind, left: Any, right: Any) -> None:
+        """Make two arguments of a data type equal. Raises Clash."""
+        match kind:
+            case Kind.BaseType:
+                self.unify_base(left, right)
+            case Kind.Dim:
+                self.unify_dim(left, right)
+            case Kind.Shape:
+                self.unify_shape(left, right)
+            case _:
+                self.unify(left, right)
 
     def _bind_type(self, unknown: Unknown, type_: Type) -> None:
         if any(u is unknown for u in unknowns(type_)):
@@ -284,6 +301,8 @@ def unknowns(type_: object) -> Iterator[Unknown]:
                 stack.append(content)
             case QuantifiedType(_, body):
                 stack.append(body)
+            case DataType(_, arguments):
+                stack += reversed(arguments)
             case tuple():
                 stack += reversed(item)
             case _:
@@ -295,21 +314,45 @@ def is_known(type_: object) -> bool:
     return next(unknowns(type_), None) is None
 
 
+def _resolve_argument(argument: Any) -> Any:
+    argument = prune(argument)
+    if isinstance(argument, tuple):
+        return flat_shape(argument)
+    return argument if isinstance(argument, int | BaseType | AnyDim) else resolve(argument)
+
+
 def resolve(type_: Type) -> Type:
     """The type with every bound variable replaced."""
     type_ = prune(type_)  # type: ignore[assignment]
     match type_:
         case TensorType(base, shape):
             return TensorType(prune(base), flat_shape(shape))  # type: ignore[arg-type]
-        case TupleType(items):
-            return TupleType(tuple(resolve(t) for t in items))
+        case TupleType(items, form):
+            return TupleType(tuple(resolve(t) for t in items), form)
         case FunctionType(parameters, result, where):
             return FunctionType(tuple(resolve(t) for t in parameters), resolve(result), where)
         case RefType(content):
             return RefType(resolve(content))
         case StackType(element):
             return StackType(resolve(element))
-        case DataType() | TypeId() | Unknown() | QuantifiedType():
+        case DataType(definition, arguments):
+            return DataType(definition, tuple(_resolve_argument(a) for a in arguments)) if arguments else type_
+        case TypeId() | Unknown() | QuantifiedType():
             return type_
         case _:
             raise InternalError(f"no type: {type_!r}")
+
+
+def plain(type_: Type) -> Type:
+    """The type with every record and list as the tuple that it is at run time."""
+    match type_:
+        case TupleType(items):
+            return TupleType(tuple(plain(t) for t in items))
+        case FunctionType(parameters, result, where):
+            return FunctionType(tuple(plain(t) for t in parameters), plain(result), where)
+        case RefType(content):
+            return RefType(plain(content))
+        case StackType(element):
+            return StackType(plain(element))
+        case _:
+            return type_

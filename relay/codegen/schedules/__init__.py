@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from relay.codegen.schedules import elementwise, matmul, reduction
-from relay.codegen.schedules.stage import Stage, stages
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import ScheduleError
+
+from relay.codegen.schedules import elementwise, matmul, reduction
+from relay.codegen.schedules.stage import Stage, stages
 
 __all__ = ["schedule"]
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from relay.codegen.schedules.elementwise import share
-from relay.codegen.schedules.stage import STACK_BYTES, Stage, lanes, largest_divisor
+from relay.codegen.schedules.elementwise import share, vectorise
+from relay.codegen.schedules.stage import Stage, lanes, largest_divisor
+from relay.codegen.tir import STACK_BYTES
 
 PARALLEL_PRODUCTS = 1 << 20  # multiplications from which a second thread pays
 FEW_ROWS = 4  # rows below which packing the right operand costs more than it saves
@@ -38,13 +39,15 @@ def apply(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str
         return set()
     block = s.get_sblock(stage.name)
     if not contiguous:
-        s.cache_read(block, right, "global")
+        packed = s.cache_read(block, right, "global")
         s.transform_layout(block, ("read", right), lambda j, k: (k, j))
+        s.reorder(*reversed(s.get_loops(packed)))
+        vectorise(s, s.get_loops(packed)[-1], lanes(stage))
     copy = s.cache_write(block, 0, "global") if epilogue is None else s.get_sblock(epilogue.name)
     height = largest_divisor(stage.spatial[-2], 8) if len(stage.spatial) > 1 else 1
     width = _width(stage, height)
     if len(stage.spatial) > 1:
-        height = largest_divisor(stage.spatial[-2], min(8, (STACK_BYTES - 1) // ((width + 1) * stage.itemsize)))
+        height = largest_divisor(stage.spatial[-2], min(8, (STACK_BYTES - 1) // (width * stage.itemsize)))
     loops = s.get_loops(copy)
     column_tiles, column = s.split(loops[-1], [None, width])
     if len(stage.spatial) > 1:
@@ -52,9 +55,6 @@ def apply(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str
         s.reorder(row_tiles, column_tiles, row, column)
         s.unroll(row)
     s.vectorize(column)
-    if len(stage.spatial) > 1:
-        # A gap between the rows: without it LLVM sets the whole tile to zero at once and then treats it as one long vector.
-        s.storage_align(block, 0, len(stage.spatial) - 2, width, 1)
     s.compute_at(block, column_tiles, preserve_unit_loops=True)
     own = s.get_loops(block)[-len(stage.variables) :]
     s.reorder(*own[len(stage.spatial) :], *own[: len(stage.spatial)])

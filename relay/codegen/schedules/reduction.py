@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from relay.codegen.schedules.elementwise import share
-from relay.codegen.schedules.stage import PARALLEL_WORK, STACK_BYTES, Stage, lanes, largest_divisor
+from relay.codegen.schedules.stage import PARALLEL_WORK, Stage, lanes, largest_divisor
+from relay.codegen.tir import STACK_BYTES
 
 LONG = 32  # reduced elements from which splitting them into lanes pays
+VERY_LONG = 2048  # from which several vectors of lanes pay
 
 
 def apply(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str]:
@@ -53,21 +56,21 @@ def _along_columns(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -
 
 
 def _along_rows(s: Any, stage: Stage, threads: int) -> None:
-    """Each lane sums a part of a row, then the lanes are summed."""
+    """Each lane takes a part of a row, then the lanes are combined."""
     block = s.get_sblock(stage.name)
     loops = s.get_loops(block)
-    width = largest_divisor(stage.reduced[-1], min(4 * lanes(stage), STACK_BYTES // stage.itemsize - 1))
+    several = 4 if math.prod(stage.reduced) >= VERY_LONG else 1
+    width = largest_divisor(stage.reduced[-1], min(several * lanes(stage), STACK_BYTES // stage.itemsize - 1))
     if width < 4:
         return
     _, inner = s.split(loops[-1], [None, width])
-    spatial = s.get_loops(block)[: len(stage.spatial)]
-    partial = s.rfactor(inner, len(stage.spatial))
-    if spatial:
-        s.compute_at(partial, s.get_loops(block)[len(stage.spatial) - 1], preserve_unit_loops=True)
-    lane = s.get_loops(partial)
-    reduced = len(stage.reduced)
-    s.reorder(*lane[-reduced:], lane[-reduced - 1])
-    s.vectorize(s.get_loops(partial)[-1])
-    if threads > 1 and stage.work >= PARALLEL_WORK and spatial:
-        share(s, s.get_loops(block)[: len(stage.spatial)], threads)
+    count, reduced = len(stage.spatial), len(stage.reduced)
+    partial = s.rfactor(inner, count)
+    if count:
+        s.compute_at(partial, s.get_loops(block)[count - 1], preserve_unit_loops=True)
+    lane, *rest = s.get_loops(partial)[count:]
+    s.reorder(*rest, lane)
+    s.vectorize(lane)
+    if threads > 1 and stage.work >= PARALLEL_WORK and count:
+        share(s, s.get_loops(block)[:count], threads)
     s.decompose_reduction(partial, s.get_loops(partial)[-reduced - 1])

@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 
 PARALLEL_WORK = 1 << 17  # scalar operations below which starting a second thread does not pay
-STACK_BYTES = 1024  # buffers below this size lie on the stack, where LLVM finds their elements registers
 
 REDUCE = 2  # the iter_type of reduction axes
 

@@ -40,7 +40,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import free_variables
-from relay.ir.types import BOOL, Kind, RefType, TensorType, TupleType, Type, prune, show
+from relay.ir.types import BOOL, Form, Kind, RefType, TensorType, TupleType, Type, prune, show
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Context,
@@ -319,7 +319,8 @@ class Join:
             isinstance(e, Tuple) and len(e.items) == len(first.items) for e in entities
         ):
             columns = zip(*(e.items for e in entities if isinstance(e, Tuple)), strict=True)
-            return Tuple(tuple(self._merge(name, list(column), targets, atoms) for column in columns))
+            form = common_form(name, [e for e in entities if isinstance(e, Tuple)], [span for _, _, span in self.paths])
+            return Tuple(tuple(self._merge(name, list(column), targets, atoms) for column in columns), form)
         typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
         for other, (_, _, span) in zip(typed[1:], self.paths[1:], strict=True):
             try:
@@ -338,6 +339,15 @@ class Join:
         for values, value in zip(atoms, typed, strict=True):
             values.append(value.atom)
         return Typed(target, target.type or typed[0].type)
+
+
+def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]) -> Form | None:
+    """The form that tuples share where paths meet. Raises TypeMismatch for records of different forms."""
+    forms = {t.form for t in tuples if t.form is not None}
+    named = [f for f in forms if f.names]
+    if len(named) > 1 or (named and len(forms) > 1):
+        raise TypeMismatch(f"{name} is a record with other fields on another path", spans[-1], help="use the same class and keys")
+    return next(iter(forms)) if len(forms) == 1 and all(t.form is not None for t in tuples) else None
 
 
 def _same_number(a: Number, b: Number) -> bool:
@@ -427,7 +437,7 @@ class Carried:
         if isinstance(entity, Typed):
             entity = expand(self.session, out, entity, self.span)
         if isinstance(entity, Tuple):
-            return Tuple(tuple(self._start(out, name, item) for item in entity.items))
+            return Tuple(tuple(self._start(out, name, item) for item in entity.items), entity.form)
         if isinstance(entity, (Object, *FUNCTIONS)):
             return entity
         typed = self.session.materialise(out, entity, self.span)

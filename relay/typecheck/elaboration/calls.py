@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Binding, Grad, OpCall, RefNew, RefRead, RefWrite, Static
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.structure import is_record_class
 from relay.ir.types import BOOL, INT32, BaseClass, BaseType, Kind, RefType, TensorType, prune, show
 from relay.operator import Operator, lookup
-from relay.typecheck.elaboration import operators, tensors
+from relay.typecheck.elaboration import intrinsics, operators, records, tensors
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Context,
@@ -58,6 +61,17 @@ def apply(
             return call_value(session, out, callee, arguments, span, "this function")
         case Object(Operator() as operator):
             return call_operator(session, out, operator, arguments, keywords, span, described)
+        case Object(Intrinsic(name)):
+            return intrinsics.apply(session, context, out, name, arguments, keywords, span)
+        case Object(type() as cls) if cls is dict:
+            return records.make_dict(session, out, arguments, keywords, span)
+        case Object(type() as cls) if is_record_class(cls):
+            return records.make(cls, arguments, keywords, span)
+        case Object(value) if value is dataclasses.replace and len(arguments) == 1:
+            record = records.as_record(session, out, arguments[0], span)
+            if record is None:
+                raise TypeCheckError("replace needs a dataclass", span)
+            return records.replace(record, keywords, span)
         case Object(value):
             name = getattr(value, "__relay_builtin__", None)
             if name is not None:
@@ -321,9 +335,10 @@ def _sum(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
 def _tuple(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     _arity("tuple", arguments, 1, span)
     only = expand(session, out, arguments[0], span) if isinstance(arguments[0], Typed) else arguments[0]
-    if not isinstance(only, Tuple):
-        raise TypeCheckError("only a tuple can be made a tuple", span)
-    return only
+    found = intrinsics.elements(session, out, only, span)
+    if found is None:
+        raise TypeCheckError("only something whose length is known can be made a tuple", span)
+    return Tuple(tuple(found))
 
 
 _PYTHON: dict[object, Callable[..., Entity]] = {
@@ -339,4 +354,5 @@ _PYTHON: dict[object, Callable[..., Entity]] = {
     builtins.max: _extreme("maximum", "max"),
     builtins.sum: _sum,
     builtins.tuple: _tuple,
+    builtins.list: _tuple,
 }

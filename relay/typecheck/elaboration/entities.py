@@ -14,7 +14,7 @@ import attrs
 from relay.errors import InternalError, Span
 from relay.ir.definition import Definition, Scope
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
-from relay.ir.types import Type, TypeId
+from relay.ir.types import Form, Type, TypeId
 
 
 @attrs.frozen(eq=False)
@@ -78,9 +78,16 @@ class Number:
 
 @attrs.frozen(eq=False)
 class Tuple:
-    """A tuple whose components the checker knows one by one."""
+    """A tuple whose components the checker knows one by one. `form` tells records and lists from tuples."""
 
     items: tuple[Entity, ...]
+    form: Form | None = None
+
+    def field(self, name: str) -> Entity | None:
+        """A record's field; None if there is none."""
+        if self.form is None or name not in self.form.names:
+            return None
+        return self.items[self.form.names.index(name)]
 
 
 @attrs.frozen(eq=False)

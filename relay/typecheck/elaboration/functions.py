@@ -296,7 +296,7 @@ def _type_ids(type_: object) -> list[TypeId]:
             case Unknown():
                 pass
             case _:
-                for name in ("base", "shape", "items", "parameters", "result", "content", "element"):
+                for name in ("base", "shape", "items", "parameters", "result", "content", "element", "arguments"):
                     if hasattr(item, name):
                         stack.append(getattr(item, name))
     return found
@@ -315,7 +315,7 @@ def expand(session: Session, out: Output, typed: Typed, span: Span | None) -> En
         name = f"{typed.atom.name}_{index}" if isinstance(typed.atom, Var) else "item"
         part = session.bind(out, Project(typed.atom, index, span), item, name, span)
         items.append(expand(session, out, part, span))
-    return Tuple(tuple(items))
+    return Tuple(tuple(items), type_.form)
 
 
 # ---- functions as values

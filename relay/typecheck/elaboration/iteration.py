@@ -38,6 +38,7 @@ from relay.typecheck.elaboration.entities import (
     Zip,
 )
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.records import iterated
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import SchemeOnly, tensor_type
 from relay.typecheck.unification import resolve
@@ -58,8 +59,8 @@ def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], 
 def _static_items(session: Session, out: Output, iterable: Entity, span: Span | None) -> list[Entity] | None:
     """The elements, if the checker knows them one by one: of a tuple, or a zip with one in it."""
     match iterable:
-        case Tuple(items):
-            return list(items)
+        case Tuple():
+            return list(iterated(iterable, span))
         case Zip(parts):
             parts = tuple(expand(session, out, p, span) if isinstance(p, Typed) else p for p in parts)
             columns = [_static_items(session, out, p, span) for p in parts]
@@ -216,8 +217,8 @@ def _rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:
     match entity:
         case Typed(Var() as var, type_):
             return Typed(renamed[var], type_)
-        case Tuple(items):
-            return Tuple(tuple(_rename(i, renamed) for i in items))
+        case Tuple(items, form):
+            return Tuple(tuple(_rename(i, renamed) for i in items), form)
         case _:
             return entity
 

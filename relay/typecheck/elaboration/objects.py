@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import difflib
 import types
 
@@ -12,13 +13,14 @@ from relay.errors import FrontendError, Span
 from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope
 from relay.ir.expr import Constant, Grad
 from relay.ir.types import BaseType, TensorType, base_of_dtype
+from relay.ir.structure import fields_of, form_of, is_record_class
 from relay.operator import Operator
 from relay.operator import resolve_name as resolve_operator
 from relay.typecheck.elaboration.entities import Derived, Entity, GlobalFunction, Number, Object, Tuple, Typed
 
 BUILTINS = (
     builtins.len, builtins.range, builtins.zip, builtins.enumerate, builtins.abs, builtins.min, builtins.max,
-    builtins.sum, builtins.float, builtins.int, builtins.bool, builtins.tuple,
+    builtins.sum, builtins.float, builtins.int, builtins.bool, builtins.tuple, builtins.list,
 )  # fmt: skip
 
 
@@ -42,7 +44,10 @@ def object_entity(value: object, span: Span | None) -> Entity:
         return Number(value, span)
     if isinstance(value, np.ndarray | np.generic):
         return _array(np.asarray(value), span)
-    if isinstance(value, tuple | list):
+    form = form_of(value)
+    if form is not None:
+        return Tuple(tuple(object_entity(v, span) for v in fields_of(value, form)), form)
+    if isinstance(value, tuple):
         return Tuple(tuple(object_entity(v, span) for v in value))
     definition = value if isinstance(value, Definition) else getattr(value, "__relay__", None)
     if isinstance(definition, Definition):
@@ -55,6 +60,8 @@ def object_entity(value: object, span: Span | None) -> Entity:
         isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype | np.ufunc)
         or value is None
     ):
+        return Object(value)
+    if value is dict or is_record_class(value) or value is dataclasses.replace:
         return Object(value)
     if value is Ellipsis or value in BUILTINS or hasattr(value, "__relay_builtin__"):
         return Object(value)

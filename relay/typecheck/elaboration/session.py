@@ -28,7 +28,7 @@ from relay.ir.types import (
     show,
 )
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
-from relay.typecheck.unification import Clash, Solver, holds, resolve, unknowns
+from relay.typecheck.unification import Clash, Solver, holds, plain, resolve, unknowns
 
 
 @attrs.define(eq=False)
@@ -120,9 +120,9 @@ class Session:
                 return entity
             case Number():
                 return self.constant(out, entity)
-            case Tuple(items):
+            case Tuple(items, form):
                 parts = [self.materialise(out, item, span) for item in items]
-                type_ = TupleType(tuple(p.type for p in parts))
+                type_ = TupleType(tuple(p.type for p in parts), form)
                 return self.bind(out, MakeTuple(tuple(p.atom for p in parts), span), type_, "tuple", span)
             case Object(None):
                 return self.bind(out, MakeTuple((), span), TupleType(()), "none", span)
@@ -197,6 +197,9 @@ class Session:
                 raise TypeCheckError(
                     f"the type of {var.name} is not determined: {show(var.type)}", var.span, help="annotate it"
                 )
+        for var in self.variables:
+            assert var.type is not None
+            var.type = plain(var.type)
         for attributes in self.pending_attributes:
             for name, value in attributes.items():
                 if isinstance(value, Unknown):
@@ -249,7 +252,8 @@ class Session:
         for name, instance in self.globals.items():
             if instance.build is None:
                 raise InternalError(f"{name} was not finished")
-            functions[name] = instance.build()
+            function = instance.build()
+            functions[name] = attrs.evolve(function, result=plain(function.result)) if function.result else function
         return Module(functions, entry)
 
     def unique_name(self, name: str) -> str:

@@ -16,7 +16,7 @@ from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Atom, RefRead, Slice
 from relay.ir.types import BaseClass, BaseType, Kind, RefType, TensorType, TupleType, Unknown, prune, show
 from relay.operator import lookup, resolve_name
-from relay.typecheck.elaboration import operators
+from relay.typecheck.elaboration import operators, records
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -59,8 +59,12 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
                     f"{module.__name__} has no {name!r}", span, help=f"did you mean {close[0]!r}?" if close else None
                 )
             return object_entity(found, span)
+        case Typed() if isinstance(prune(entity.type), TupleType):
+            return attribute(session, out, expand(session, out, entity, span), name, span, described)
         case Typed():
             return _value_attribute(session, out, entity, name, span, described)
+        case Tuple(_, form) if form is not None and form.names:
+            return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
         case Tuple() | Number():
             if name == "value" or isinstance(entity, Tuple):
                 raise TypeCheckError(f"{described} has no attribute {name!r}", span)
@@ -127,6 +131,8 @@ def call_method(
     """`x.name(..)`: the operator of that name, with x as its first operand."""
     from relay.typecheck.elaboration.calls import call_operator
 
+    if isinstance(method.value, Tuple):
+        return records.call_method(method.value, method.name, arguments, keywords, span)
     operator = lookup(METHODS.get(method.name, method.name))
     if method.name in ("reshape", "transpose", "broadcast_to") and arguments and not keywords:
         numbers = all(isinstance(a, Number) for a in arguments)
@@ -248,6 +254,8 @@ def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
 def _tuple_index(entity: Tuple, items: Sequence[Entity | SliceItem], span: Span | None) -> Entity:
     if len(items) == 1:
         item = items[0]
+        if isinstance(item, Object) and isinstance(item.value, str) or (entity.form is not None and entity.form.cls is dict):
+            return records.item(entity, records.key_of(item, span), span)
         if isinstance(item, Number) and isinstance(item.value, int):
             if not -len(entity.items) <= item.value < len(entity.items):
                 raise TypeCheckError(f"the tuple has {len(entity.items)} components; there is no {item.value}", span)
@@ -348,8 +356,12 @@ def index_update(
     span: Span | None,
 ) -> Entity:
     """The value of x after `x[items] = new`."""
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        return records.update(entity, items, new, span)
     if not isinstance(entity, Typed):
-        raise TypeCheckError("only a tensor's elements can be assigned", span, help="make a new tuple")
+        raise TypeCheckError("only a tensor's elements can be assigned", span)
     type_ = _ranked(entity, span)
     plan = _plan(entity, type_, items, span)
     if plan.new_axes:

@@ -1,0 +1,118 @@
+"""Comprehensions: loops over elements that are known one by one, which build a tuple or a record.
+
+    [e for x in xs if c]      ForEach over each(xs), unrolled by the checker, that carries the items so far:
+                              items' = If(keep(c)) {yield spread(items, (e,))} else {yield items}
+    {k: v for ..}             the same with extend(items, k, v)
+
+Their variables are seen inside only. A generator expression stands only as an argument, and is a tuple too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from relay.errors import FrontendError
+from relay.frontend.assignments import store
+from relay.frontend.context import Context
+from relay.frontend.names import has_assignment, target_names
+from relay.ir.expr import Apply, Arm, Atom, Block, Expr, ForEach, If, LoopLabel, MakeTuple, Next, Static, Var, Yield
+from relay.ir.intrinsic import Intrinsic
+
+Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
+
+
+def lower_comprehension(context: Context, node: Comprehension) -> Expr:
+    """The tuple (of a dict comprehension: the record) that a comprehension makes."""
+    span = context.span(node)
+    if has_assignment(node):
+        raise FrontendError("`:=` in a comprehension is not part of Relay", span, help="write a loop")
+
+    def element(items: Atom) -> Expr:
+        if isinstance(node, ast.DictComp):
+            key, value = context.atom(node.key), context.atom(node.value)
+            return Apply(Static(Intrinsic("extend"), span), (items, key, value), (), span)
+        value = context.atom(node.elt)
+        _refuse_captured(context, value, node)
+        return Apply(Static(Intrinsic("append"), span), (items, value), (), span)
+
+    if isinstance(node, ast.DictComp):
+        start = context.bind(Apply(Static(dict, span), (), (), span), "items", span)
+    else:
+        start = context.bind(MakeTuple((), span), "items", span)
+    return _generators(context, node.generators, start, element)
+
+
+def _generators(
+    context: Context, generators: list[ast.comprehension], items: Atom, element: Callable[[Atom], Expr]
+) -> Var:
+    """The items after the loops of these generators."""
+    generator, *inner = generators
+    span = context.span(generator.iter)
+    if generator.is_async:
+        raise FrontendError("`async for` is not part of Relay", span, help="write a plain `for`")
+    iterable = context.atom(generator.iter)
+    each = context.bind(Apply(Static(Intrinsic("each"), span), (iterable,), (), span), "elements", span)
+    label, parameter = LoopLabel("comprehension"), Var("items", None, span)
+    names = target_names(generator.target)
+
+    def rest(sofar: Atom) -> Atom:
+        value = _generators(context, inner, sofar, element) if inner else element(sofar)
+        return value if isinstance(value, Atom) else context.bind(value, "items", span)
+
+    with context.new_block() as body, _own_names(context, names):
+        target_span = context.span(generator.target)
+        name = generator.target.id if isinstance(generator.target, ast.Name) else "element"
+        variable = Var(name, None, target_span)
+        store(context, generator.target, variable)
+        value = _filtered(context, generator.ifs, parameter, rest)
+        body.terminator = Next(label, (value,), span)
+    outside = {n: place for n, place in body.environment.captured.items() if n not in names}
+    for name, place in outside.items():
+        context.block.environment.captured.setdefault(name, place)
+    result = Var("items", None, span)
+    context.emit((result,), ForEach(label, variable, each, (parameter,), (items,), body.finished(), span))
+    return result
+
+
+def _filtered(context: Context, tests: list[ast.expr], items: Atom, rest: Callable[[Atom], Atom]) -> Atom:
+    """The items after one element, which is left out if a test does not hold."""
+    if not tests:
+        return rest(items)
+    test, *others = tests
+    span = context.span(test)
+    kept = Apply(Static(Intrinsic("keep"), span), (context.atom(test),), (), span)
+    condition = context.bind(kept, "condition", span)
+    with context.new_block() as chosen:
+        value = _filtered(context, others, items, rest)
+    context.block.environment.captured.update(chosen.environment.captured)
+    result = Var("items", None, span)
+    arm = Arm(Block((), Yield((condition,), span)), chosen.finished(Yield((value,), span)))
+    context.emit((result,), If((arm,), Block((), Yield((items,), span)), span))
+    return result
+
+
+@contextmanager
+def _own_names(context: Context, names: set[str]) -> Iterator[None]:
+    """Let the names of a comprehension be variables of the current block only."""
+    context.block.environment.own = frozenset(names)
+    added = [name for name in names if name not in context.locals]
+    context.locals.update(dict.fromkeys(added))
+    try:
+        yield
+    finally:
+        for name in added:
+            del context.locals[name]
+
+
+def _refuse_captured(context: Context, value: Atom, node: ast.ListComp | ast.GeneratorExp) -> None:
+    """A function made by a comprehension would see the last element in Python."""
+    names = {name for generator in node.generators for name in target_names(generator.target)}
+    for capture in context.holds.get(value, ()) if isinstance(value, Var) else ():
+        if capture.owner is context and capture.name in names:
+            raise FrontendError(
+                f"the functions of this comprehension would all see the last `{capture.name}`",
+                capture.span,
+                help=f"keep each element with a default: `lambda v, {capture.name}={capture.name}: ..`",
+            )

@@ -1,0 +1,361 @@
+"""Classes as data types: what `relay.data` reads from a class and makes of it.
+
+    class Point:            one constructor, Point, with the annotated fields
+        x: T
+    class Tree:             a constructor for each nested class; their Python classes derive from Tree
+        class Leaf: ..
+
+A field's type may mention the class itself, or one that is defined later, as a string. So types are read late, by
+`DataClass.complete`: at the decoration if all names are known, else at the first use. The type variables in them are the
+parameters of the data type, in the order of their first occurrence.
+
+Methods become functions of the language, whose first parameter is a value of the type. Double-underscore methods stay
+Python's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import linecache
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType, FunctionType
+
+import attrs
+
+from relay.errors import FrontendError, Span
+from relay.frontend import values
+from relay.frontend.annotations import AnnotationReader, UndefinedName
+from relay.frontend.lower import lower_function
+from relay.frontend.source import SourceFile, parse_text
+from relay.ir.annotation import argument_count, data_type, to_type
+from relay.ir.definition import MISSING, DataClass, Definition, data_class
+from relay.ir.types import (
+    Constructor,
+    DataDefinition,
+    DataType,
+    FunctionType as RelayFunctionType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+)
+
+_OWN = ("__init__", "__new__", "__eq__", "__hash__", "__setattr__", "__delattr__")
+"""Methods that a data type brings itself."""
+
+_NEIGHBOURS: dict[tuple[str, str], dict[str, type]] = {}
+"""The data types of each module (or function) by name, so that they see each other before Python has bound the names."""
+
+
+def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) -> type:
+    """Make a class a data type. `frame` is where it stands; `wrap` makes a callable of a method, for Python.
+
+    Raises FrontendError for what a data type cannot have.
+    """
+    source = _find_class(cls, frame)
+    neighbours = _NEIGHBOURS.setdefault((cls.__module__, cls.__qualname__.rpartition(".")[0]), {})
+    neighbours[cls.__name__] = cls
+    reading = _Reading(cls, source, _ClassScope(neighbours, frame.f_locals, frame.f_globals))
+    nested = {name: inner for name, inner in vars(cls).items() if isinstance(inner, type) and not name.startswith("_")}
+    if nested and inspect.get_annotations(cls):
+        field = next(iter(inspect.get_annotations(cls)))
+        raise FrontendError(
+            f"{cls.__name__} has constructors (nested classes) and the field {field!r}",
+            reading.span(field),
+            help="put the field into each constructor",
+        )
+    for name in _OWN:
+        if name in vars(cls):
+            raise FrontendError(
+                f"{cls.__name__} defines {name}; the data type brings its own", reading.span(name), help="write a function"
+            )
+    parts = nested or {cls.__name__: cls}
+    fields = {name: tuple(inspect.get_annotations(part)) for name, part in parts.items()}
+    for name, part in parts.items():
+        reading.refuse_values(name, part, nested)
+    defaults = {
+        name: {field: vars(part)[field] for field in fields[name] if field in vars(part)} for name, part in parts.items()
+    }
+    definition = DataDefinition(cls.__name__)
+    methods: dict[str, Callable[[], Definition]] = {}
+    constructors = dict(parts)
+    owner = DataClass(definition, cls, constructors, fields, defaults, methods, functools.partial(_complete, reading))
+    definition.origin = owner
+    reading.owner = owner
+    reading.annotations = {name: dict(inspect.get_annotations(part)) for name, part in parts.items()}
+    functions = {
+        name: value
+        for name, value in vars(cls).items()
+        if isinstance(value, FunctionType | staticmethod) and not (name.startswith("__") and name.endswith("__"))
+    }
+    for name, function in functions.items():
+        methods[name] = functools.cache(functools.partial(_method, reading, function))
+        setattr(cls, name, _Method(methods[name], wrap, isinstance(function, staticmethod)))
+    for name, value in vars(cls).items():
+        if isinstance(getattr(value, "__relay__", None), Definition):  # decorated by the user
+            methods[name] = functools.partial(_decorated, reading, value)
+    cls.__relay_data__ = owner  # type: ignore[attr-defined]
+    cls.__relay_type__ = DataType(definition)  # type: ignore[attr-defined]
+    cls.__class_getitem__ = classmethod(lambda _, item: data_type(owner, item))  # type: ignore[attr-defined]
+    values.install(owner, constructors, nested)
+    try:
+        owner.complete()
+        for method in methods.values():
+            method()
+    except UndefinedName:
+        pass  # a later class; read at the first use
+    return cls
+
+
+class _Method:
+    """A method of a data type, for Python: `p.norm()` runs the program."""
+
+    def __init__(self, definition: Callable[[], Definition], wrap: Callable[[Definition], object], static: bool) -> None:
+        self._function = functools.cache(lambda: wrap(definition()))
+        self._static = static
+
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        function = self._function()
+        return function if instance is None or self._static else functools.partial(function, instance)  # type: ignore[arg-type]
+
+
+@attrs.frozen(eq=False)
+class _ClassScope:
+    """The names that a class's annotations see, looked up when they are needed."""
+
+    neighbours: Mapping[str, type]
+    local: Mapping[str, object]
+    globals: Mapping[str, object]
+
+    def resolve(self, name: str) -> object:
+        for names in (self.local, self.globals, self.neighbours, vars(builtins)):
+            if name in names:
+                return names[name]
+        return MISSING
+
+    def names(self) -> list[str]:
+        return [*self.neighbours, *self.local, *self.globals, *dir(builtins)]
+
+
+class _Reading:
+    """One class while its fields' types are still to be read."""
+
+    def __init__(self, cls: type, source: tuple[SourceFile, ast.ClassDef] | None, scope: _ClassScope) -> None:
+        self.cls = cls
+        self.source = source
+        self.scope = scope
+        self.owner: DataClass | None = None
+        self.annotations: dict[str, dict[str, object]] = {}
+        self.state = "unread"
+
+    def span(self, name: str, constructor: str | None = None) -> Span | None:
+        """Where a name of the class (or of a constructor's class) is defined; the class itself if it is not found."""
+        if self.source is None:
+            return None
+        file, node = self.source
+        body = node.body
+        for statement in body:
+            if isinstance(statement, ast.ClassDef) and statement.name == constructor:
+                body = statement.body
+        for statement in body:
+            match statement:
+                case ast.AnnAssign(target=ast.Name(id=found)) | ast.Assign(targets=[ast.Name(id=found)]) if found == name:
+                    return file.span(statement)
+                case ast.FunctionDef(name=found) | ast.ClassDef(name=found) if found == name:
+                    return file.function_span(statement)
+                case _:
+                    pass
+        return file.function_span(node)
+
+    def refuse_values(self, name: str, part: type, nested: Mapping[str, type]) -> None:
+        """Raise FrontendError for what a constructor's class cannot have."""
+        if part.__bases__ != (object,):
+            raise FrontendError(
+                f"{part.__name__} has a base class; a data type has none", self.span("", name), help="repeat its fields"
+            )
+        if not nested:
+            return
+        for item, value in vars(part).items():
+            if isinstance(value, FunctionType | type) and not item.startswith("__"):
+                raise FrontendError(
+                    f"{item} stands in a constructor; functions stand in the data type itself",
+                    self.span(item, name),
+                    help=f"move it to {self.cls.__name__} and use `match`",
+                )
+
+    def type(self, constructor: str, field: str) -> Type:
+        """The type of a field. Raises FrontendError, UndefinedName for what may be defined later."""
+        annotation = self.annotations[constructor][field]
+        span = self.span(field, constructor)
+        if not isinstance(annotation, str):
+            try:
+                return to_type(annotation)
+            except FrontendError as error:
+                raise error.at(span) from None
+        if span is None:
+            file = parse_text(annotation, f"<the type of {self.cls.__name__}.{field}>")
+            node = file.tree.body[0] if file.tree.body else None
+            if not isinstance(node, ast.Expr):
+                raise FrontendError(f"the type of {self.cls.__name__}.{field} is no expression: {annotation!r}")
+            return AnnotationReader(file, self.scope).type(node.value)
+        file = self.source[0] if self.source is not None else parse_text(annotation, "<type>")
+        return AnnotationReader(file, self.scope, whole=span).type(ast.Constant(annotation))
+
+
+def _complete(reading: _Reading) -> None:
+    """Read the fields' types. The types of a group of classes that mention each other are read together."""
+    if reading.state != "unread":
+        return
+    assert reading.owner is not None
+    definition = reading.owner.definition
+    reading.state = "reading"
+    try:
+        constructors = []
+        for name, fields in reading.owner.fields.items():
+            constructors.append(Constructor(name, tuple(reading.type(name, field) for field in fields), fields))
+        parameters: dict[TypeId, None] = {}
+        for constructor in constructors:
+            for field_type in constructor.fields:
+                parameters.update((v, None) for v in _variables(field_type))
+        definition.parameters = tuple(parameters)
+        own = DataType(definition, definition.parameters)
+        definition.constructors = tuple(
+            Constructor(c.name, tuple(_with_own(t, own) for t in c.fields), c.names) for c in constructors
+        )
+        _check_applications(reading, definition)
+        reading.state = "read"
+    finally:
+        if reading.state == "reading":
+            reading.state = "unread"
+            definition.constructors, definition.parameters = (), ()
+
+
+def _variables(type_: object) -> Iterator[TypeId]:
+    """The variables of a type, in the order of occurrence."""
+    match type_:
+        case TypeId():
+            yield type_
+        case TensorType(base, shape):
+            yield from _variables(base)
+            yield from _variables(shape)
+        case TupleType(items) | tuple() as items:
+            for item in items:
+                yield from _variables(item)
+        case RelayFunctionType(parameters, result):
+            yield from _variables(parameters)
+            yield from _variables(result)
+        case RefType(content) | StackType(content):
+            yield from _variables(content)
+        case DataType(_, arguments):
+            yield from _variables(arguments)
+        case _:
+            pass
+
+
+def _with_own(type_: Type, own: DataType) -> Type:
+    """The type with the class's bare name meaning it at its own parameters."""
+    match type_:
+        case DataType(definition, ()) if definition is own.definition:
+            return own
+        case TupleType(items):
+            return TupleType(tuple(_with_own(t, own) for t in items))
+        case RelayFunctionType(parameters, result, where):
+            return RelayFunctionType(tuple(_with_own(t, own) for t in parameters), _with_own(result, own), where)
+        case RefType(content):
+            return RefType(_with_own(content, own))
+        case DataType(definition, arguments):
+            return DataType(definition, tuple(_with_own(a, own) if isinstance(a, Type) else a for a in arguments))
+        case _:
+            return type_
+
+
+def _check_applications(reading: _Reading, definition: DataDefinition) -> None:
+    """Every data type among the fields has the arguments that it needs, and the class itself has its own parameters."""
+    for constructor in definition.constructors:
+        for field, type_ in zip(constructor.names, constructor.fields, strict=True):
+            for used in _data_types(type_):
+                span = reading.span(field, constructor.name)
+                if used.definition is definition:
+                    if used.arguments != definition.parameters:
+                        raise FrontendError(
+                            f"{definition.name} contains itself at other arguments, {used}", span, help=f"write {definition.name}"
+                        )
+                    continue
+                other = data_class(used.definition)
+                if other is not None:
+                    other.complete()
+                    expected = used.definition.parameters
+                    if used.definition.constructors and len(expected) != len(used.arguments):
+                        raise FrontendError(argument_count(other, len(used.arguments)), span)
+
+
+def _data_types(type_: object) -> Iterator[DataType]:
+    match type_:
+        case DataType(_, arguments):
+            yield type_
+            for argument in arguments:
+                yield from _data_types(argument)
+        case TupleType(items) | tuple() as items:
+            for item in items:
+                yield from _data_types(item)
+        case RelayFunctionType(parameters, result):
+            yield from _data_types(parameters)
+            yield from _data_types(result)
+        case RefType(content):
+            yield from _data_types(content)
+        case _:
+            pass
+
+
+def _method(reading: _Reading, function: FunctionType | staticmethod[..., object]) -> Definition:
+    """The surface IR of a method; its first parameter is a value of the type."""
+    assert reading.owner is not None
+    static = isinstance(function, staticmethod)
+    python = function.__func__ if isinstance(function, staticmethod) else function
+    definition = lower_function(python, {**reading.scope.neighbours, reading.cls.__name__: reading.cls})
+    parameters = definition.function.parameters
+    if not static:
+        if not parameters:
+            raise FrontendError(
+                f"the method {definition.function.name} has no parameter for the value",
+                definition.function.span,
+                help="write `self` as its first parameter, or @staticmethod",
+            )
+        if parameters[0].type is None:
+            reading.owner.complete()
+            own = reading.owner.definition
+            parameters[0].type = DataType(own, own.parameters)
+    return definition
+
+
+def _decorated(reading: _Reading, function: object) -> Definition:
+    definition = getattr(function, "__relay__", None)
+    assert isinstance(definition, Definition)
+    return definition
+
+
+def _find_class(cls: type, frame: FrameType) -> tuple[SourceFile, ast.ClassDef] | None:
+    """The source of a class that is being decorated; None if there is none."""
+    code = frame.f_code
+    lines = linecache.getlines(code.co_filename, frame.f_globals)
+    if not lines:
+        return None
+    try:
+        file = parse_text("".join(lines), code.co_filename)
+    except FrontendError:
+        return None
+    candidates = [
+        node
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.ClassDef)
+        and node.name == cls.__name__
+        and min([node.lineno, *(d.lineno for d in node.decorator_list)]) <= frame.f_lineno <= (node.end_lineno or 0)
+    ]
+    return (file, candidates[-1]) if candidates else None
+
+

@@ -1,0 +1,98 @@
+"""Tuples and dicts with `*` and `**` in them, calls with `*` and `**`, and unpacking into `*rest`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from relay.errors import FrontendError
+from relay.frontend.comprehensions import lower_comprehension
+from relay.frontend.context import Context
+from relay.ir.expr import Apply, Atom, Expr, MakeTuple, Static
+from relay.ir.intrinsic import Intrinsic
+
+
+def lower_items(context: Context, items: Sequence[ast.expr], node: ast.expr) -> Expr:
+    """`(a, *b, c)`: a tuple of the items and the components of those with a star."""
+    span = context.span(node)
+    if not any(isinstance(item, ast.Starred) for item in items):
+        return MakeTuple(tuple(context.atom(item) for item in items), span)
+    parts: list[Atom] = []
+    plain: list[Atom] = []
+    for item in items:
+        if isinstance(item, ast.Starred):
+            if plain:
+                parts.append(context.bind(MakeTuple(tuple(plain), span), "items", span))
+                plain = []
+            parts.append(context.atom(item.value))
+        else:
+            plain.append(context.atom(item))
+    if plain:
+        parts.append(context.bind(MakeTuple(tuple(plain), span), "items", span))
+    return Apply(Static(Intrinsic("spread"), span), tuple(parts), (), span)
+
+
+def lower_dict(context: Context, node: ast.Dict) -> Expr:
+    """`{"w": w, **rest}`: a record. Its keys are strings that are written there."""
+    span = context.span(node)
+    record: Atom | None = None
+    fields: list[tuple[str, Atom]] = []
+
+    def closed() -> Atom:
+        merged = Apply(Static(dict, span), () if record is None else (record,), tuple(fields), span)
+        return context.bind(merged, "record", span)
+
+    for key, value in zip(node.keys, node.values, strict=True):
+        match key:
+            case None:
+                whole = context.atom(value)
+                if fields or record is not None:
+                    record, fields = closed(), []
+                    whole = context.bind(Apply(Static(dict, span), (record, whole), (), span), "record", span)
+                record = whole
+            case ast.Constant(value=str(name)):
+                if any(name == n for n, _ in fields):
+                    raise FrontendError(f"the key {name!r} stands here twice", context.span(key), help="remove one")
+                fields.append((name, context.atom(value)))
+            case _:
+                raise FrontendError(
+                    "the keys of a dict are strings that are written there",
+                    context.span(key),
+                    help='write {"name": value, ..}; for numbers as keys use a tuple or a tensor',
+                )
+    return Apply(Static(dict, span), () if record is None else (record,), tuple(fields), span)
+
+
+def lower_arguments(context: Context, node: ast.Call) -> tuple[list[Atom], list[tuple[str, Atom]]]:
+    """The arguments of a call without `*` and `**`."""
+    arguments = [argument(context, a) for a in node.args]
+    return arguments, [(k.arg, argument(context, k.value)) for k in node.keywords if k.arg is not None]
+
+
+def argument(context: Context, node: ast.expr) -> Atom:
+    """An argument; a generator expression is a tuple."""
+    if isinstance(node, ast.GeneratorExp):
+        value = lower_comprehension(context, node)
+        return value if isinstance(value, Atom) else context.bind(value, "items", context.span(node))
+    return context.atom(node)
+
+
+def has_stars(node: ast.Call) -> bool:
+    """Whether a call has `*x` or `**x` among its arguments."""
+    return any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
+
+
+def lower_starred_call(context: Context, node: ast.Call) -> Expr:
+    """`f(a, *b, k=v, **d)`: call(f, (a, *b), d, k=v)."""
+    span = context.span(node)
+    function = context.atom(node.func)
+    items = lower_items(context, node.args, node)
+    positional = items if isinstance(items, Atom) else context.bind(items, "arguments", span)
+    parts: list[Atom] = [function, positional]
+    keywords: list[tuple[str, Atom]] = []
+    for keyword in node.keywords:
+        if keyword.arg is not None:
+            keywords.append((keyword.arg, context.atom(keyword.value)))
+        else:
+            parts.append(context.atom(keyword.value))
+    return Apply(Static(Intrinsic("call"), span), tuple(parts), tuple(keywords), span)

@@ -1,0 +1,184 @@
+"""Elementary functions of each element."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.ops import scalar, transcendental
+from relay.ops.comparison import where
+from relay.ops.notation import Pattern, Relation, Tensor, elementwise, number_like, register_op
+from relay.ops.samples import uniform
+from relay.typecheck.relations import same
+
+_UNARY_FLOAT = Relation("T:float -> T", same)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.exp),
+    gradient=lambda x, out, dout: dout * out,
+)
+def exp(x: Tensor) -> Tensor:
+    """e to the x. x: (T float, s) -> (T, s).
+
+    >>> relay.exp(np.float32([0, 1]))
+    array([1.      , 2.718282], dtype=float32)
+    """
+    return np.exp(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.expm1),
+    gradient=lambda x, out, dout: dout * (out + 1),
+)
+def expm1(x: Tensor) -> Tensor:
+    """e to the x, minus 1, accurate for small x. x: (T float, s) -> (T, s).
+
+    >>> relay.expm1(np.float64([0, 1e-10]))
+    array([0.e+00, 1.e-10])
+    """
+    return np.expm1(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.log),
+    gradient=lambda x, out, dout: dout / x,
+    sampler=uniform(0.2, 3.0),
+)
+def log(x: Tensor) -> Tensor:
+    """Natural logarithm: -inf at 0, NaN below. x: (T float, s) -> (T, s).
+
+    >>> relay.log(np.float32([1, 0]))
+    array([  0., -inf], dtype=float32)
+    """
+    return np.log(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.log1p),
+    gradient=lambda x, out, dout: dout / (x + 1),
+    sampler=uniform(-0.8, 3.0),
+)
+def log1p(x: Tensor) -> Tensor:
+    """log(1 + x), accurate for small x. x: (T float, s) -> (T, s).
+
+    >>> relay.log1p(np.float64([0, 1e-10]))
+    array([0.e+00, 1.e-10])
+    """
+    return np.log1p(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.sqrt, direct=True),
+    gradient=lambda x, out, dout: dout * 0.5 / out,
+    sampler=uniform(0.2, 3.0),
+)
+def sqrt(x: Tensor) -> Tensor:
+    """Square root; NaN below 0. x: (T float, s) -> (T, s).
+
+    >>> relay.sqrt(np.float32([4, 9]))
+    array([2., 3.], dtype=float32)
+    """
+    return np.sqrt(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.rsqrt, direct=True),
+    gradient=lambda x, out, dout: dout * out / x * -0.5,
+    sampler=uniform(0.2, 3.0),
+)
+def rsqrt(x: Tensor) -> Tensor:
+    """1 / sqrt(x). x: (T float, s) -> (T, s).
+
+    >>> relay.rsqrt(np.float32([4, 1]))
+    array([0.5, 1. ], dtype=float32)
+    """
+    return np.reciprocal(np.sqrt(x))
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.sin),
+    gradient=lambda x, out, dout: dout * x.op("cos"),
+)
+def sin(x: Tensor) -> Tensor:
+    """Sine of radians. x: (T float, s) -> (T, s).
+
+    >>> relay.sin(np.float32([0]))
+    array([0.], dtype=float32)
+    """
+    return np.sin(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.cos),
+    gradient=lambda x, out, dout: -(dout * x.op("sin")),
+)
+def cos(x: Tensor) -> Tensor:
+    """Cosine of radians. x: (T float, s) -> (T, s).
+
+    >>> relay.cos(np.float32([0]))
+    array([1.], dtype=float32)
+    """
+    return np.cos(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.tanh),
+    gradient=lambda x, out, dout: dout * (1 - out * out),
+)
+def tanh(x: Tensor) -> Tensor:
+    """Hyperbolic tangent. x: (T float, s) -> (T, s).
+
+    >>> relay.tanh(np.float32([0, 100]))
+    array([0., 1.], dtype=float32)
+    """
+    return np.tanh(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.sigmoid),
+    gradient=lambda x, out, dout: dout * out * (1 - out),
+)
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), without overflow. x: (T float, s) -> (T, s).
+
+    >>> relay.sigmoid(np.float32([0, 1000]))
+    array([0.5, 1. ], dtype=float32)
+    """
+    e = np.exp(-np.abs(x))
+    return np.asarray(np.where(x < 0, e, np.ones_like(e)) / (1 + e))
+
+
+@register_op(
+    relation=Relation("T:number -> T", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.relu),
+    gradient=lambda x, out, dout: where(x > 0, dout, number_like(dout, 0)),
+    idempotent=True,
+)
+def relu(x: Tensor) -> Tensor:
+    """The larger of x and 0, NaN of NaN; its gradient at 0 is 0. x: (T, s) -> (T, s).
+
+    >>> relay.relu(np.float32([3, -2]))
+    array([3., 0.], dtype=float32)
+    """
+    return np.maximum(x, np.zeros((), x.dtype))

@@ -1,0 +1,215 @@
+"""What Python's syntax calls (`relay/ir/intrinsic.py` lists it): stars, comprehensions, growing lists, `is None`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.types import Form
+from relay.typecheck.elaboration import records
+from relay.typecheck.elaboration.entities import (
+    Context,
+    Entity,
+    Number,
+    Object,
+    Output,
+    Range,
+    Tuple,
+    Typed,
+    Zip,
+    is_constant_bool,
+)
+from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.tensors import index, tensor_type
+
+UNROLLED = 256
+"""The largest number of rounds of a `for` over a range or tensor that is unrolled because it appends to a list."""
+
+Keywords = Sequence[tuple[str, Entity]]
+
+
+def elements(session: Session, out: Output, entity: Entity, span: Span | None) -> list[Entity] | None:
+    """The elements of what can be iterated over, one by one; None where their number is not known."""
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    match entity:
+        case Tuple():
+            return list(records.iterated(entity, span))
+        case Range(Number(int(start)), Number(int(stop)), step):
+            return [Number(i, span) for i in range(start, stop, step)]
+        case Typed():
+            known = tensor_type(entity)
+            if known is None or not known.shape or not isinstance(known.shape[0], int):
+                return None
+            return [index(session, out, entity, [Number(i, span)], span) for i in range(known.shape[0])]
+        case Zip(parts):
+            columns = [_column(session, out, part, span) for part in parts]
+            finite = [c for c in columns if not isinstance(c, Range)]
+            if not finite or any(c is None for c in finite):
+                return None
+            count = min(len(c) for c in finite if c is not None)
+            return [Tuple(tuple(_row(c, i, span) for c in columns)) for i in range(count)]
+        case _:
+            return None
+
+
+def _column(session: Session, out: Output, part: Entity, span: Span | None) -> list[Entity] | Range | None:
+    if isinstance(part, Range) and isinstance(part.stop, Object) and isinstance(part.start, Number):
+        return part  # the numbers of an enumerate, without end
+    return elements(session, out, part, span)
+
+
+def _row(column: list[Entity] | Range | None, position: int, span: Span | None) -> Entity:
+    if isinstance(column, Range):
+        assert isinstance(column.start, Number)
+        return Number(column.start.value + position * column.step, span)
+    assert column is not None
+    return column[position]
+
+
+def apply(
+    session: Session,
+    context: Context,
+    out: Output,
+    name: str,
+    arguments: Sequence[Entity],
+    keywords: Keywords,
+    span: Span | None,
+) -> Entity:
+    """Call the intrinsic of this name."""
+    if name == "call":
+        return _call(session, context, out, arguments, keywords, span)
+    return _RULES[name](session, out, arguments, span)
+
+
+def _known(session: Session, out: Output, entity: Entity, what: str, span: Span | None) -> list[Entity]:
+    found = elements(session, out, entity, span)
+    if found is None:
+        raise TypeCheckError(
+            f"{what} needs a length that is known before the program runs",
+            span,
+            help="write a loop that fills a tensor by `x[i] = v`, or adds up a sum",
+        )
+    return found
+
+
+def _unpack(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    whole, before, after = arguments
+    assert isinstance(before, Number) and isinstance(after, Number)
+    first, last = int(before.value), int(after.value)
+    items = _known(session, out, whole, "unpacking with `*`", span)
+    if len(items) < first + last:
+        raise TypeCheckError(f"expected at least {first + last} values to unpack, found {len(items)}", span)
+    end = len(items) - last
+    return Tuple((*items[:first], Tuple(tuple(items[first:end]), Form(list)), *items[end:]))
+
+
+def _spread(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    items = [item for a in arguments for item in _known(session, out, a, "`*`", span)]
+    return Tuple(tuple(items))
+
+
+def _each(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    return Tuple(tuple(_known(session, out, arguments[0], "a comprehension", span)))
+
+
+def _unrolled(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    (entity,) = arguments
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    count = _count(entity)
+    if count is None or count > UNROLLED:
+        return entity
+    found = elements(session, out, entity, span)
+    return entity if found is None else Tuple(tuple(found))
+
+
+def _count(entity: Entity) -> int | None:
+    """How many rounds a `for` has at most; None if it is not known."""
+    match entity:
+        case Tuple(items):
+            return len(items)
+        case Range(Number(int(start)), Number(int(stop)), step):
+            return len(range(start, stop, step))
+        case Typed():
+            known = tensor_type(entity)
+            return known.shape[0] if known is not None and known.shape and isinstance(known.shape[0], int) else None
+        case Zip(parts):
+            return min((c for c in map(_count, parts) if c is not None), default=None)
+        case _:
+            return None
+
+
+def _keep(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    from relay.typecheck.elaboration.objects import object_entity
+
+    (condition,) = arguments
+    known = bool(condition.value) if isinstance(condition, Number) else is_constant_bool(condition)
+    if known is None:
+        raise TypeCheckError(
+            "the `if` of a comprehension must be known before the program runs, since it decides the length",
+            span,
+            help="use relay.where to select values, or a loop",
+        )
+    return object_entity(known, span)
+
+
+def _append(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    items, value = arguments
+    if isinstance(items, Typed):
+        items = expand(session, out, items, span)
+    if not isinstance(items, Tuple) or (items.form is not None and items.form.cls is not list):
+        raise TypeCheckError("only a list can be appended to", span, help="start with `xs = []`")
+    return Tuple((*items.items, value), items.form)
+
+
+def _extend(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    record, key, value = arguments
+    assert isinstance(record, Tuple)
+    return records.with_item(record, records.key_of(key, span), value)
+
+
+def _is_none(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    from relay.typecheck.elaboration.objects import object_entity
+
+    (entity,) = arguments
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    nothing = isinstance(entity, Tuple) and not entity.items and entity.form is None  # what `return` without a value gives
+    return object_entity(nothing or (isinstance(entity, Object) and entity.value is None), span)
+
+
+def _call(
+    session: Session,
+    context: Context,
+    out: Output,
+    arguments: Sequence[Entity],
+    keywords: Keywords,
+    span: Span | None,
+) -> Entity:
+    from relay.typecheck.elaboration import calls
+
+    function, positional, *named = arguments
+    given = _known(session, out, positional, "`*` in a call", span)
+    words = list(keywords)
+    for part in named:
+        record = records.as_record(session, out, part, span)
+        if record is None or record.form is None or record.form.cls is not dict:
+            raise TypeCheckError("`**` in a call needs a dict", span)
+        words += zip(record.form.names, record.items, strict=True)
+    if len({name for name, _ in words}) < len(words):
+        raise TypeCheckError("two values for one keyword argument", span)
+    return calls.apply(session, context, out, function, given, words, span, [])
+
+
+_RULES: dict[str, Callable[[Session, Output, Sequence[Entity], Span | None], Entity]] = {
+    "unpack": _unpack,
+    "spread": _spread,
+    "each": _each,
+    "unrolled": _unrolled,
+    "keep": _keep,
+    "append": _append,
+    "extend": _extend,
+    "is_none": _is_none,
+}
