@@ -32,6 +32,7 @@ setup(
         "apache-tvm==0.27.*",
         "apache-tvm-ffi==0.1.14.post1",  # later ones crash with this TVM in tensorize
     ],
+    entry_points={"console_scripts": ["relay = relay.cli:main"]},
     extras_require={
         "mypy": MYPY,
         "examples": EXAMPLES,

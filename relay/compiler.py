@@ -26,13 +26,14 @@ from relay.eval import interpreter
 from relay.frontend import lower
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function, Grad, Module, Parameter, Static
+from relay.ir.structure import build, fields_of, form_of
 from relay.ir.types import BaseType, TensorType, TupleType, Type, base_of_dtype
 from relay.operator import Operator
 from relay.text.printer import to_text
 from relay.transform.pipeline import optimize, prepare
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
-from relay.typecheck.elaboration import Argument, Fixed, Scalar, elaborate, scheme
+from relay.typecheck.elaboration import Argument, Fixed, Scalar, Structure, elaborate_structured, scheme
 from relay.typecheck.elaboration.tensors import SchemeOnly
 from relay.typecheck.unification import holds, is_known
 
@@ -55,6 +56,7 @@ class Lowered:
     """One signature of a function: its typed program, and what the later phases made of it."""
 
     typed: Module
+    result: Type  # with the Python structures that its tuples stand for
     level: int
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
@@ -120,13 +122,13 @@ class RelayFunction:
         """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
         __tracebackhide__ = True
         lowered, values = self._lower(arguments, keywords)
-        return _wrap(lowered.program(values))
+        return _wrap(lowered.program(values), lowered.result)
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the same program on the reference interpreter."""
         __tracebackhide__ = True
         lowered, values = self._lower(arguments, keywords)
-        return _wrap(interpreter.run(lowered.typed, values))
+        return _wrap(interpreter.run(lowered.typed, values), lowered.result)
 
     # ---- looking inside
 
@@ -177,8 +179,8 @@ class RelayFunction:
                 lowered = self._cache.get(key)
                 if lowered is None:
                     log.info("compiling %s for %s", self.__name__, key)
-                    typed = elaborate(self.__relay__, [d.argument for d in described])
-                    lowered = Lowered(typed, self._options.opt_level)
+                    typed, result = elaborate_structured(self.__relay__, [d.argument for d in described])
+                    lowered = Lowered(typed, result, self._options.opt_level)
                     self._cache[key] = lowered
         parameters = iter(lowered.typed.main.parameters)
         values = []
@@ -249,13 +251,14 @@ def _describe(value: Any, function: Function, position: int) -> _Described:
         return _Described(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
     if isinstance(value, int | float):
         return _Described(type(value), Scalar(value), value)
-    if isinstance(value, tuple | list):
-        parts = [_describe(v, function, position) for v in value]
+    form = form_of(value)
+    if form is not None or isinstance(value, tuple):
+        parts = [_describe(v, function, position) for v in (value if form is None else fields_of(value, form))]
         if any(isinstance(p.argument, Fixed) for p in parts):
             raise _bad_argument(function, position, "holds something that is no array or number")
-        return _Described(
-            ("tuple", *(p.key for p in parts)), tuple(p.argument for p in parts), tuple(p.value for p in parts)
-        )
+        items, values = tuple(p.argument for p in parts), tuple(p.value for p in parts)
+        key = ("tuple", form, *(p.key for p in parts))
+        return _Described(key, items if form is None else Structure(form, items), values)
     if isinstance(value, Fixed):
         inner = value.value
         key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
@@ -293,10 +296,11 @@ def _value(value: Any, type_: Type, name: str) -> Any:
     return value
 
 
-def _wrap(value: Any) -> Any:
-    """A run-time value as what the caller gets: arrays, tuples of them, None for unit."""
-    if isinstance(value, tuple):
-        return tuple(_wrap(v) for v in value) if value else None
+def _wrap(value: Any, type_: Type) -> Any:
+    """A run-time value as what the caller gets: arrays, Python structures of them, None for unit."""
+    if isinstance(value, tuple) and isinstance(type_, TupleType):
+        parts = tuple(_wrap(v, t) for v, t in zip(value, type_.items, strict=True))
+        return build(type_.form, parts) if type_.form is not None else parts if parts else None
     if isinstance(value, np.ndarray):
         return Array(value)
     return value

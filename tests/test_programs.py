@@ -14,6 +14,7 @@ from programs import Program, programs
 import relay
 from relay.eval import interpreter
 from relay.ir.check import check
+from relay.ir.structure import build, fields_of, form_of
 
 # Compiled float64 code may reassociate sums and uses other transcendental functions than NumPy: a few units in the
 # last place, # more where they accumulate.
@@ -25,12 +26,21 @@ ALL = programs()
 DIFFERENTIABLE = [p for p in ALL if p.differentiable]
 
 
+def _parts(value: Any) -> list[Any] | None:
+    """The parts of a Python structure; None for anything else."""
+    form = form_of(value)
+    if form is not None:
+        return fields_of(value, form)
+    return list(value) if isinstance(value, tuple) else None
+
+
 def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, tuple | list):
-        for item in value:
-            yield from _leaves(item)
-    else:
+    parts = _parts(value)
+    if parts is None:
         yield value
+    else:
+        for item in parts:
+            yield from _leaves(item)
 
 
 def assert_close(found: Any, expected: Any, rtol: float = RELATIVE, atol: float = 1e-12) -> None:
@@ -72,21 +82,24 @@ def numerical_gradient(program: Program) -> list[np.ndarray | None]:
         return float(program.function.interpret(*arguments))
 
     def leaf_paths(part: Any, path: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        if isinstance(part, tuple):
-            for i, item in enumerate(part):
-                yield from leaf_paths(item, (*path, i))
-        else:
+        parts = _parts(part)
+        if parts is None:
             yield path
+        else:
+            for i, item in enumerate(parts):
+                yield from leaf_paths(item, (*path, i))
 
     def replaced(part: Any, path: tuple[int, ...], new: Any) -> Any:
         if not path:
             return new
-        return tuple(replaced(p, path[1:], new) if i == path[0] else p for i, p in enumerate(part))
+        parts = [replaced(p, path[1:], new) if i == path[0] else p for i, p in enumerate(_parts(part) or ())]
+        form = form_of(part)
+        return tuple(parts) if form is None else build(form, parts)
 
     for path in leaf_paths(program.arguments, ()):
         leaf: Any = program.arguments
         for i in path:
-            leaf = leaf[i]
+            leaf = (_parts(leaf) or ())[i]
         if not isinstance(leaf, float | np.floating | np.ndarray) or np.asarray(leaf).dtype.kind != "f":
             gradients.append(None)
             continue
@@ -110,7 +123,7 @@ def test_gradients_agree(program: Program) -> None:
     by_tape = derivative.interpret(*program.arguments)
     expected = numerical_gradient(program)
     has_kink = program.name in ("untaken",)  # the derivative at 0 is defined by the taken branch
-    flat = list(_leaves(by_tape)) if isinstance(by_tape, tuple) else [by_tape]
+    flat = list(_leaves(by_tape))
     if not has_kink:
         single = any(isinstance(a, float) for a in program.arguments)  # Python floats are float32
         for found, wanted in zip(flat, expected, strict=True):

@@ -208,8 +208,9 @@ def _on(kernels: bool, passes: Sequence[Any]) -> Any:
 
 
 def _pipeline() -> tuple[Any, Any, Any]:
-    """What TVM's own pipeline does, less the passes for other devices, and less StorageRewrite: it merges buffers that
-    it believes dead, but ours are read through addresses."""
+    """What TVM's own pipeline does, less what is for other devices, and less two passes. StorageRewrite merges buffers that
+    it believes dead, but ours are read through addresses. CommonSubexprElim names vectors of bools, which the generator of
+    LLVM code does not take; LLVM does the same itself."""
     general, scheduled = tirx.transform, s_tir.transform
     passes = [
         _on(
@@ -224,7 +225,6 @@ def _pipeline() -> tuple[Any, Any, Any]:
                 general.StmtSimplify(),
                 general.RemoveNoOp(),
                 scheduled.RewriteUnsafeSelect(),
-                general.CommonSubexprElim(),
                 general.BF16StorageLegalize(),
             ],
         ),

@@ -46,6 +46,7 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
+    PatternMatch,
     Project,
     RefNew,
     RefRead,
@@ -222,7 +223,7 @@ class Machine:
                 self._bind(frame, binding.targets, (np.array(_stack(value(stack)).length, np.int64),))
             case Static() | Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() as surface:
                 raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
-            case Annotated() | Unpack() | ForEach() as surface:
+            case Annotated() | Unpack() | ForEach() | PatternMatch() as surface:
                 raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
             case other:
                 assert_never(other)

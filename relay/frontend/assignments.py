@@ -94,6 +94,8 @@ def store(context: Context, target: ast.expr, value: Atom) -> None:
 
 def _unpack(context: Context, target: ast.expr, parts: list[ast.expr], value: Atom) -> None:
     stars = [i for i, part in enumerate(parts) if isinstance(part, ast.Starred)]
+    if len(stars) > 1:
+        raise FrontendError("one `*` is enough in an assignment", context.span(parts[stars[1]]), help="name the items")
     if stars:
         position, span = stars[0], context.span(target)
         counts = (Static(position, span), Static(len(parts) - position - 1, span))

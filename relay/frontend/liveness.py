@@ -25,6 +25,7 @@ from relay.frontend.names import (
     certainly_assigned,
     if_chain,
     is_always_true,
+    pattern_names,
     read_names,
     subscripted_name,
     target_names,
@@ -91,6 +92,8 @@ class Liveness:
                     live = set(continues)
                 case ast.If():
                     live = self._if(statement, live, breaks, continues, record)
+                case ast.Match():
+                    live = self._match(statement, live, breaks, continues, record)
                 case ast.While() | ast.For():
                     live = self._loop(statement, live, breaks, continues, record)
                 case _:
@@ -115,6 +118,17 @@ class Liveness:
         for arm in reversed(chain):
             live |= self._block(arm.body, set(after), breaks, continues, record=record)
             live |= read_names(arm.test)
+        return live
+
+    def _match(
+        self, node: ast.Match, after: set[str], breaks: Iterable[str], continues: Iterable[str], record: bool
+    ) -> set[str]:
+        if record:
+            self._around[id(node)] = Live(frozenset(after & assigned_names([node]).keys()))
+        live = read_names(node.subject)
+        for case in node.cases:
+            inside = self._block(case.body, set(after), breaks, continues, record=record) | read_names(case.guard)
+            live |= (inside - pattern_names(case.pattern)) | read_names(case.pattern)
         return live
 
     def _loop(
@@ -151,6 +165,9 @@ def leaves_by_break(body: Sequence[ast.stmt]) -> bool:
                 return True
             case ast.If(body=inner, orelse=orelse):
                 stack += inner + orelse
+            case ast.Match(cases=cases):
+                for each in cases:
+                    stack += each.body
             case ast.While(orelse=orelse) | ast.For(orelse=orelse):
                 stack += orelse
             case _:
@@ -170,6 +187,11 @@ def _bound_after(statements: Sequence[ast.stmt], bound: set[str], breaks: list[s
                 return None
             case ast.If():
                 after = _bound_after_if(statement, bound, breaks)
+            case ast.Match(subject=subject, cases=cases):
+                start = bound | certainly_assigned(subject)
+                after = _common(
+                    [_bound_after(each.body, start | pattern_names(each.pattern), breaks) for each in cases]
+                )
             case ast.While():
                 after = _bound_after_while(statement, bound, breaks)
             case ast.For(iter=iterable, orelse=orelse, body=body):

@@ -140,9 +140,7 @@ def lower_text(text: str, filename: str, globals: Mapping[str, object]) -> dict[
             case ast.FunctionDef(name=name):
                 if name in definitions:
                     raise FrontendError(f"`{name}` is defined twice", file.function_span(statement))
-                context = _context(file, scope, statement)
-                defaults = [_written_default(context, default) for default in all_defaults(statement.args)]
-                definitions[name] = _lower(context, scope, defaults, {})
+                definitions[name] = lower_definition(file, scope, statement)
             case ast.Expr(value=ast.Constant(value=str())) if position == 0:
                 pass  # the text's documentation
             case ast.AsyncFunctionDef():
@@ -154,6 +152,13 @@ def lower_text(text: str, filename: str, globals: Mapping[str, object]) -> dict[
                     help="pass the names that the functions need as `globals`",
                 )
     return definitions
+
+
+def lower_definition(file: SourceFile, scope: Scope, node: FunctionNode) -> Definition:
+    """The surface IR of a function of a text that is only read. Raises FrontendError."""
+    context = _context(file, scope, node)
+    defaults = [_written_default(context, default) for default in all_defaults(node.args)]
+    return _lower(context, scope, defaults, {})
 
 
 def _context(file: SourceFile, scope: Scope, node: FunctionNode) -> Context:

@@ -29,6 +29,8 @@ def assigned_names(nodes: Iterable[ast.AST]) -> Names:
             names[grown] = None
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names[node.name] = None
+        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name is not None:
+            names[node.name] = None
     return names
 
 
@@ -50,6 +52,8 @@ def local_names(function: ast.FunctionDef | ast.Lambda) -> Names:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names[node.id] = None
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names[node.name] = None
+        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name is not None:
             names[node.name] = None
     return names
 
@@ -107,6 +111,11 @@ def subscripted_name(node: ast.expr) -> str | None:
 def target_names(target: ast.expr) -> set[str]:
     """The names that an assignment's target binds."""
     return {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def pattern_names(pattern: ast.pattern) -> set[str]:
+    """The names that a pattern binds."""
+    return {n.name for n in ast.walk(pattern) if isinstance(n, ast.MatchAs | ast.MatchStar) and n.name is not None}
 
 
 def is_always_true(test: ast.expr) -> bool:

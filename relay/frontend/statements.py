@@ -13,6 +13,7 @@ from relay.frontend.displays import argument
 from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
 from relay.frontend.names import grown_list
+from relay.frontend.matching import lower_match
 from relay.frontend.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.ir.expr import Apply, Assert, Exit, MakeTuple, Static
 from relay.ir.intrinsic import Intrinsic
@@ -62,6 +63,8 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
             lower_break(context, node)
         case ast.Continue():
             lower_continue(context, node)
+        case ast.Match():
+            lower_match(context, node)
         case ast.Assert():
             _lower_assert(context, node)
         case ast.Pass():

@@ -40,7 +40,6 @@ STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.ImportFrom: ("`import` in a function", "import it at the top of the file"),
     ast.Global: ("`global`", _REFERENCE),
     ast.Nonlocal: ("`nonlocal`", _REFERENCE),
-    ast.Match: ("`match`", "write `if` and `elif`"),
 }
 
 

@@ -49,6 +49,7 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
+    PatternMatch,
     Project,
     RefNew,
     RefRead,
@@ -488,7 +489,7 @@ class _Checker:
             case StackLength(stack):
                 self.element(stack)
                 return (scalar(INT64),)
-            case Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach():
+            case Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach() | PatternMatch():
                 raise self.fail(f"{type(expression).__name__} belongs to the surface IR")
             case If() | Match() | Loop():
                 raise AssertionError(f"{type(expression).__name__} has {len(tuple(blocks(expression)))} blocks")

@@ -380,6 +380,79 @@ class Unpack:
 
 
 @node
+class WildcardPattern:
+    """surface: `_`."""
+
+    span: Span | None = None
+
+
+@node
+class CapturePattern:
+    """surface: `name`, or `pattern as name`."""
+
+    variable: Var
+    pattern: Pattern
+    span: Span | None = None
+
+
+@node
+class ValuePattern:
+    """surface: a literal or a dotted name."""
+
+    value: Atom
+    span: Span | None = None
+
+
+@node
+class TuplePattern:
+    """surface: `(p, ..)`; the item at `star`, if any, stands for all those between."""
+
+    items: tuple[Pattern, ...]
+    star: int | None = None
+    span: Span | None = None
+
+
+@node
+class ClassPattern:
+    """surface: `Class(p, .., field=p)`."""
+
+    function: Atom
+    items: tuple[Pattern, ...]
+    keywords: tuple[tuple[str, Pattern], ...] = ()
+    span: Span | None = None
+
+
+@node
+class OrPattern:
+    """surface: `p | q`. The alternatives bind the same variables."""
+
+    alternatives: tuple[Pattern, ...]
+    span: Span | None = None
+
+
+Pattern: TypeAlias = WildcardPattern | CapturePattern | ValuePattern | TuplePattern | ClassPattern | OrPattern
+
+
+@node
+class PatternCase:
+    """One case. The variables of its pattern are bound in its guard, whose block yields one bool, and in its body."""
+
+    pattern: Pattern
+    guard: Block | None
+    body: Block
+    span: Span | None = None
+
+
+@node
+class PatternMatch:
+    """surface: `match value`. The first case whose pattern fits and whose guard holds is taken; one has to."""
+
+    value: Atom
+    cases: tuple[PatternCase, ...]
+    span: Span | None = None
+
+
+@node
 class ForEach:
     """surface: `for element in iterable`. `element` is bound in the body; otherwise as a loop with a counter."""
 
@@ -395,7 +468,7 @@ class ForEach:
 Expr: TypeAlias = (
     Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite |
     Assert | Construct | StackNew | StackPush | StackGet | StackLength
-    | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach
+    | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
 )  # fmt: skip
 
 

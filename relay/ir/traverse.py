@@ -19,6 +19,8 @@ from relay.ir.expr import (
     Binding,
     Block,
     Call,
+    CapturePattern,
+    ClassPattern,
     Constant,
     Construct,
     Counter,
@@ -40,7 +42,11 @@ from relay.ir.expr import (
     MatchArm,
     Next,
     OpCall,
+    OrPattern,
     Parameter,
+    Pattern,
+    PatternCase,
+    PatternMatch,
     Project,
     RefNew,
     RefRead,
@@ -53,8 +59,11 @@ from relay.ir.expr import (
     StackPush,
     Static,
     Terminator,
+    TuplePattern,
     Unpack,
+    ValuePattern,
     Var,
+    WildcardPattern,
     Yield,
 )
 
@@ -126,8 +135,73 @@ def operands(expression: Expr) -> Iterator[Atom]:
         case ForEach(_, _, iterable, _, initial):
             yield iterable
             yield from initial
+        case PatternMatch(value, cases):
+            yield value
+            for case in cases:
+                yield from pattern_operands(case.pattern)
         case _:
             assert_never(expression)
+
+
+def pattern_operands(pattern: Pattern) -> Iterator[Atom]:
+    """The atoms that a pattern names."""
+    match pattern:
+        case ValuePattern(value):
+            yield value
+        case ClassPattern(function, items, keywords):
+            yield function
+            for item in (*items, *(p for _, p in keywords)):
+                yield from pattern_operands(item)
+        case TuplePattern(items) | OrPattern(items):
+            for item in items:
+                yield from pattern_operands(item)
+        case CapturePattern(_, inner):
+            yield from pattern_operands(inner)
+        case WildcardPattern():
+            pass
+        case _:
+            assert_never(pattern)
+
+
+def pattern_variables(pattern: Pattern) -> Iterator[Var]:
+    """The variables that a pattern binds; each alternative lists them."""
+    match pattern:
+        case CapturePattern(variable, inner):
+            yield variable
+            yield from pattern_variables(inner)
+        case ClassPattern(_, items, keywords):
+            for item in (*items, *(p for _, p in keywords)):
+                yield from pattern_variables(item)
+        case TuplePattern(items) | OrPattern(items):
+            for item in items:
+                yield from pattern_variables(item)
+        case ValuePattern() | WildcardPattern():
+            pass
+        case _:
+            assert_never(pattern)
+
+
+def _map_pattern(pattern: Pattern, atom: Callable[[Atom], Atom], var: Callable[[Var], Var]) -> Pattern:
+    def inside(item: Pattern) -> Pattern:
+        return _map_pattern(item, atom, var)
+
+    match pattern:
+        case WildcardPattern():
+            return pattern
+        case CapturePattern(variable, inner, span):
+            return CapturePattern(var(variable), inside(inner), span)
+        case ValuePattern(value, span):
+            return ValuePattern(atom(value), span)
+        case TuplePattern(items, star, span):
+            return TuplePattern(tuple(map(inside, items)), star, span)
+        case ClassPattern(function, items, keywords, span):
+            return ClassPattern(
+                atom(function), tuple(map(inside, items)), tuple((k, inside(p)) for k, p in keywords), span
+            )
+        case OrPattern(alternatives, span):
+            return OrPattern(tuple(map(inside, alternatives)), span)
+        case _:
+            assert_never(pattern)
 
 
 def _item_atoms(items: tuple[Atom | Slice, ...]) -> Iterator[Atom]:
@@ -148,6 +222,11 @@ def blocks(expression: Expr) -> Iterator[Block]:
             yield orelse
         case Match(_, match_arms):
             yield from (arm.body for arm in match_arms)
+        case PatternMatch(_, cases):
+            for case in cases:
+                if case.guard is not None:
+                    yield case.guard
+                yield case.body
         case Loop(body=body) | ForEach(body=body):
             yield body
         case Lambda(function):
@@ -171,6 +250,9 @@ def bound(expression: Expr) -> Iterator[Var]:
         case ForEach(_, element, _, parameters):
             yield element
             yield from parameters
+        case PatternMatch(_, cases):
+            for case in cases:
+                yield from dict.fromkeys(pattern_variables(case.pattern))
         case _:
             pass
 
@@ -313,6 +395,21 @@ def map_parts(
             new_iterable, new_initial = atom(iterable), tuple(map(atom, initial))
             new_label, new_element, new_parameters = label(loop_label), var(element), tuple(map(var, parameters))
             return ForEach(new_label, new_element, new_iterable, new_parameters, new_initial, block(body), span)
+        case PatternMatch(value, cases, span):
+            new_value, renamed = atom(value), {v: var(v) for v in bound(expression)}
+            return PatternMatch(
+                new_value,
+                tuple(
+                    PatternCase(
+                        _map_pattern(c.pattern, atom, lambda v: renamed[v]),
+                        None if c.guard is None else block(c.guard),
+                        block(c.body),
+                        c.span,
+                    )
+                    for c in cases
+                ),
+                span,
+            )
         case _:
             assert_never(expression)
 

@@ -84,15 +84,25 @@ def elementwise(function: Callable[..., Element], *, direct: bool = False) -> Ca
             elements = [broadcast_load(stage, index) for stage in stages]
             if direct:
                 return function(*elements, **attributes)
-            variables = [tirx.Var("x", element.ty) for element in elements]
-            result = function(*variables, **attributes)
-            for variable, element in zip(reversed(variables), reversed(elements), strict=True):
-                result = tirx.Let(variable, element, result)
+            bound = [_bound(element) for element in elements]
+            result = function(*(use for use, _, _ in bound), **attributes)
+            for _, variable, value in reversed(bound):
+                result = tirx.Let(variable, value, result)
             return result
 
         return te.compute(shape, body)
 
     return compute
+
+
+def _bound(element: Element) -> tuple[Element, Element, Element]:
+    """How to use an element by its name, the name, and what it is bound to. LLVM code generation takes no name for a
+    vector of bools."""
+    if str(element.ty) != "bool":
+        variable = tirx.Var("x", element.ty)
+        return variable, variable, element
+    variable = tirx.Var("x", "uint8")
+    return tirx.NE(variable, tirx.const(0, "uint8")), variable, tirx.Cast("uint8", element)
 
 
 def broadcast_load(stage: Stage, index: tuple[Element, ...]) -> Element:

@@ -41,6 +41,8 @@ from relay.ir.expr import (
     Binding,
     Block,
     Call,
+    CapturePattern,
+    ClassPattern,
     Constant,
     Construct,
     Dead,
@@ -62,7 +64,11 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
+    OrPattern,
     Parameter,
+    Pattern,
+    PatternCase,
+    PatternMatch,
     Project,
     RefNew,
     RefRead,
@@ -74,8 +80,11 @@ from relay.ir.expr import (
     StackNew,
     StackPush,
     Static,
+    TuplePattern,
     Unpack,
+    ValuePattern,
     Var,
+    WildcardPattern,
     Yield,
 )
 from relay.ir.types import BaseType, DataDefinition, show, show_shape
@@ -291,6 +300,45 @@ class _Printer:
                 self._put(f"loop '{self._labels.of(label)} for {self._variable(element)} in {atom(iterable)} ")
                 self._initialised(parameters, initial)
                 self._braces(body)
+            case PatternMatch(value, cases):
+                self._cases(value, cases)
+            case other:
+                assert_never(other)
+
+    def _cases(self, value: Atom, cases: Sequence[PatternCase]) -> None:
+        self._put(f"match {self._atom(value)} {{")
+        self._indentation += 1
+        for case in cases:
+            self._line()
+            self._put(f"{self._pattern(case.pattern)} ")
+            if case.guard is not None:
+                self._put("if ")
+                self._braces(case.guard)
+                self._put(" ")
+            self._put("-> ")
+            self._braces(case.body)
+        self._indentation -= 1
+        self._line()
+        self._put("}")
+
+    def _pattern(self, pattern: Pattern) -> str:
+        match pattern:
+            case WildcardPattern():
+                return "_"
+            case CapturePattern(variable, WildcardPattern()):
+                return self._variable(variable)
+            case CapturePattern(variable, inner):
+                return f"{self._pattern(inner)} as {self._variable(variable)}"
+            case ValuePattern(value):
+                return self._atom(value)
+            case TuplePattern(items, star):
+                inside = ", ".join(f"{'*' * (i == star)}{self._pattern(p)}" for i, p in enumerate(items))
+                return f"({inside},)" if len(items) == 1 else f"({inside})"
+            case ClassPattern(function, items, keywords):
+                parts = [*map(self._pattern, items), *(f"{k}={self._pattern(p)}" for k, p in keywords)]
+                return f"{self._atom(function)}({', '.join(parts)})"
+            case OrPattern(alternatives):
+                return " | ".join(map(self._pattern, alternatives))
             case other:
                 assert_never(other)
 

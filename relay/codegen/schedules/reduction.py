@@ -66,11 +66,11 @@ def _along_rows(s: Any, stage: Stage, threads: int) -> None:
     _, inner = s.split(loops[-1], [None, width])
     count, reduced = len(stage.spatial), len(stage.reduced)
     partial = s.rfactor(inner, count)
-    if count:
+    if count:  # makes new loops, in the order of the axes: first the lanes
         s.compute_at(partial, s.get_loops(block)[count - 1], preserve_unit_loops=True)
-    lane, *rest = s.get_loops(partial)[count:]
-    s.reorder(*rest, lane)
-    s.vectorize(lane)
+        lane, *rest = s.get_loops(partial)[count:]
+        s.reorder(*rest, lane)
+    s.vectorize(s.get_loops(partial)[-1])
     if threads > 1 and stage.work >= PARALLEL_WORK and count:
         share(s, s.get_loops(block)[:count], threads)
     s.decompose_reduction(partial, s.get_loops(partial)[-reduced - 1])

@@ -25,7 +25,7 @@ import attrs
 from relay.errors import InternalError, Span, TypeCheckError
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
-from relay.ir.types import FunctionType, Kind, QuantifiedType, TupleType, Type, TypeId, Unknown, scalar
+from relay.ir.types import Form, FunctionType, Kind, QuantifiedType, TupleType, Type, TypeId, Unknown, scalar
 from relay.typecheck.elaboration.entities import Context, Derived, Entity, GlobalFunction, Number, Output, Typed
 from relay.typecheck.elaboration.functions import (
     annotation_type,
@@ -39,7 +39,7 @@ from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.elaboration.tensors import SchemeOnly
 from relay.typecheck.unification import is_known, resolve, unknowns
 
-__all__ = ["Argument", "Fixed", "Scalar", "elaborate", "scheme"]
+__all__ = ["Argument", "Fixed", "Scalar", "Structure", "elaborate", "elaborate_structured", "scheme"]
 
 
 @attrs.frozen
@@ -56,7 +56,15 @@ class Fixed:
     value: object
 
 
-Argument: TypeAlias = "Type | Scalar | Fixed | tuple[Argument, ...] | None"
+@attrs.frozen(eq=False)
+class Structure:
+    """A dict, list, dataclass or named tuple as an argument, by its parts."""
+
+    form: Form
+    items: tuple[Argument, ...]
+
+
+Argument: TypeAlias = "Type | Scalar | Fixed | Structure | tuple[Argument, ...] | None"
 """What is known of one argument; None: nothing."""
 
 
@@ -65,8 +73,16 @@ def elaborate(definition: Definition | DerivedDefinition, arguments: Sequence[Ar
 
     Raises TypeCheckError (FrontendError, DifferentiationError) at the user's line.
     """
+    return elaborate_structured(definition, arguments)[0]
+
+
+def elaborate_structured(
+    definition: Definition | DerivedDefinition, arguments: Sequence[Argument]
+) -> tuple[Module, Type]:
+    """The program for these arguments, and its result's type with the Python structures that its tuples stand for."""
     session = Session(generic=False)
-    return _run(session, definition, arguments)
+    module = _run(session, definition, arguments)
+    return module, resolve(session.globals[module.entry].result)
 
 
 def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
@@ -142,6 +158,8 @@ def _argument_type(session: Session, argument: Argument, span: Span | None) -> T
             return scalar(session.solver.literal_base(value, span))
         case tuple():
             return TupleType(tuple(_argument_type(session, a, span) for a in argument))
+        case Structure(form, items):
+            return TupleType(tuple(_argument_type(session, a, span) for a in items), form)
         case Fixed():
             raise InternalError("a fixed value inside of an argument")
         case _:

@@ -480,7 +480,12 @@ class Carried:
                 atoms.append(typed.atom)
             case Tuple(items):
                 if not isinstance(entity, Tuple) or len(entity.items) != len(items):
-                    raise TypeMismatch(f"the loop changes the structure of the tuple {name}", span)
+                    raise TypeMismatch(
+                        f"the loop changes the structure of the tuple {name}",
+                        span,
+                        help="to collect values, make a tensor before the loop and write `x[i] = v`;"
+                        " a list grows only in loops over a known, small number of elements without `break`",
+                    )
                 for a, b in zip(items, entity.items, strict=True):
                     self._fit(out, name, a, b, span, atoms)
             case _:

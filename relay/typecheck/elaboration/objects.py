@@ -57,7 +57,7 @@ def object_entity(value: object, span: Span | None) -> Entity:
     if hasattr(value, "__relay_array__"):
         return _array(np.asarray(value), span)
     if (
-        isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype | np.ufunc)
+        isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype)
         or value is None
     ):
         return Object(value)
