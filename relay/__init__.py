@@ -10,6 +10,7 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any as _Any
+from typing import TypeVar as _TypeVar
 from typing import overload
 
 import relay.ops as _ops  # noqa: F401  (registers the operators)
@@ -17,6 +18,7 @@ from relay import errors, ir
 from relay.array import Array
 from relay.compiler import Options as _Options
 from relay.compiler import RelayFunction, from_source
+from relay.compiler import data_class as _data_class
 from relay.compiler import decorate as _decorate
 from relay.compiler import derivative as _derivative
 from relay.errors import (
@@ -31,6 +33,7 @@ from relay.errors import (
     TypeCheckError,
     TypeMismatch,
 )
+from relay.frontend.values import replace as _replace
 from relay.frontend.annotations import Fn, Ref, Tensor, base_type_var, dims, shape_var, type_var
 from relay.ir.types import ANY as Any
 from relay.ir.types import (
@@ -78,6 +81,8 @@ from relay.text.printer import to_text
 from relay.tracebacks import install as _install
 
 Float, Int = Float32, Int32
+_T = _TypeVar("_T")
+_Value = _TypeVar("_Value")
 
 
 def grad(
@@ -126,6 +131,26 @@ def _inside_only(name: str, documentation: str) -> Callable[..., _Any]:
 ref = _inside_only("ref", "A new mutable cell with this content.")
 read = _inside_only("read", "The content of a cell; also `cell.value`.")
 write = _inside_only("write", "write(cell, value): replace the content; also `cell.value = value`.")
+def data(cls: type[_T]) -> type[_T]:
+    """Make a class a data type, for programs and for Python.
+
+    Annotated fields make a record; nested classes make the constructors of a sum, each with its fields. A field's type may
+    be a string, and mention the class itself or a later one. `type_var`s in the fields' types are parameters: `Tree[A]`.
+    Functions in the class take a value as their first parameter and are called as methods.
+
+    Raises FrontendError for what a data type cannot have.
+    """
+    _data_class(cls, sys._getframe(1))
+    return cls
+
+
+def replace(value: _Value, /, **fields: _Any) -> _Value:
+    """The value of a data type with other fields. In Python also of any constructor of a sum."""
+    new: _Value = _replace(value, **fields)
+    return new
+
+
+replace.__relay_builtin__ = "replace"  # type: ignore[attr-defined]
 grad.__relay_builtin__ = "grad"  # type: ignore[attr-defined]
 value_and_grad.__relay_builtin__ = "value_and_grad"  # type: ignore[attr-defined]
 
@@ -137,7 +162,7 @@ class _Relay(types.ModuleType):
     def __call__(self, function: Callable[..., _Any], /) -> RelayFunction: ...
     @overload
     def __call__(
-        self, /, *, target: str = ..., opt_level: int = ...
+        self, /, *, target: str = ..., opt_level: int = ..., static_argnames: str | Sequence[str] = ...
     ) -> Callable[[Callable[..., _Any]], RelayFunction]: ...
     def __call__(self, function: Callable[..., _Any] | None = None, /, **options: _Any) -> _Any:
         __tracebackhide__ = True
@@ -147,7 +172,14 @@ class _Relay(types.ModuleType):
         return lambda python: _decorate(python, chosen)
 
 
+_PRELUDE = ("List", "Option", "Tree")
+
+
 def __getattr__(name: str) -> _Any:
+    if name in _PRELUDE:
+        import relay.prelude
+
+        return getattr(relay.prelude, name)
     operator = resolve_name(name)
     if operator is None:
         raise AttributeError(f"module 'relay' has no attribute {name!r}")
@@ -155,7 +187,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *get_env().names()])
+    return sorted([*globals(), *_PRELUDE, *get_env().names()])
 
 
 relay = sys.modules[__name__]
@@ -198,6 +230,7 @@ __all__ = [
     "UInt32",
     "UInt64",
     "base_type_var",
+    "data",
     "dims",
     "errors",
     "from_source",
@@ -209,6 +242,7 @@ __all__ = [
     "ref",
     "register_op",
     "relay",
+    "replace",
     "shape_var",
     "to_text",
     "type_var",

@@ -9,6 +9,7 @@ that specialise the program.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import logging
 import threading
@@ -19,15 +20,18 @@ from typing import Any
 import attrs
 import numpy as np
 
+from relay import exchange
 from relay.ad import reverse
 from relay.array import Array
-from relay.errors import FrontendError, Label, RelayError, TypeCheckError, TypeMismatch
+from relay.errors import FrontendError, InternalError, Label, RelayError, TypeCheckError, TypeMismatch
 from relay.eval import interpreter
-from relay.frontend import lower
+from relay.eval.values import Data
+from relay.frontend import data_classes, lower
+from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import Definition, DerivedDefinition
-from relay.ir.expr import Function, Grad, Module, Parameter, Static
+from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parameter, Static
 from relay.ir.structure import build, fields_of, form_of
-from relay.ir.types import BaseType, TensorType, TupleType, Type, base_of_dtype
+from relay.ir.types import BaseType, DataType, TensorType, TupleType, Type, base_of_dtype
 from relay.operator import Operator
 from relay.text.printer import to_text
 from relay.transform.pipeline import optimize, prepare
@@ -49,6 +53,7 @@ class Options:
 
     target: str = "cpu"
     opt_level: int = DEFAULT_LEVEL
+    static_argnames: str | Sequence[str] = ()
 
 
 @attrs.frozen(eq=False)
@@ -103,6 +108,8 @@ class RelayFunction:
         self.__relay__ = definition
         self._options = options
         self._cache: dict[object, Lowered] = {}
+        self._native: dict[object, tuple[Callable[[Sequence[Any]], Any], Type]] = {}  # the way of calls with arrays only
+        self._used: set[Definition] = set()
         self._lock = threading.Lock()
         self._python = wrapped
         base: Definition | DerivedDefinition = definition
@@ -121,14 +128,34 @@ class RelayFunction:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
         __tracebackhide__ = True
+        arrays, signature = _only_arrays(arguments)
+        known = None if signature is None or keywords else self._native.get(signature)
+        if known is not None:
+            program, result = known
+            return _wrap(program(arrays), result)
         lowered, values = self._lower(arguments, keywords)
-        return _wrap(lowered.program(values), lowered.result)
+        program = lowered.program
+        if signature is not None and not keywords:
+            self._native[signature] = program, lowered.result
+        return _wrap(program(values), lowered.result)
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the same program on the reference interpreter."""
         __tracebackhide__ = True
         lowered, values = self._lower(arguments, keywords)
         return _wrap(interpreter.run(lowered.typed, values), lowered.result)
+
+    def reload(self) -> None:
+        """Forget what was compiled, and read the captured numbers and arrays anew at the next call.
+
+        A program takes them from the Python variables around it when it is first type-checked, and keeps those values.
+        """
+        with self._lock:
+            self._cache.clear()
+            for definition in self._used:
+                if isinstance(definition.scope, SnapshotScope):
+                    definition.scope.reload()
+            self._used.clear()
 
     # ---- looking inside
 
@@ -171,7 +198,12 @@ class RelayFunction:
 
     def _lower(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, list[Any]]:
         given = self._bind(arguments, keywords)
-        described = [_describe(value, self._function, position) for position, value in enumerate(given)]
+        signature = self._function.signature
+        static = [position < len(signature) and signature[position].static for position in range(len(given))]
+        described = [
+            _describe_static(v, self._function, i) if static[i] else _describe(v, self._function, i)
+            for i, v in enumerate(given)
+        ]
         key = tuple(d.key for d in described)
         lowered = self._cache.get(key)
         if lowered is None:
@@ -179,7 +211,8 @@ class RelayFunction:
                 lowered = self._cache.get(key)
                 if lowered is None:
                     log.info("compiling %s for %s", self.__name__, key)
-                    typed, result = elaborate_structured(self.__relay__, [d.argument for d in described])
+                    typed, result, used = elaborate_structured(self.__relay__, [d.argument for d in described])
+                    self._used.update(used)
                     lowered = Lowered(typed, result, self._options.opt_level)
                     self._cache[key] = lowered
         parameters = iter(lowered.typed.main.parameters)
@@ -222,12 +255,41 @@ class RelayFunction:
             elif description.default is None:
                 raise self._argument_error(f"{self.__name__} needs a value for {parameter.name!r}")
             else:
-                default = description.default
-                result.append(Fixed(default.value if isinstance(default, Static) else getattr(default, "value", None)))
+                result.append(Fixed(self._default(description.default), default=True))
         return [*result, *seeds]
+
+    def _default(self, default: Atom) -> object:
+        """The Python object that a parameter's default is."""
+        base: Definition | DerivedDefinition = self.__relay__
+        while isinstance(base, DerivedDefinition):
+            base = base.of
+        match default:
+            case Static(value):
+                return value
+            case Constant(value):
+                return value.item()
+            case Global(name):
+                return base.scope.resolve(name)
+            case _:
+                raise InternalError("the default of a decorated function is no object")
 
     def _argument_error(self, message: str) -> RelayError:
         return TypeCheckError(message, self._function.span)
+
+
+def _only_arrays(arguments: Sequence[Any]) -> tuple[list[Any], object]:
+    """The arguments as NumPy arrays, and their dtypes and shapes; None for these if there is anything but arrays."""
+    arrays: list[Any] = []
+    signature: list[object] = []
+    for argument in arguments:
+        kind = type(argument)
+        if kind is Array:
+            argument = argument.numpy()
+        elif kind is not np.ndarray:
+            return arrays, None
+        arrays.append(argument)
+        signature += argument.dtype, argument.shape
+    return arrays, tuple(signature)
 
 
 @attrs.frozen
@@ -251,6 +313,8 @@ def _describe(value: Any, function: Function, position: int) -> _Described:
         return _Described(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
     if isinstance(value, int | float):
         return _Described(type(value), Scalar(value), value)
+    if exchange.is_value(value):
+        return _describe_data(value, function, position)
     form = form_of(value)
     if form is not None or isinstance(value, tuple):
         parts = [_describe(v, function, position) for v in (value if form is None else fields_of(value, form))]
@@ -273,6 +337,46 @@ def _describe(value: Any, function: Function, position: int) -> _Described:
     raise _bad_argument(function, position, f"is a Python {type(value).__name__}, which Relay cannot take", help)
 
 
+def _describe_data(value: Any, function: Function, position: int) -> _Described:
+    """What a value of a data type is to the compiler."""
+
+    def part(field: Any) -> tuple[object, Argument]:
+        described = _describe(field, function, position)
+        if isinstance(described.argument, Fixed) and described.argument.value is not None:
+            raise _bad_argument(function, position, "holds something that is no array or number")
+        return described.key, () if isinstance(described.argument, Fixed) else described.argument
+
+    key, argument = exchange.describe(value, part)
+    return _Described(key, argument, value)
+
+
+def _describe_static(value: Any, function: Function, position: int) -> _Described:
+    """What the argument of a static parameter is to the compiler: a Python value that specialises the program."""
+    fixed = value if isinstance(value, Fixed) else Fixed(_python_value(value))
+    value = fixed.value
+    key = ("default",) if fixed.default else _static_key(value)
+    if key is None:
+        text = f"is static, so it must be a Python number, string, None, dtype, function, or a tuple of them; found {type(value).__name__}"
+        raise _bad_argument(function, position, text)
+    return _Described(("static", key), fixed, None)
+
+
+def _python_value(value: Any) -> Any:
+    """A static argument with NumPy's numbers as Python's, and lists as tuples."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray | Array) and value.ndim == 0):
+        return value.item()
+    return tuple(map(_python_value, value)) if isinstance(value, list | tuple) else value
+
+
+def _static_key(value: Any) -> object:
+    if isinstance(value, tuple):
+        parts = [_static_key(v) for v in value]
+        return None if None in parts else tuple(parts)
+    if value is None or isinstance(value, int | float | str | BaseType | np.dtype | type):
+        return (type(value).__name__, value)
+    return ("function", id(value)) if isinstance(value, RelayFunction | Operator) else None
+
+
 def _bad_argument(function: Function, position: int, text: str, help: str | None = None) -> RelayError:
     if position >= len(function.parameters):
         return TypeMismatch(f"the cotangent of {function.name} {text}", function.span, help=help)
@@ -285,8 +389,10 @@ def _bad_argument(function: Function, position: int, text: str, help: str | None
 
 def _value(value: Any, type_: Type, name: str) -> Any:
     """An argument as the run-time value of its (known) type."""
+    if isinstance(type_, DataType):
+        return exchange.to_data(value, type_, lambda part, part_type: _value(_describe_value(part), part_type, name))
     if isinstance(type_, TupleType):
-        return tuple(_value(v, t, name) for v, t in zip(value, type_.items, strict=True))
+        return () if value is None else tuple(_value(v, t, name) for v, t in zip(value, type_.items, strict=True))
     assert isinstance(type_, TensorType)
     if isinstance(value, int | float) and not isinstance(value, bool):
         assert isinstance(type_.base, BaseType)
@@ -296,6 +402,18 @@ def _value(value: Any, type_: Type, name: str) -> Any:
     return value
 
 
+def _describe_value(value: Any) -> Any:
+    """What a field of a Python object holds, as an array, a number, a tuple or an object of a data type."""
+    if isinstance(value, Array):
+        return value.numpy()
+    if isinstance(value, bool | np.generic):
+        return np.asarray(value)
+    form = form_of(value)
+    if form is not None or isinstance(value, tuple):
+        return tuple(map(_describe_value, value if form is None else fields_of(value, form)))
+    return np.from_dlpack(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
+
+
 def _wrap(value: Any, type_: Type) -> Any:
     """A run-time value as what the caller gets: arrays, Python structures of them, None for unit."""
     if isinstance(value, tuple) and isinstance(type_, TupleType):
@@ -303,17 +421,47 @@ def _wrap(value: Any, type_: Type) -> Any:
         return build(type_.form, parts) if type_.form is not None else parts if parts else None
     if isinstance(value, np.ndarray):
         return Array(value)
+    if isinstance(value, Data):
+        return exchange.from_data(value, type_, _wrap)
     return value
 
 
 # ---- the public functions
 
 
+def data_class(cls: type, frame: Any) -> type:
+    """Make a class a data type. `frame` is the Python frame that decorates it. Raises FrontendError."""
+    return data_classes.define(cls, frame, lambda definition: RelayFunction(definition, Options()))
+
+
 def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
     """Read a Python function's source and make it a function of the language. Raises FrontendError."""
     if not isinstance(python, FunctionType):
         raise FrontendError(f"@relay decorates functions, found {type(python).__name__}")
-    return RelayFunction(lower.lower_function(python), options, python)
+    definition = lower.lower_function(python)
+    return RelayFunction(_with_static(definition, options.static_argnames), options, python)
+
+
+def _with_static(definition: Definition, names: str | Sequence[str]) -> Definition:
+    """The definition with these parameters marked as static. Raises FrontendError for a name that it does not have."""
+    function = definition.function
+    wanted = (names,) if isinstance(names, str) else tuple(names)
+    known = [p.name for p in function.parameters]
+    for name in wanted:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            raise FrontendError(
+                f"static_argnames: {function.name} has no parameter {name!r}",
+                function.span,
+                help=f"did you mean {close[0]!r}?" if close else None,
+            )
+    if not wanted:
+        return definition
+    marked = tuple(
+        attrs.evolve(s, static=s.static or p.name in wanted)
+        for p, s in zip(function.parameters, function.signature, strict=True)
+    )
+    return Definition(attrs.evolve(function, signature=marked), definition.scope)
 
 
 def derivative(

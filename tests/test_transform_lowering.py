@@ -26,9 +26,10 @@ from transform_programs import (
 )
 
 from relay.errors import CompileError
+from relay.ir.check import check
 from relay.ir.expr import Atom, Block, Exit, Function, Global, LoopLabel, Terminator, Var
 from relay.ir.traverse import all_blocks, blocks
-from relay.ir.types import FunctionType
+from relay.ir.types import DataType, FunctionType
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
 
@@ -93,18 +94,24 @@ def _depth(part: Block) -> int:
     return 1 + max((_depth(b) for binding in part.bindings for b in blocks(binding.value)), default=0)
 
 
-def test_functions_chosen_at_run_time_are_refused() -> None:
+def test_functions_chosen_at_run_time_become_data() -> None:
     def f(b: Build, x: Var) -> Atom:
         g = b.lam("g", [F], F, lambda c, v: c.op("add", v, x))
         h = b.lam("h", [F], F, lambda c, v: c.op("multiply", v, x))
         (chosen,) = b.branch([FF], (b.op("less", x, real(0)), give(g)), orelse=give(h))
         return b.call(chosen, x)
 
-    with pytest.raises(CompileError, match="chosen at run time"):
-        specialise(module(function("f", [F], F, f)))
+    before = module(function("f", [F], F, f))
+    after = specialise(before)
+    assert_first_order(after)
+    assert_bound_once(after)
+    check(after, "core")
+    (closure,) = after.data
+    assert [len(c.fields) for c in closure.constructors] == [1, 1]
+    agree(before, after, Program(straight, ((-2.0,), (3.0,))))
 
 
-def test_growing_closures_are_refused() -> None:
+def test_growing_closures_become_recursive_data() -> None:
     type_ = FunctionType((FF, Z, F), F)
 
     def grow(b: Build, label: LoopLabel, g: Var, n: Var, x: Var) -> Terminator:
@@ -116,8 +123,20 @@ def test_growing_closures_are_refused() -> None:
         g = b.lam("g", [F], F, lambda c, v: c.op("add", v, x))
         return b.call(Global("grow", type_), g, whole(3), x)
 
-    with pytest.raises(CompileError, match="chosen at run time"):
-        specialise(module(function("f", [F], F, f), function("grow", [FF, Z, F], F, grow)))
+    before = module(function("f", [F], F, f), function("grow", [FF, Z, F], F, grow))
+    after = specialise(before)
+    assert_first_order(after)
+    assert_bound_once(after)
+    check(after, "core")
+    (closure,) = after.data
+    assert any(DataType(closure) in c.fields for c in closure.constructors)
+    agree(before, after, Program(straight, ((-2.0,), (3.0,))))
+
+
+def test_entry_that_takes_functions_is_refused() -> None:
+    entry = function("f", [FF, F], F, lambda b, g, x: b.call(g, x))
+    with pytest.raises(CompileError, match="cannot take or return functions"):
+        specialise(module(entry))
 
 
 def test_all_blocks_have_types() -> None:

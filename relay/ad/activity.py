@@ -29,6 +29,7 @@ from relay.ir.expr import (
     Match,
     Next,
     OpCall,
+    Print,
     Project,
     RefNew,
     RefRead,
@@ -172,7 +173,7 @@ class Activity:
                     for parameter, target in zip(parameters, targets, strict=True):
                         self._flow(parameter, target)
                 self._block(body, ())
-            case StackNew() | StackLength() | Assert() | Global() | Static():
+            case StackNew() | StackLength() | Assert() | Print() | Global() | Static():
                 pass
             case _:
                 raise InternalError(f"{type(expression).__name__} in the core")

@@ -37,6 +37,7 @@ from relay.ir.expr import (
     MatchArm,
     Next,
     OpCall,
+    Print,
     Project,
     RefNew,
     RefRead,
@@ -190,7 +191,7 @@ class Reversal:
                 if binding.targets[0] in self.paired:
                     paired_element = self.surroundings.references.paired(element)
                     return [Binding(binding.targets, StackNew(paired_element, expression.span))]
-            case StackLength() | Assert():
+            case StackLength() | Assert() | Print():
                 pass
             case RefNew():
                 return reverse_new(self, binding, expression, scope)

@@ -43,6 +43,7 @@ from relay.ir.expr import (
     MakeTuple,
     Match,
     MatchArm,
+    Print,
     Project,
     RefWrite,
     Var,
@@ -286,11 +287,11 @@ class ModuleReversal:
     def _is_effect(self, expression: Expr) -> bool:
         """Whether an expression has an effect itself: something is written or checked, here or in a called function."""
         if not isinstance(expression, Call) or not isinstance(expression.function, Global):
-            return isinstance(expression, Assert | RefWrite)
+            return isinstance(expression, Assert | Print | RefWrite)
         name = expression.function.name
         if name not in self._effects:
             bodies = [f.body for f in self.reachable([name]) if isinstance(f, Function)]
-            inside = any(isinstance(b.value, Assert | RefWrite) for body in bodies for b in walk(body))
+            inside = any(isinstance(b.value, Assert | Print | RefWrite) for body in bodies for b in walk(body))
             self._effects[name] = inside or name in self._writing
         return self._effects[name]
 

@@ -1,4 +1,4 @@
-"""A structured first-order module as one native module: `generate` for every function, and the entry that Python calls."""
+"""A structured first-order module as one native module: every function, and the entry that Python calls."""
 
 from __future__ import annotations
 
@@ -113,8 +113,9 @@ def _prepared(module: Module) -> Module:
         if name in wanted:
             if not isinstance(function, Function):
                 raise InternalError(f"{name} has not been derived before code generation")
-            renamed = function if function.name == name else attrs.evolve(function, name=name)
-            functions[name] = loops_for_tail_calls(renamed)
+            if function.name != name:
+                raise InternalError(f"function {function.name} goes by the name {name}")
+            functions[name] = loops_for_tail_calls(function)
     return Module(functions, module.entry, module.data)
 
 

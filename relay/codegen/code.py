@@ -72,9 +72,7 @@ class Code:
     def when(self, condition: Expression, then: Sequence[Statement], orelse: Sequence[Statement] = ()) -> None:
         """Emit an `if`."""
         if then or orelse:
-            self.emit(
-                tirx.IfThenElse(condition, tir.sequence(then), tir.sequence(orelse) if orelse else None)
-            )
+            self.emit(tirx.IfThenElse(condition, tir.sequence(then), tir.sequence(orelse) if orelse else None))
 
     def bind(self, expression: Expression, dtype: str = "int64", name: str = "t") -> Expression:
         """Evaluate an expression now and name it."""

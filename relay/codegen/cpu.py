@@ -71,7 +71,7 @@ class Program:
         self._contexts: list[_Context] = []  # those that no call uses; popping and appending are atomic
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
-        """Arrays and tuples as the entry's parameter types say; the same for the result. Nothing is shared with the caller.
+        """Arrays and tuples as the entry's parameter types say; likewise the result, which shares no memory with them.
 
         Raises ExecutionError for what the run finds.
         """
@@ -121,7 +121,7 @@ class Program:
 
 
 class _Context:
-    """What one call at a time uses: the context table, the workspace, and the pools, which are kept for the next call."""
+    """What one call at a time uses: the context table, the workspace, and the pools, kept for the next call."""
 
     def __init__(self, native: Native) -> None:
         import tvm_ffi

@@ -1,7 +1,7 @@
 """Operators that bring their own native function: the program calls back into Python with addresses.
 
-Their inputs are copied into arrays of their own, aligned as TVM's functions expect, so that nothing that such a function
-keeps can dangle; its output is copied back.
+Their inputs are copied into arrays of their own, aligned as TVM's functions expect, so that nothing that such a
+function keeps can dangle; its output is copied back.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import tvm_ffi
 
 from relay.codegen.tir import Expression, tirx
 from relay.errors import CompileError, ExecutionError, Span
-from relay.ir.expr import OpCall
-from relay.ir.types import FunctionType, TensorType
+from relay.ir import printing
+from relay.ir.expr import OpCall, Print
+from relay.ir.types import FunctionType, TensorType, Type
 from relay.operator import Operator
 
 ALIGNMENT = 64
@@ -50,7 +51,12 @@ class Externals:
             self._known[key] = self._register(_Callback(operator.name, function, type_, call.span, self.raised))
         return tirx.call_packed(self._known[key], *inputs, output)
 
-    def _register(self, callback: _Callback) -> str:
+    def print(self, node: Print, types: Sequence[Type | None], values: Sequence[Expression]) -> Expression:
+        """The status of writing a text with the values at these addresses."""
+        tensors = [t for t in types if isinstance(t, TensorType)]
+        return tirx.call_packed(self._register(_Printer(node, tensors, self.raised)), *values)
+
+    def _register(self, callback: Callable[..., int]) -> str:
         name = f"relay.external.{next(_numbers)}"
         tvm_ffi.register_global_func(name, callback, override=True)
         weakref.finalize(self, tvm_ffi.registry.remove_global_func, name)
@@ -80,6 +86,26 @@ class _Callback:
             failure.__cause__ = error
             self.raised.error = failure
             return 1
+        except BaseException as error:
+            self.raised.error = error
+            return 1
+        return 0
+
+
+@attrs.frozen(eq=False)
+class _Printer:
+    """What compiled code calls to print: addresses in, status out. It never raises."""
+
+    node: Print
+    types: Sequence[TensorType]
+    raised: threading.local
+
+    def __call__(self, *addresses: int) -> int:
+        try:
+            arrays = [_array(t) for t in self.types]
+            for array, address in zip(arrays, addresses, strict=True):
+                ctypes.memmove(array.ctypes.data, address, array.nbytes)
+            printing.write(self.node, arrays)
         except BaseException as error:
             self.raised.error = error
             return 1

@@ -1,8 +1,8 @@
 """Functions of the core as native functions: one case for each construct, loops as `While`, branches as `IfThenElse`.
 
-A function has the parameters context, workspace, the leaves of its parameters (one-element tensors by value, others by
-address), and the addresses of its result's leaves. It returns a status that every caller checks. A recursive function is
-two: the outer one checks the depth and provides the workspace of the inner one.
+A function has the parameters context, workspace, the leaves of its parameters (one-element tensors by value, others
+by address), and the addresses of its result's leaves. It returns a status that every caller checks. A recursive
+function is two: the outer one checks the depth and provides the workspace of the inner one.
 
 A value that a block gives to its surroundings is computed where it will be needed, if possible (`_destinations`).
 """
@@ -64,6 +64,7 @@ from relay.ir.expr import (
     Match,
     Next,
     OpCall,
+    Print,
     Project,
     RefNew,
     RefRead,
@@ -329,6 +330,13 @@ class _Generator:
                 with code.collect() as statements:
                     code.emit(*code.failure(self.shared.failures.status(message, span)))
                 code.when(tirx.Not(code.load(self.leaf(condition))), statements)
+            case Print(_, atoms) as text:
+                types = [a.type for a in atoms if isinstance(a, Var | Constant)]
+                status = self.shared.externals.print(text, types, [code.address(self.leaf(a)) for a in atoms])
+                failed = code.bind(status, "int32", "status")
+                with code.collect() as statements:
+                    code.emit(*code.failure(EXTERNAL))
+                code.when(tirx.NE(failed, integer(0, "int32")), statements)
             case Construct() as construct:
                 self.variables[targets[0]] = self._construct(construct, self.shared.layouts.of[targets[0]])
             case RefNew(atom):

@@ -25,8 +25,8 @@ from relay.transform.fusion import Group
 
 @attrs.frozen(eq=False)
 class Kernel:
-    """A compiled group: its function, the operands in the order of its parameters, and the bytes of the temporary buffers
-    whose addresses it takes after the output's."""
+    """A group's function, the operands in the order of its parameters, and the bytes of the temporary buffers whose
+    addresses it takes after the output's."""
 
     function: Any
     operands: tuple[Atom, ...]
@@ -122,7 +122,7 @@ def _base(type_: TensorType) -> BaseType:
 def _number(atom: Atom) -> Any:
     assert isinstance(atom, Constant)
     value, base = atom.value, _base(atom.type)
-    return te.compute((), lambda: tir.literal(value[()], base), name="number")
+    return te.compute((), lambda: tir.literal(value.item(), base), name="number")
 
 
 def _stage(call: OpCall, arguments: Sequence[Any], type_: TensorType) -> Any:
@@ -137,7 +137,9 @@ def _stage(call: OpCall, arguments: Sequence[Any], type_: TensorType) -> Any:
     except Exception as error:
         raise CompileError(f"the compute function of {call.operator} failed: {error}", call.span) from error
     if shape != type_.dims or dtype != _base(type_).name:
-        raise CompileError(f"the compute function of {call.operator} made {dtype} {shape}; its type is {type_}", call.span)
+        raise CompileError(
+            f"the compute function of {call.operator} made {dtype} {shape}; its type is {type_}", call.span
+        )
     return made
 
 

@@ -41,6 +41,7 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
+    Print,
     Project,
     RefNew,
     RefRead,
@@ -142,7 +143,7 @@ ROW = TensorLayout(INT64, ())
 
 
 def leaves(layout: Layout) -> Iterator[TensorLayout]:
-    """The tensors that a value consists of, in order; a tag is an int32 scalar, a row or a stack's number an int64 one."""
+    """The tensors that a value consists of, in order. A tag is an int32 scalar, a row or their number an int64 one."""
     match layout:
         case TensorLayout():
             yield layout
@@ -285,7 +286,9 @@ class Layouts:
     def _pool_of(self, type_: RefType | DataType, span: Span | None) -> Pool:
         if type_ not in self._shared:
             pool = self._shared[type_] = Pool(show(type_))
-            pool.element = self._sum(type_.definition, span) if isinstance(type_, DataType) else self.fresh(type_.content, span)
+            pool.element = (
+                self._sum(type_.definition, span) if isinstance(type_, DataType) else self.fresh(type_.content, span)
+            )
         return self._shared[type_]
 
     def atom(self, atom: Atom) -> Layout:
@@ -458,7 +461,7 @@ class _Analysis:
                 layout = atom(stack)
                 assert isinstance(layout, StackLayout)
                 of[targets[0]] = layout.pool.element
-            case Assert():
+            case Assert() | Print():
                 pass
             case _:
                 raise InternalError(f"{type(value).__name__} in a structured core module")

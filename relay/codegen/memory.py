@@ -1,7 +1,7 @@
 """The workspace of one native function: which buffers may share memory.
 
-Buffers are used at times, which count the emitted statements. A buffer is alive from its first to its last use; if it is
-older than a loop that uses it, until the loop's end. Buffers that are never alive together may overlap.
+Buffers are used at times, which count the emitted statements. A buffer is alive from its first to its last use; if it
+is older than a loop that uses it, until the loop's end. Buffers that are never alive together may overlap.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Self calls in tail position as loops.
 
-    fn f(p) { ..; v = f(a); exit f, v; .. }    ->    fn f(p) { r = loop L (q = p) { ..; next L, a; .. }; exit f, r }
+fn f(p) { ..; v = f(a); exit f, v; .. }    ->    fn f(p) { r = loop L (q = p) { ..; next L, a; .. }; exit f, r }
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def _is_tail_call(block: Block, name: str) -> bool:
     if not block.bindings or not isinstance(block.terminator, Exit):
         return False
     last = block.bindings[-1]
-    calls = isinstance(last.value, Call) and isinstance(last.value.function, Global) and last.value.function.name == name
+    calls = (
+        isinstance(last.value, Call) and isinstance(last.value.function, Global) and last.value.function.name == name
+    )
     return calls and block.terminator.values == last.targets
 
 

@@ -39,7 +39,7 @@ def integer(value: int, dtype: str = "int64") -> Expression:
     return tirx.const(value, dtype)
 
 
-def literal(value: np.generic | float | int, base: BaseType) -> Expression:
+def literal(value: float | int, base: BaseType) -> Expression:
     """A number of a machine type as an expression."""
     if base.name == "bool":
         return tirx.const(bool(value), "bool")
@@ -105,9 +105,6 @@ def extern(name: str, *arguments: Expression) -> Expression:
     return tirx.call_extern("int64", name, *arguments)
 
 
-FAIL = "tirx.tvm_throw_last_error"
-
-
 def fail() -> Statement:
     """Leave the function with a status that its caller notices."""
     return tirx.Evaluate(tirx.tvm_throw_last_error())
@@ -135,9 +132,9 @@ def target(threads: int) -> Any:
     return tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": threads})
 
 
-@tvm.transform.module_pass(opt_level=0, name="relay.GivePrivateFunctionsADevice")
+@tvm.transform.module_pass(opt_level=0, name="relay.GivePrivateFunctionsADevice")  # type: ignore[untyped-decorator]
 def _give_private_functions_a_device(module: Any, _: Any) -> Any:
-    """Large buffers become calls of the device's allocator. MakePackedAPI says which device for public functions only."""
+    """Large buffers become calls of the device's allocator. MakePackedAPI tells only public functions the device."""
     for name, made in module.functions_items():
         if "calling_conv" not in made.attrs:
             body = made.body
@@ -147,11 +144,12 @@ def _give_private_functions_a_device(module: Any, _: Any) -> Any:
     return module
 
 
-def flat_kernel(function: Any) -> tuple[Any, list[tuple[Any, int]]]:
-    """A scheduled function without blocks, and its large temporary buffers (with their bytes), which it does not allocate:
+def flat_kernel(function: Any) -> tuple[Any, list[int]]:
+    """A scheduled function without blocks, and the bytes of its large temporary buffers, which it does not allocate:
     the caller gives their addresses as further parameters. TVM's allocator would ask the system each time."""
     scheduled = s_tir.transform
     passes = [
+        tirx.transform.ConvertSSA(),  # inlining repeats the names that operators give to elements
         scheduled.CanonicalizeLoop(),
         scheduled.LowerInitBlock(),
         scheduled.PlanAndUpdateBufferAllocationLocation(),
@@ -196,7 +194,7 @@ def _on(kernels: bool, passes: Sequence[Any]) -> Any:
     Not all take the pointers reinterpreted as integers in the others; and flattened twice, kernels lose their vectors.
     """
 
-    @tvm.transform.module_pass(opt_level=0, name="relay.OnSome")
+    @tvm.transform.module_pass(opt_level=0, name="relay.OnSome")  # type: ignore[untyped-decorator]
     def run(module: Any, _: Any) -> Any:
         chosen = {name: made for name, made in module.functions_items() if (KERNEL in made.attrs) is kernels}
         if chosen:
@@ -208,9 +206,9 @@ def _on(kernels: bool, passes: Sequence[Any]) -> Any:
 
 
 def _pipeline() -> tuple[Any, Any, Any]:
-    """What TVM's own pipeline does, less what is for other devices, and less two passes. StorageRewrite merges buffers that
-    it believes dead, but ours are read through addresses. CommonSubexprElim names vectors of bools, which the generator of
-    LLVM code does not take; LLVM does the same itself."""
+    """What TVM's own pipeline does, less what is for other devices, and less two passes. StorageRewrite merges buffers
+    that it believes dead, but ours are read through addresses. CommonSubexprElim names vectors of bools, which the
+    generator of LLVM code does not take; LLVM does the same itself."""
     general, scheduled = tirx.transform, s_tir.transform
     passes = [
         _on(
@@ -221,7 +219,6 @@ def _pipeline() -> tuple[Any, Any, Any]:
                 scheduled.LoopPartition(),
                 general.VectorizeLoop(True),
                 general.UnrollLoop(),
-                scheduled.RenormalizeSplitPattern(),
                 general.StmtSimplify(),
                 general.RemoveNoOp(),
                 scheduled.RewriteUnsafeSelect(),

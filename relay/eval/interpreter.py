@@ -18,6 +18,7 @@ from relay.errors import ExecutionError, InternalError, Span
 from relay.eval.operation import Operations
 from relay.eval.tape import Differentiation, Differentiator, unboxed
 from relay.eval.values import Closure, Data, GradientFunction, Reference, Stack, describe, fits
+from relay.ir import printing
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -46,6 +47,7 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
+    Print,
     PatternMatch,
     Project,
     RefNew,
@@ -210,6 +212,8 @@ class Machine:
             case Assert(condition, message, span):
                 if not value(condition):
                     raise ExecutionError(message, span)
+            case Print(_, atoms) as text:
+                printing.write(text, [np.asarray(unboxed(value(a))) for a in atoms])
             case StackNew():
                 self._bind(frame, binding.targets, (Stack([], 0),))
             case StackPush(stack, element):

@@ -97,11 +97,14 @@ def _filtered(context: Context, tests: list[ast.expr], items: Atom, rest: Callab
 def _own_names(context: Context, names: set[str]) -> Iterator[None]:
     """Let the names of a comprehension be variables of the current block only."""
     context.block.environment.own = frozenset(names)
+    hidden = context.cells & names
+    context.cells -= hidden
     added = [name for name in names if name not in context.locals]
     context.locals.update(dict.fromkeys(added))
     try:
         yield
     finally:
+        context.cells |= hidden
         for name in added:
             del context.locals[name]
 

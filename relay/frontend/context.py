@@ -16,7 +16,7 @@ import attrs
 
 from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.liveness import Liveness
-from relay.frontend.names import Names, local_names
+from relay.frontend.names import Names, local_names, nonlocal_names
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.definition import Scope
 from relay.ir.expr import (
@@ -30,6 +30,9 @@ from relay.ir.expr import (
     Lambda,
     LoopLabel,
     MakeTuple,
+    RefNew,
+    RefRead,
+    RefWrite,
     Terminator,
     Unpack,
     Var,
@@ -124,6 +127,7 @@ class LoopFrame:
     results: tuple[str, ...]  # the names that an Exit gives
     assigned: Names
     carried: frozenset[str]  # the names that a further round may read
+    outside: frozenset[str]  # the variables whose cells are older than the loop
     on_next: tuple[Atom, ...] = ()  # further values after those of the parameters
     on_break: tuple[Atom, ...] = ()
     exits: int = 0
@@ -158,6 +162,9 @@ class Context:
         self.parent = parent
         self.label = LoopLabel(name)
         self.locals = local_names(node)
+        self.outer_names = nonlocal_names(node)
+        self.found_cells: dict[int, set[str]] = {} if parent is None else parent.found_cells
+        self.cells = set(self.found_cells.get(id(node), ()))  # the variables that are kept in references
         self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [])
         self.block = BlockBuilder(Environment())
         self.loops: list[LoopFrame] = []
@@ -166,6 +173,13 @@ class Context:
         self.captures_of: dict[LoopLabel, tuple[Capture, ...]] = {} if parent is None else parent.captures_of
         self.valued_return: Span | None = None
         self.bare_return: Span | None = None
+
+    def anew(self) -> Context:
+        """The same function at the start of its translation, with the cells that were found."""
+        context = Context(self.file, self.scope, self.node, self.name, self.translator, None)
+        context.found_cells = self.found_cells
+        context.cells = set(self.found_cells.get(id(self.node), ()))
+        return context
 
     # ---- syntax
 
@@ -233,23 +247,70 @@ class Context:
     # ---- names
 
     def assign(self, name: str, value: Expr, span: Span) -> Var:
-        """Give a local name a new value."""
+        """Give a local name a new value, or one that `nonlocal` names."""
         var = Var(name, None, span)
         self.emit((var,), value)
         self.rename(name, var, span)
         return var
 
     def rename(self, name: str, var: Var, span: Span) -> None:
-        """Let a name mean a variable that is bound already. Raises FrontendError if a function has captured it."""
+        """Let a name mean a variable that is bound already.
+
+        A name that a function has captured must be kept in a cell. That is found out here, and then everything is
+        translated once more.
+        """
+        if name in self.outer_names:
+            owner = self.owner(name)
+            assert owner is not None
+            self._write(owner, name, var, span)
+        elif name in self.cells:
+            self._write(self, name, var, span)
+        else:
+            if self.block.environment.capture_of(name) is not None:
+                self.need_cell(name)
+            self.block.environment.states[name] = var
+
+    def need_cell(self, name: str) -> None:
+        """Note that a variable of this function has to be kept in a reference."""
+        self.found_cells.setdefault(id(self.node), set()).add(name)
+
+    def _write(self, owner: Context, name: str, var: Var, span: Span) -> None:
+        """Assign a variable that is kept in a cell; the first assignment makes the cell."""
+        state = owner.block.environment.lookup(name)
+        if isinstance(state, Var):
+            self.emit((), RefWrite(state, var, span))
+            return
+        if owner is not self:
+            raise FrontendError(
+                f"`{name}` has no value yet where this function is defined", span, help=f"give `{name}` a value before"
+            )
         capture = self.block.environment.capture_of(name)
         if capture is not None:
             raise FrontendError(
-                f"`{name}` is assigned after a function has captured it",
+                f"`{name}` is assigned after a function has captured it on one path only",
                 span,
                 labels=(Label(capture, "captured here"),),
-                help=REFERENCE_HELP.format(name),
+                help=f"give `{name}` a value before the `if` or the loop",
             )
-        self.block.environment.states[name] = var
+        cell = Var(name, None, span)
+        self.emit((cell,), RefNew(var, span))
+        self.block.environment.states[name] = cell
+
+    def owner(self, name: str) -> Context | None:
+        """The function whose local variable a name is; None for a global one."""
+        owner: Context | None = self
+        while owner is not None and name not in owner.locals:
+            owner = owner.parent
+        return owner
+
+    def renamed(self, names: Names) -> Names:
+        """Those of the names that a loop assigns which stand for another variable afterwards: not those in cells."""
+        lookup = self.block.environment.lookup
+        return {
+            name: None
+            for name in names
+            if name in self.locals and not (name in self.cells and isinstance(lookup(name), Var))
+        }
 
     def read(self, name: str, span: Span) -> Atom:
         """The value of a name. Raises FrontendError if it has none on some path to here."""
@@ -268,6 +329,8 @@ class Context:
                 for context in inside:
                     context.captures.append(capture)
                     context.captures += owner.holds.get(state, ())
+            if name in owner.cells:
+                return self.bind(RefRead(state, span), name, span)
             return state
         if state is UNREAD:
             raise InternalError(f"`{name}` is read at {span}, which the liveness analysis did not see")
@@ -319,7 +382,7 @@ def join(
     for name in changed:
         states = [end.block.environment.lookup(name) for end in ends]
         values = [state for state in states if isinstance(state, Var)]
-        if live is not None and name not in live:
+        if live is not None and name not in live and name not in context.cells:
             environment.states[name] = UNREAD
         elif len(values) == len(ends):
             target = Var(name, None, values[0].span)

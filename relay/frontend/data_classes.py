@@ -243,8 +243,10 @@ def _variables(type_: object) -> Iterator[TypeId]:
         case TensorType(base, shape):
             yield from _variables(base)
             yield from _variables(shape)
-        case TupleType(items) | tuple() as items:
-            for item in items:
+        case TupleType(items):
+            yield from _variables(items)
+        case tuple():
+            for item in type_:
                 yield from _variables(item)
         case RelayFunctionType(parameters, result):
             yield from _variables(parameters)
@@ -300,8 +302,10 @@ def _data_types(type_: object) -> Iterator[DataType]:
             yield type_
             for argument in arguments:
                 yield from _data_types(argument)
-        case TupleType(items) | tuple() as items:
-            for item in items:
+        case TupleType(items):
+            yield from _data_types(items)
+        case tuple():
+            for item in type_:
                 yield from _data_types(item)
         case RelayFunctionType(parameters, result):
             yield from _data_types(parameters)

@@ -11,6 +11,7 @@ from relay.frontend.conditions import lower_boolean, lower_comparison, lower_con
 from relay.frontend.context import TEMPORARY_NAMES, Context
 from relay.frontend.functions import lower_lambda
 from relay.frontend.subscripts import BINARY, lower_items
+from relay.frontend.texts import is_print, lower_fstring, lower_print
 from relay.frontend.unsupported import refuse_expression
 from relay.ir.expr import Apply, Atom, Attribute, Expr, Index, OpCall, Static
 
@@ -49,6 +50,8 @@ def lower_expression(context: Context, node: ast.expr) -> Expr:
             return lower_conditional(context, node)
         case ast.Tuple(elts=items) | ast.List(elts=items):
             return displays.lower_items(context, items, node)
+        case ast.JoinedStr():
+            return lower_fstring(context, node)
         case ast.ListComp() | ast.DictComp():
             return lower_comprehension(context, node)
         case ast.Dict():
@@ -99,11 +102,9 @@ def _unary(context: Context, node: ast.UnaryOp) -> Expr:
 
 def _call(context: Context, node: ast.Call) -> Expr:
     span = context.span(node)
+    if is_print(context, node):
+        return lower_print(context, node)
     match node.func:
-        case ast.Name(id="print") if not context.defines("print") and context.scope.resolve("print") is print:
-            raise FrontendError(
-                "`print` is not part of Relay yet", span, help="return the value, or look at it with the interpreter"
-            )
         case ast.Attribute(value=ast.Name(id=name), attr=method) if method in LIST_METHODS and context.defines(name):
             raise FrontendError(
                 f"`{name}.{method}` is not part of Relay, except `append` and `extend` as statements",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 
-from relay.errors import FrontendError, InternalError, Label
+from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.context import Capture, Context
 from relay.frontend.names import read_names
@@ -13,6 +14,9 @@ from relay.frontend.source import FunctionNode
 from relay.ir.annotation import to_type
 from relay.ir.expr import Atom, Exit, Function, Lambda, MakeTuple, Parameter, Var
 from relay.ir.types import Type
+
+
+_STATIC = re.compile(r"#\s*relay:\s*static\b")
 
 
 def lower_body(
@@ -28,7 +32,7 @@ def lower_body(
     for argument in all_parameters(node):
         type_ = _annotation(reader, argument.annotation, evaluated.get(argument.arg))
         var = Var(argument.arg, type_, context.file.parameter_span(argument))
-        context.block.environment.states[argument.arg] = var
+        context.rename(argument.arg, var, var.span or context.file.function_span(node))
         parameters.append(var)
     documentation, result = None, None
     if isinstance(node, ast.Lambda):
@@ -39,7 +43,8 @@ def lower_body(
         documentation = ast.get_docstring(node)
         context.statements(node.body if documentation is None else node.body[1:])
         _end(context, node)
-    signature = tuple(map(Parameter, _kinds(node.args), defaults))
+    static = [_is_static(context, argument) for argument in all_parameters(node)]
+    signature = tuple(map(Parameter, _kinds(node.args), defaults, static))
     span = context.file.function_span(node)
     return Function(
         context.name, tuple(parameters), context.block.finished(), context.label, result, signature, documentation, span
@@ -82,6 +87,11 @@ def _kinds(arguments: ast.arguments) -> list[str]:
         + ["positional_or_keyword"] * len(arguments.args)
         + ["keyword_only"] * len(arguments.kwonlyargs)
     )
+
+
+def _is_static(context: Context, node: ast.arg) -> bool:
+    """Whether the parameter's line has the comment `# relay: static`."""
+    return _STATIC.search(context.file.source.line(node.lineno)) is not None
 
 
 def _annotation(reader: AnnotationReader, node: ast.expr | None, evaluated: object) -> Type | None:
@@ -167,6 +177,7 @@ def _lower_group(context: Context, statements: Sequence[ast.stmt]) -> None:
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         span = context.span(target) if target is not None else context.file.function_span(node)
         variables.append(Var(name, None, span))
+        _refuse_reassigned(context, name, span)
         context.rename(name, variables[-1], span)
     captures: list[Capture] = []
     for variable, (name, node, defaults) in zip(variables, definitions, strict=True):
@@ -176,6 +187,18 @@ def _lower_group(context: Context, statements: Sequence[ast.stmt]) -> None:
     if captures:
         for variable in variables:  # each may call the others
             context.holds[variable] = tuple(captures)
+
+
+def _refuse_reassigned(context: Context, name: str, span: Span) -> None:
+    """A function's name stands for that function: it is no variable that changes under those that captured it."""
+    capture = context.block.environment.capture_of(name)
+    if capture is not None or name in context.cells or name in context.outer_names:
+        raise FrontendError(
+            f"`{name}` is a function here, and is assigned after another function has captured it",
+            span,
+            labels=(Label(capture, "captured here"),) if capture is not None else (),
+            help="give the second function another name",
+        )
 
 
 def _definition(statement: ast.stmt) -> tuple[str, FunctionNode]:

@@ -21,7 +21,8 @@ def lower_while(context: Context, node: ast.While) -> None:
     """`while test: body else: orelse`"""
     live = context.liveness.around(node)
     environment = context.block.environment
-    assigned = assigned_names([node])
+    everything = assigned_names([node])
+    assigned = context.renamed(everything)
     bound = {name for name in assigned if isinstance(environment.lookup(name), Var)}
     wanted = [name for name in assigned if name in live.after]
     if not bound.issuperset(wanted):
@@ -31,7 +32,7 @@ def lower_while(context: Context, node: ast.While) -> None:
     initial = tuple(_value(environment, name) for name in parameters)
     span = context.file.header(node, node.test)
     carried = live.begin | read_names(node.test)
-    frame = LoopFrame(LoopLabel("while"), span, parameters, tuple(wanted), assigned, carried)
+    frame = LoopFrame(LoopLabel("while"), span, parameters, tuple(wanted), everything, carried, _older_cells(context))
     with context.new_block() as body:
         body.environment.states.update(parameters)
         if is_always_true(node.test):
@@ -88,14 +89,15 @@ def lower_for(context: Context, node: ast.For) -> None:
         iterable = context.bind(Apply(Static(Intrinsic("unrolled"), place), (iterable,), (), place), "elements", place)
     live = context.liveness.around(node)
     environment = context.block.environment
-    assigned = assigned_names([node.target, *node.body])
+    everything = assigned_names([node.target, *node.body])
+    assigned = context.renamed(everything)
     read_later = live.head | live.after
     names = [name for name in assigned if name in read_later and isinstance(environment.lookup(name), Var)]
     parameters = _parameters(environment, names)
     initial: tuple[Atom, ...] = tuple(_value(environment, name) for name in parameters)
     span = context.file.header(node, node.iter)
     label = LoopLabel(f"for_{node.target.id}" if isinstance(node.target, ast.Name) else "for")
-    frame = LoopFrame(label, span, parameters, tuple(names), assigned, live.begin)
+    frame = LoopFrame(label, span, parameters, tuple(names), everything, live.begin, _older_cells(context))
     flag: tuple[Var, ...] = ()
     if node.orelse and leaves_by_break(node.body):
         flag = (Var("broke", None, span),)
@@ -146,6 +148,11 @@ def lower_break(context: Context, node: ast.Break) -> None:
 def lower_continue(context: Context, node: ast.Continue) -> None:
     """Start the next round of the innermost loop."""
     _next(context, _frame(context, node, "continue"), context.span(node))
+
+
+def _older_cells(context: Context) -> frozenset[str]:
+    lookup = context.block.environment.lookup
+    return frozenset(name for name in context.cells if isinstance(lookup(name), Var))
 
 
 def _frame(context: Context, node: ast.stmt, word: str) -> LoopFrame:
@@ -210,6 +217,11 @@ def _refuse_survivors(context: Context, frame: LoopFrame, name: str, value: Var)
         return
     for capture in context.holds.get(value, ()):
         if capture.owner is context and capture.name in frame.assigned:
+            if capture.name not in context.cells:
+                context.need_cell(capture.name)
+                continue
+            if capture.name in frame.outside:
+                continue
             raise FrontendError(
                 f"`{name}` carries a function to the next round of the loop, which assigns `{capture.name}` again",
                 capture.span,

@@ -42,6 +42,7 @@ Strings, None, `...`: Static. `return None`, `return` and the end of a function 
     r.value = v           Binding((), SetAttribute(r, "value", v)); no other attribute can be assigned. r.value += v
                           reads first
     assert c, "text"      Binding((), Assert(c, text)); without a text: "assertion failed: " and the condition's source
+    nonlocal x            see Cells
     f(x)                  binds the Apply to a variable that nobody reads. Other expression statements are errors
     return e              Exit(function.label, (e,)), span of e
     def, f = lambda       Binding((f,), Lambda(..)). A run of consecutive ones is one group, in consecutive bindings:
@@ -76,6 +77,12 @@ False, True at break), and the else-part is in an If after the loop.
 *Spans* are whole-file positions. Function.span is `def name`, Var.span of a parameter its name, If.span, Loop.span and
 ForEach.span the header (`while n > 0`, `for x in xs`, `if c`), all others the expression.
 
+*Static.* A parameter whose line ends in the comment `# relay: static` is marked so in Function.signature.
+
+*Cells.* A variable that is assigned after a function has captured it, or that `nonlocal` names, is kept in a reference:
+its first assignment is RefNew, each further one RefWrite, each read RefRead; a function captures the reference. Loops
+and joins do not carry it. Which variables these are comes out of the translation, which then starts again.
+
 *Rounds.* A function made in a loop captures the values of its round. If it is carried to a later round (seen through
 names, tuples and joins, not through calls), while the loop assigns what it captured, that is an error, since Python
 would show it the new value.
@@ -92,7 +99,7 @@ from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import Context
 from relay.frontend.expressions import lower_constant, lower_expression
 from relay.frontend.functions import all_defaults, lower_body, refuse_signature
-from relay.frontend.scope import FunctionScope, NamedScope, TextScope
+from relay.frontend.scope import FunctionScope, NamedScope, SnapshotScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, parse_text
 from relay.frontend.statements import lower_statements
 from relay.frontend.unsupported import refuse_statement
@@ -172,14 +179,19 @@ def _lower(
     context: Context, scope: Scope, defaults: Sequence[Atom | None], evaluated: Mapping[str, object]
 ) -> Definition:
     try:
-        function = lower_body(context, AnnotationReader(context.file, scope), defaults, evaluated)
+        while True:
+            known = sum(map(len, context.found_cells.values()))
+            function = lower_body(context, AnnotationReader(context.file, scope), defaults, evaluated)
+            if sum(map(len, context.found_cells.values())) == known:
+                break
+            context = context.anew()  # some variables have to be kept in cells
     except RecursionError:
         raise FrontendError(
             f"`{context.name}` is nested too deeply",
             context.file.function_span(context.node),
             help="give parts of the nested expression names, or make functions of inner blocks",
         ) from None
-    return Definition(function, scope)
+    return Definition(function, SnapshotScope(scope))
 
 
 def _default_values(function: FunctionType, node: FunctionNode) -> list[object]:

@@ -43,6 +43,12 @@ def grown_list(statement: ast.stmt) -> str | None:
             return None
 
 
+def nonlocal_names(function: ast.FunctionDef | ast.Lambda) -> set[str]:
+    """The names that a function declares `nonlocal`."""
+    body = function.body if isinstance(function, ast.FunctionDef) else []
+    return {name for node in _walk_function(body) if isinstance(node, ast.Nonlocal) for name in node.names}
+
+
 def local_names(function: ast.FunctionDef | ast.Lambda) -> Names:
     """The names that are local to a function: its parameters, and what its own statements assign."""
     arguments = function.args
@@ -55,6 +61,8 @@ def local_names(function: ast.FunctionDef | ast.Lambda) -> Names:
             names[node.name] = None
         elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name is not None:
             names[node.name] = None
+    for name in nonlocal_names(function):
+        names.pop(name, None)
     return names
 
 

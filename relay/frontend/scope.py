@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import copy
 from collections.abc import Mapping
 from types import CellType, FunctionType
 
 import attrs
+import numpy as np
 
 from relay.ir.definition import MISSING, Scope
 
@@ -71,6 +73,39 @@ class NamedScope:
     def names(self) -> list[str]:
         """All visible names, for suggestions."""
         return [*self.further, *self.around.names()]
+
+
+class SnapshotScope:
+    """The names of another scope; numbers and arrays, also in tuples, lists and dicts, keep the value that was read first."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self._values: dict[str, object] = {}
+
+    def resolve(self, name: str) -> object:
+        """The object that the name means now, or meant when it was first asked for, or MISSING."""
+        if name in self._values:
+            return self._values[name]
+        value = self.scope.resolve(name)
+        if _is_data(value):
+            value = self._values[name] = copy.deepcopy(value)
+        return value
+
+    def names(self) -> list[str]:
+        """All visible names, for suggestions."""
+        return self.scope.names()
+
+    def reload(self) -> None:
+        """Read everything anew from now on."""
+        self._values.clear()
+
+
+def _is_data(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_data, value.values()))
+    if isinstance(value, tuple | list):
+        return all(map(_is_data, value))
+    return isinstance(value, int | float | np.ndarray | np.generic)
 
 
 def _resolve_global(names: Mapping[str, object], name: str) -> object:

@@ -69,6 +69,14 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
             _lower_assert(context, node)
         case ast.Pass():
             pass
+        case ast.Nonlocal(names=names):
+            for name in names:
+                owner = context.owner(name)
+                if owner is None:
+                    raise FrontendError(
+                        f"`{name}` is no variable of a function around this one", context.span(node), help="remove it"
+                    )
+                owner.need_cell(name)
         case _:
             raise refuse_statement(context.file, node)
 
@@ -92,9 +100,12 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
             message = f"assertion failed: {ast.unparse(node.test)}"
         case ast.Constant(value=str(text)):
             message = text
+        case ast.JoinedStr() as text_node:
+            span = context.span(node.test)
+            called = Apply(Static(Intrinsic("assert"), span), (condition, context.atom(text_node)), (), span)
+            context.bind(called, "asserted", span)
+            return
         case other:
-            if type(other) in EXPRESSIONS:
-                raise refuse_expression(context.file, other)
             raise FrontendError("the text of an assertion is a plain string", context.span(other), help='write "text"')
     context.emit((), Assert(condition, message, context.span(node.test)))
 

@@ -14,11 +14,6 @@ EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
     ast.GeneratorExp: ("a generator expression outside of a call", "write it in brackets, `[.. for ..]`: a tuple"),
     ast.SetComp: ("a set comprehension", _LOOP),
     ast.Set: ("a set", "use a tuple"),
-    ast.JoinedStr: ("an f-string", "strings are only names of options and texts of `assert`; write a plain string"),
-    ast.FormattedValue: (
-        "an f-string",
-        "strings are only names of options and texts of `assert`; write a plain string",
-    ),
     ast.Await: ("`await`", "the functions of a program run to their end; call the function without it"),
     ast.Yield: ("`yield`", "return a tuple, or fill a tensor by `x[i] = v`"),
     ast.YieldFrom: ("`yield from`", "return a tuple, or fill a tensor by `x[i] = v`"),
@@ -39,7 +34,6 @@ STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.Import: ("`import` in a function", "import it at the top of the file"),
     ast.ImportFrom: ("`import` in a function", "import it at the top of the file"),
     ast.Global: ("`global`", _REFERENCE),
-    ast.Nonlocal: ("`nonlocal`", _REFERENCE),
 }
 
 

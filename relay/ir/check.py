@@ -49,6 +49,7 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
+    Print,
     PatternMatch,
     Project,
     RefNew,
@@ -470,6 +471,13 @@ class _Checker:
                 return ()
             case Assert(condition):
                 self.scalar_bool("an Assert", self.atom(condition))
+                return ()
+            case Print(pieces, values, formats):
+                for value in values:
+                    if not isinstance(type_ := self.atom(value), TensorType):
+                        raise self.fail(f"a Print of {show(type_)}")
+                if not len(pieces) - 1 == len(values) == len(formats):
+                    raise self.fail("a Print whose parts do not match")
                 return ()
             case Construct(definition, name, arguments):
                 if name not in [c.name for c in definition.constructors]:

@@ -6,7 +6,7 @@ have identity and are bound once per module; names are for printing. Nodes are i
     atom  a ::= v | constant | global
     expr  e ::= a | op(a, ..){attributes} | a(a, ..) | (a, ..) | a.i | fn(v, ..) block
               | if block then block elif .. else block | match a { C(v, ..) -> block, .. }
-              | loop L (v = a, ..) [for v < a] block | ref a | read a | write a a | assert a "text"
+              | loop L (v = a, ..) [for v < a] block | ref a | read a | write a a | assert a "text" | print ("text", a, ..)
               | C(a, ..) | grad{options} a | stack | push a a | get a a | len a
     block b ::= (v, ..) = e; ..; (yield a, .. | next L a, .. | exit L a, .. | dead)
 
@@ -261,6 +261,16 @@ class Assert:
 
 
 @node
+class Print:
+    """Write pieces[0] values[0] pieces[1] .. to `sys.stdout`, each value in its format. An ordered effect without target."""
+
+    pieces: tuple[str, ...]
+    values: tuple[Atom, ...]
+    formats: tuple[str, ...]
+    span: Span | None = None
+
+
+@node
 class Construct:
     """A value of a data type."""
 
@@ -467,7 +477,7 @@ class ForEach:
 
 Expr: TypeAlias = (
     Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite |
-    Assert | Construct | StackNew | StackPush | StackGet | StackLength
+    Assert | Print | Construct | StackNew | StackPush | StackGet | StackLength
     | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
 )  # fmt: skip
 
@@ -528,10 +538,11 @@ class Block:
 @node
 class Parameter:
     """surface: what a Python parameter says beside its variable. `kind` is as in inspect.Parameter: "positional_only",
-    "positional_or_keyword" or "keyword_only"."""
+    "positional_or_keyword" or "keyword_only". The argument of a static one is a Python value that specialises."""
 
     kind: str = "positional_or_keyword"
     default: Atom | None = None
+    static: bool = False
 
 
 @node

@@ -42,6 +42,7 @@ from relay.ir.expr import (
     MatchArm,
     Next,
     OpCall,
+    Print,
     OrPattern,
     Parameter,
     Pattern,
@@ -108,6 +109,8 @@ def operands(expression: Expr) -> Iterator[Atom]:
             yield value
         case Assert(condition):
             yield condition
+        case Print(_, values):
+            yield from values
         case StackNew():
             pass
         case StackPush(stack, value):
@@ -362,6 +365,8 @@ def map_parts(
             return RefWrite(atom(reference), atom(value), span)
         case Assert(condition, message, span):
             return Assert(atom(condition), message, span)
+        case Print(pieces, values, formats, span):
+            return Print(pieces, tuple(map(atom, values)), formats, span)
         case Construct(definition, constructor, arguments, span):
             return Construct(definition, constructor, tuple(map(atom, arguments)), span)
         case StackNew():

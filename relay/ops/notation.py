@@ -84,25 +84,17 @@ def elementwise(function: Callable[..., Element], *, direct: bool = False) -> Ca
             elements = [broadcast_load(stage, index) for stage in stages]
             if direct:
                 return function(*elements, **attributes)
-            bound = [_bound(element) for element in elements]
-            result = function(*(use for use, _, _ in bound), **attributes)
-            for _, variable, value in reversed(bound):
-                result = tirx.Let(variable, value, result)
+            # LLVM code generation takes no name for vectors of bools; these are used as they are.
+            named = [(element, tirx.Var("x", element.ty)) for element in elements if str(element.ty) != "bool"]
+            uses = [next((v for e, v in named if e is element), element) for element in elements]
+            result = function(*uses, **attributes)
+            for element, variable in reversed(named):
+                result = tirx.Let(variable, element, result)
             return result
 
         return te.compute(shape, body)
 
     return compute
-
-
-def _bound(element: Element) -> tuple[Element, Element, Element]:
-    """How to use an element by its name, the name, and what it is bound to. LLVM code generation takes no name for a
-    vector of bools."""
-    if str(element.ty) != "bool":
-        variable = tirx.Var("x", element.ty)
-        return variable, variable, element
-    variable = tirx.Var("x", "uint8")
-    return tirx.NE(variable, tirx.const(0, "uint8")), variable, tirx.Cast("uint8", element)
 
 
 def broadcast_load(stage: Stage, index: tuple[Element, ...]) -> Element:

@@ -64,6 +64,7 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
+    Print,
     OrPattern,
     Parameter,
     Pattern,
@@ -271,6 +272,11 @@ class _Printer:
                 self._put(f"write {atom(reference)} {atom(value)}")
             case Assert(condition, message):
                 self._put(f"assert {atom(condition)} {_quoted(message)}")
+            case Print(pieces, values, formats):
+                self._put(f"print {_quoted(pieces[0])}")
+                for value, specification, piece in zip(values, formats, pieces[1:], strict=True):
+                    form = f" as {_quoted(specification)}" if specification else ""
+                    self._put(f" {atom(value)}{form} {_quoted(piece)}")
             case Construct(definition, constructor, arguments):
                 self._put(f"{definition.name}.{constructor}({self._atoms(arguments)})")
             case StackNew(element):

@@ -35,6 +35,7 @@ from relay.ir.expr import (
     MatchArm,
     Module,
     Next,
+    Print,
     RefWrite,
     Terminator,
     Var,
@@ -82,7 +83,7 @@ class _Needs:
     def is_effect(self, value: Expr) -> bool:
         """Whether an expression has to stay even if nobody needs its result."""
         match value:
-            case RefWrite() | Assert():
+            case RefWrite() | Assert() | Print():
                 return True
             case Call(Global(name)):
                 return name in self.effects

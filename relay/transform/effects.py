@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from relay.ir.expr import Assert, Function, Module, RefWrite
+from relay.ir.expr import Assert, Function, Module, Print, RefWrite
 from relay.ir.traverse import walk
 from relay.ir.types import DataType, RefType, StackType, TupleType, Type
 from relay.transform.graph import call_graph, strong_components
 
 
 def effectful(module: Module) -> frozenset[str]:
-    """The functions whose calls must not be dropped: they may fail an assertion or write to a cell of the caller's.
+    """The functions whose calls must not be dropped: they may fail an assertion, print, or write to a cell of the caller's.
 
     Writes to cells that a function has made itself do not count. A requirement of an operator (no division by zero)
     does not either: the check of a value that nobody uses may go. Not ending is no effect.
@@ -25,7 +25,7 @@ def effectful(module: Module) -> frozenset[str]:
             writes |= any(callee in writing for callee in graph[name])
             if isinstance(function, Function):
                 for binding in walk(function.body):
-                    asserts |= isinstance(binding.value, Assert)
+                    asserts |= isinstance(binding.value, Assert | Print)
                     writes |= isinstance(binding.value, RefWrite)
         if asserts:
             asserting.update(component)

@@ -11,7 +11,7 @@ meet become one (union-find), and with them the flows of their arguments, of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import attrs
@@ -29,10 +29,13 @@ from relay.ir.types import (
     TupleType,
     Type,
 )
-from relay.transform.static_values import Closure, Gradient, Named
+from relay.transform.static_values import Closure, Gradient, Named, StaticValue
 
 Origin: TypeAlias = "Function | Grad | str"
 """What a constructor stands for: the code of a lambda, the request for a derivative, the name of a module function."""
+
+NEVER = "Never"
+"""The constructor of a flow without functions."""
 
 Known: TypeAlias = Closure | Named | Gradient
 """A function that is known before the run."""
@@ -104,7 +107,7 @@ class Flows:
         self._by_definition: dict[DataDefinition, Flow] = {}
         self._converted: dict[DataDefinition, DataDefinition] = {}
         self._mentions: dict[DataDefinition, bool] = {}
-        self._names: dict[tuple[Origin, str], str] = {}
+        self._names: dict[Origin, str] = {}
 
     # ---- types
 
@@ -246,12 +249,41 @@ class Flows:
         found = flow.alternatives.get(origin)
         if found is None:
             fields = tuple(self.convert(t) for t in types if t is not None)
-            unique = self._names.setdefault((origin, name), self._fresh_name(f"{name}_closure"))
-            found = flow.alternatives[origin] = Alternative(unique, known, fields)
+            if origin not in self._names:
+                self._names[origin] = self._fresh_name(f"{name}_closure")
+            found = flow.alternatives[origin] = Alternative(self._names[origin], known, fields)
         return found
 
+    # ---- the end
 
-def parts_of(known: Known) -> tuple[object, ...]:
+    def finish(self, types: Iterable[Type], made: Mapping[Flow, Collection[str]]) -> list[DataDefinition]:
+        """Give the data types of flows the constructors that are `made`, and converted ones their final fields.
+
+        Returns those that `types` need.
+        """
+        for flow in self._by_definition.values():
+            if flow.parent is None:
+                chosen = [a for a in flow.alternatives.values() if a.name in made.get(flow, ())]
+                flow.definition.constructors = tuple(
+                    Constructor(a.name, tuple(self.canonical(t) for t in a.fields)) for a in chosen
+                ) or (Constructor(NEVER, ()),)
+        for definition in self._converted.values():
+            definition.constructors = tuple(
+                Constructor(c.name, tuple(self.canonical(t) for t in c.fields)) for c in definition.constructors
+            )
+        own = {*self._by_definition, *self._converted.values()}
+        found: dict[DataDefinition, None] = {}
+        for type_ in types:
+            for inner in reachable_types(type_):
+                if isinstance(inner, DataType) and inner.definition in own:
+                    found[inner.definition] = None
+        for definition in found:
+            if definition in self._by_definition:
+                definition.name = self._fresh_name("closure")
+        return list(found)
+
+
+def parts_of(known: Known) -> tuple[StaticValue, ...]:
     """What the fields of a known function's constructor hold, as static values."""
     match known:
         case Closure(environment=environment):

@@ -4,13 +4,14 @@
 
 A value whose type holds no function is always an atom, so a tuple is only taken apart when it carries a function. The
 *shape* of a static value is the value without its atoms. Shapes are interned: equal ones are one object, so that
-comparing them and using them as keys is cheap even where closures share a lot.
+comparing them and using them as keys is cheap even where closures share a lot. A function that only the run knows is an
+atom of a data type (see `flows`), which its shape tells; the *skeleton* of a shape does not tell which data types those are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TypeAlias, assert_never
+from typing import Protocol, TypeAlias, assert_never
 
 import attrs
 
@@ -36,10 +37,45 @@ def holds_function(type_: Type | None) -> bool:
 
 @attrs.frozen(eq=False, slots=True)
 class Shape:
-    """A static value without its atoms. `size` counts its closures, `atoms` its atoms, both with repetition."""
+    """A static value without its atoms. `size` counts its functions, `atoms` its atoms, both with repetition.
 
+    `head` says what it is made of besides its `parts`.
+    """
+
+    head: Hashable
+    parts: tuple[Shape, ...]
     size: int
     atoms: int
+    _skeleton: Shape | None = None
+
+    @property
+    def skeleton(self) -> Shape:
+        """The shape without the data types of its atoms."""
+        return self._skeleton or self
+
+    @property
+    def type(self) -> Type | None:
+        """The type of an atom that holds functions."""
+        return self.head.type if isinstance(self.head, _Held) else None
+
+
+@attrs.frozen
+class _Held:
+    """The head of an atom that holds functions."""
+
+    type: Type
+
+
+class Carriers(Protocol):
+    """What tells which types hold functions that only the run knows."""
+
+    def carries(self, type_: Type) -> bool:
+        """Whether values of this type are or hold such functions."""
+        ...
+
+    def canonical(self, type_: Type) -> Type:
+        """The type with those data types that have become one replaced by that one."""
+        ...
 
 
 @attrs.frozen(eq=False, slots=True)
@@ -104,37 +140,65 @@ def option_key(grad: Grad) -> tuple[Hashable, ...]:
 class StaticValues:
     """Makes static values with interned shapes."""
 
-    def __init__(self) -> None:
+    def __init__(self, carriers: Carriers) -> None:
+        self._carriers = carriers
         self._shapes: dict[Hashable, Shape] = {}
-        self._atom = Shape(0, 1)
+        self._atom = Shape(None, (), 0, 1)
 
-    def _shape(self, key: Hashable, parts: Iterable[Shape], own: int) -> Shape:
+    def _shape(self, head: Hashable, parts: Iterable[Shape], own: int) -> Shape:
+        parts = tuple(parts)
+        key = (head, parts)
         found = self._shapes.get(key)
         if found is None:
-            parts = tuple(parts)
-            found = Shape(own + sum(p.size for p in parts), sum(p.atoms for p in parts))
-            self._shapes[key] = found
+            skeleton = None
+            if any(p.skeleton is not p for p in parts):
+                skeleton = self._shape(head, (p.skeleton for p in parts), own)
+            size, atoms = own + sum(p.size for p in parts), sum(p.atoms for p in parts)
+            found = self._shapes[key] = Shape(head, parts, size, atoms, skeleton)
         return found
 
     def atom(self, atom: Atom) -> StaticValue:
         """An operand that is no variable with a known value: a global is a function, everything else is dynamic."""
         if isinstance(atom, Global):
             return Named(atom.name, self._shape(("named", atom.name), (), 1))
-        return Dynamic(atom, self._atom)
+        if not isinstance(atom, Var) or atom.type is None or not self._carriers.carries(atom.type):
+            return Dynamic(atom, self._atom)
+        return Dynamic(atom, self._held(self._carriers.canonical(atom.type)))
+
+    def _held(self, type_: Type) -> Shape:
+        head = _Held(type_)
+        found = self._shapes.get(head)
+        if found is None:
+            found = self._shapes[head] = Shape(head, (), 1, 1, self._atom)
+        return found
+
+    def canonical(self, shape: Shape, done: dict[Shape, Shape]) -> Shape:
+        """The shape with those data types that have become one replaced by that one. `done` holds what was asked before."""
+        if shape.skeleton is shape:
+            return shape
+        found = done.get(shape)
+        if found is None:
+            if shape.type is not None:
+                found = self._held(self._carriers.canonical(shape.type))
+            else:
+                own = shape.size - sum(p.size for p in shape.parts)
+                found = self._shape(shape.head, (self.canonical(p, done) for p in shape.parts), own)
+            done[shape] = found
+        return found
 
     def make_tuple(self, items: tuple[StaticValue, ...]) -> Tuple:
         """A tuple of static values."""
         shapes = tuple(i.shape for i in items)
-        return Tuple(items, self._shape(("tuple", shapes), shapes, 0))
+        return Tuple(items, self._shape("tuple", shapes, 0))
 
     def closure(self, function: Function, group: Group, environment: tuple[StaticValue, ...]) -> Closure:
         """A lambda with its environment."""
         shapes = tuple(v.shape for v in environment)
-        return Closure(function, group, environment, self._shape((function, shapes), shapes, 1))
+        return Closure(function, group, environment, self._shape(function, shapes, 1))
 
     def gradient(self, function: StaticValue, options: Grad) -> Gradient:
         """The derivative of a function value."""
-        shape = self._shape(("gradient", function.shape, option_key(options)), (function.shape,), 1)
+        shape = self._shape(("gradient", option_key(options)), (function.shape,), 1)
         return Gradient(function, options, shape)
 
     def rebuild(self, value: StaticValue, atom: Callable[[Atom, str], Atom], name: str) -> StaticValue:
@@ -182,3 +246,45 @@ def flatten(values: Iterable[StaticValue]) -> list[Atom]:
             case _:
                 assert_never(value)
     return atoms
+
+
+def held_types(shape: Shape) -> list[Type]:
+    """The types of the atoms that hold functions, in order."""
+    found: list[Type] = []
+    pending = [shape]
+    while pending:
+        shape = pending.pop()
+        if shape.type is not None:
+            found.append(shape.type)
+        elif shape.skeleton is not shape:
+            pending += reversed(shape.parts)
+    return found
+
+
+def grown(old: Shape, new: Shape) -> bool:
+    """Whether a function has been wrapped into a larger one on the way from one shape to the other."""
+    if old is new or old.size >= new.size:
+        return False
+    if contains(new, old):
+        return True
+    if old.head != new.head or len(old.parts) != len(new.parts):
+        return False
+    pairs = list(zip(old.parts, new.parts, strict=True))
+    if old.head == "tuple":
+        return any(grown(a, b) for a, b in pairs)
+    return any(grown(a, b) for a, b in pairs) and all(a is b or grown(a, b) for a, b in pairs)
+
+
+def contains(whole: Shape, part: Shape) -> bool:
+    """Whether a function of this shape is somewhere inside of the whole, and not the whole."""
+    if part.size == 0:
+        return False
+    pending, seen = list(whole.parts), {whole}
+    while pending:
+        shape = pending.pop()
+        if shape is part:
+            return True
+        if shape not in seen and shape.size >= part.size:
+            seen.add(shape)
+            pending += shape.parts
+    return False

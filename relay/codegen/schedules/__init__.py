@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from tvm.s_tir import Schedule
-from tvm.s_tir.schedule import ScheduleError
 
 from relay.codegen.schedules import elementwise, matmul, reduction
 from relay.codegen.schedules.stage import Stage, stages
@@ -24,12 +23,12 @@ def schedule(function: Any, threads: int) -> Any:
     found = stages(s)
     handled: set[str] = set()
     for stage in found:
-        if stage.is_reduction:
+        if stage.is_reduction and stage.vectorises:
             epilogue = _epilogue(s, stage, found)
             attempt = s.copy()
             try:
                 handled |= matmul.apply(s, stage, epilogue, threads) or reduction.apply(s, stage, epilogue, threads)
-            except ScheduleError:
+            except RuntimeError:  # of which TVM's errors are
                 s = attempt  # plain loops are right, too
     for stage in found:
         if not stage.is_reduction and stage.name not in handled:
@@ -46,7 +45,7 @@ def _inline(s: Any) -> None:
         if not stage.is_reduction and not repeated:
             try:
                 s.compute_inline(s.get_sblock(stage.name))
-            except ScheduleError:
+            except RuntimeError:
                 continue
 
 
@@ -55,4 +54,4 @@ def _epilogue(s: Any, stage: Stage, found: list[Stage]) -> Stage | None:
     consumers = [c for c in found if stage.output in c.inputs]
     if len(consumers) != 1 or consumers[0].is_reduction or consumers[0].spatial != stage.spatial:
         return None
-    return consumers[0] if consumers[0].reads_elementwise(stage.output) else None
+    return consumers[0] if consumers[0].reads_elementwise(stage.output) and consumers[0].vectorises else None

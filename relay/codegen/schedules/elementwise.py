@@ -7,8 +7,6 @@ from typing import Any
 
 from relay.codegen.schedules.stage import PARALLEL_WORK, Stage, lanes
 
-WHOLE = 64  # loops up to this many bytes times 4 become one vector operation, whatever their extent
-
 
 def apply(s: Any, stage: Stage, threads: int) -> None:
     """Vectorise; share among threads if there is enough work."""
@@ -17,8 +15,9 @@ def apply(s: Any, stage: Stage, threads: int) -> None:
         return
     if stage.is_elementwise and len(loops) > 1:
         loops = [s.fuse(*loops)]
-    vectorise(s, loops[-1], lanes(stage))
-    outer = s.get_loops(s.get_sblock(stage.name))[:-1]
+    if stage.vectorises:
+        vectorise(s, loops[-1], lanes(stage))
+    outer = s.get_loops(s.get_sblock(stage.name))[:-1] or loops
     if threads > 1 and stage.work >= PARALLEL_WORK and outer:
         share(s, outer, threads)
 

@@ -24,7 +24,7 @@ FEW_ROWS = 4  # rows below which packing the right operand costs more than it sa
 def apply(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str]:
     """Schedule a product; returns the names of the stages that are done, none if the stage is no product worth it.
 
-    Raises ScheduleError if TVM refuses.
+    Raises RuntimeError if TVM refuses.
     """
     if stage.outputs != 1 or len(stage.accesses) != 2 or not stage.spatial:
         return set()

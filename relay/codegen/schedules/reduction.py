@@ -14,7 +14,7 @@ VERY_LONG = 2048  # from which several vectors of lanes pay
 
 
 def apply(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str]:
-    """Schedule a reduction; returns the names of the stages that are done. Raises ScheduleError if TVM refuses."""
+    """Schedule a reduction; returns the names of the stages that are done. Raises RuntimeError if TVM refuses."""
     if stage.outputs != 1:
         return set()
     if stage.spatial and stage.spatial[-1] > 1 and _runs_through(stage, len(stage.spatial) - 1):
@@ -35,10 +35,7 @@ def _runs_through(stage: Stage, axis: int) -> bool:
 def _along_columns(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str]:
     """Several columns at once, down all rows."""
     block = s.get_sblock(stage.name)
-    if epilogue is None:
-        copy = s.cache_write(block, 0, "global")
-    else:
-        copy = s.get_sblock(epilogue.name)
+    copy = s.cache_write(block, 0, "global") if epilogue is None else s.get_sblock(epilogue.name)
     width = largest_divisor(stage.spatial[-1], min(4 * lanes(stage), STACK_BYTES // stage.itemsize - 1))
     loops = s.get_loops(copy)
     outer, inner = s.split(loops[-1], [None, width])

@@ -6,6 +6,9 @@ import math
 from typing import Any
 
 import attrs
+from tvm import tirx
+from tvm.ir import Call
+from tvm_ffi import structural_walk
 
 PARALLEL_WORK = 1 << 17  # scalar operations below which starting a second thread does not pay
 
@@ -14,7 +17,8 @@ REDUCE = 2  # the iter_type of reduction axes
 
 @attrs.frozen(eq=False)
 class Stage:
-    """One block. `accesses` are its reads: the buffer and the least index along each axis."""
+    """One block. `accesses` are its reads: the buffer and the least index along each axis. `vectorises` is false where
+    TVM would have to split a vector again, at which it fails with an error if an expression has names."""
 
     name: str
     spatial: tuple[int, ...]
@@ -23,6 +27,7 @@ class Stage:
     output: Any
     accesses: tuple[tuple[Any, tuple[Any, ...]], ...]
     outputs: int
+    vectorises: bool
 
     @property
     def is_reduction(self) -> bool:
@@ -45,7 +50,9 @@ class Stage:
         for read, index in self.accesses:
             if read.same_as(buffer):
                 own = self.variables[: len(self.spatial)]
-                if len(index) != len(own) or not all(_is(i, v, d) for i, v, d in zip(index, own, self.spatial, strict=True)):
+                if len(index) != len(own) or not all(
+                    _is(i, v, d) for i, v, d in zip(index, own, self.spatial, strict=True)
+                ):
                     return False
         return True
 
@@ -97,7 +104,15 @@ def describe(s: Any, handle: Any) -> Stage:
         block.writes[0].source,
         accesses,
         len(block.writes),
+        _vectorises(block.body),
     )
+
+
+def _vectorises(body: Any) -> bool:
+    called: set[str] = set()
+    named: list[Any] = []
+    structural_walk(body, ((Call, lambda call: called.add(getattr(call.op, "name", ""))), (tirx.Let, named.append)))
+    return "tirx.call_pure_extern" not in called and ("tirx.if_then_else" not in called or not named)
 
 
 def largest_divisor(number: int, limit: int) -> int:

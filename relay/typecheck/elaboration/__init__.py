@@ -25,8 +25,10 @@ import attrs
 from relay.errors import InternalError, Span, TypeCheckError
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
-from relay.ir.types import Form, FunctionType, Kind, QuantifiedType, TupleType, Type, TypeId, Unknown, scalar
-from relay.typecheck.elaboration.entities import Context, Derived, Entity, GlobalFunction, Number, Output, Typed
+from relay.ir.types import DataDefinition, DataType, Form, FunctionType, Kind, QuantifiedType, TupleType, Type, TypeId, Unknown, scalar
+from relay.operator.relation import substitute
+from relay.typecheck.elaboration.data import fill, fresh_type
+from relay.typecheck.elaboration.entities import Context, Derived, Entity, GlobalFunction, Output, Typed
 from relay.typecheck.elaboration.functions import (
     annotation_type,
     call_derived,
@@ -54,6 +56,7 @@ class Fixed:
     """A Python object (None, a string, a decorated function, a default) that specialises the program."""
 
     value: object
+    default: bool = False  # the parameter's own, so that calls need not mention it
 
 
 @attrs.frozen(eq=False)
@@ -64,7 +67,15 @@ class Structure:
     items: tuple[Argument, ...]
 
 
-Argument: TypeAlias = "Type | Scalar | Fixed | Structure | tuple[Argument, ...] | None"
+@attrs.frozen
+class DataValue:
+    """A value of a data type as an argument: what its fields hold, by their types in the definition."""
+
+    definition: DataDefinition
+    parts: tuple[tuple[Type, Argument], ...]
+
+
+Argument: TypeAlias = "Type | Scalar | Fixed | Structure | DataValue | tuple[Argument, ...] | None"
 """What is known of one argument; None: nothing."""
 
 
@@ -78,11 +89,14 @@ def elaborate(definition: Definition | DerivedDefinition, arguments: Sequence[Ar
 
 def elaborate_structured(
     definition: Definition | DerivedDefinition, arguments: Sequence[Argument]
-) -> tuple[Module, Type]:
-    """The program for these arguments, and its result's type with the Python structures that its tuples stand for."""
+) -> tuple[Module, Type, list[Definition]]:
+    """The program for these arguments, its result's type with the Python structures that its tuples stand for, and the
+    decorated functions in it.
+    """
     session = Session(generic=False)
     module = _run(session, definition, arguments)
-    return module, resolve(session.globals[module.entry].result)
+    used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
+    return module, resolve(session.globals[module.entry].result), used
 
 
 def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
@@ -158,12 +172,26 @@ def _argument_type(session: Session, argument: Argument, span: Span | None) -> T
             return scalar(session.solver.literal_base(value, span))
         case tuple():
             return TupleType(tuple(_argument_type(session, a, span) for a in argument))
+        case DataValue(definition, parts):
+            return _data_type(session, definition, parts, span)
         case Structure(form, items):
             return TupleType(tuple(_argument_type(session, a, span) for a in items), form)
         case Fixed():
             raise InternalError("a fixed value inside of an argument")
         case _:
             return argument
+
+
+def _data_type(
+    session: Session, definition: DataDefinition, parts: Sequence[tuple[Type, Argument]], span: Span | None
+) -> DataType:
+    """The type of a value of a data type, whose arguments are found from its parts."""
+    found = fresh_type(session, definition)
+    bound = dict(zip(definition.parameters, found.arguments, strict=True))
+    for declared, argument in parts:
+        part = _argument_type(session, argument, span)
+        session.unify_at(part, fill(session, substitute(declared, bound)), span, f"a field of {definition.name}")
+    return found
 
 
 def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument]) -> str:
@@ -202,8 +230,8 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     positional: list[Entity] = []
     keywords: list[tuple[str, Entity]] = []
     for position, given in enumerate(inputs):
-        default = position < len(values) and values[position] is None and isinstance(given, Number)
-        if default:
+        argument = arguments[position]
+        if isinstance(argument, Fixed) and argument.default:
             continue  # the callee has it, and it stays a number known to the checker
         if position < len(signature) and (signature[position].kind == "keyword_only" or values[position] is None):
             keywords.append((function.parameters[position].name, given))
@@ -216,7 +244,7 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     parameters = tuple(v.atom for v in (*values, *extra) if v is not None)
 
     def build() -> Function:
-        return Function(name, parameters, body.block(), label, resolve(instance.result), (), None, span)  # type: ignore[arg-type]
+        return Function(name, parameters, body.block(), label, session.final(instance.result), (), None, span)  # type: ignore[arg-type]
 
     instance.build = build
     return name

@@ -29,6 +29,7 @@ from relay.ir.expr import (
     MakeTuple,
     Next,
     OpCall,
+    PatternMatch,
     Project,
     RefNew,
     RefRead,
@@ -41,6 +42,7 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import free_variables
 from relay.ir.types import BOOL, Form, Kind, RefType, TensorType, TupleType, Type, prune, show
+from relay.operator import Operator
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Context,
@@ -56,6 +58,7 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import annotation_type, expand
+from relay.typecheck.elaboration.kept import Kept
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import Clash, resolve
 
@@ -105,7 +108,7 @@ def atom_entity(context: Context, atom: Atom) -> Entity:
 
 def elaborate_binding(session: Session, context: Context, binding: Binding, out: Output) -> None:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
-    from relay.typecheck.elaboration import calls, iteration, operators, tensors
+    from relay.typecheck.elaboration import calls, iteration, matching, operators, tensors
 
     targets, value = binding.targets, binding.value
     entity: Entity | None
@@ -145,6 +148,9 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             return
         case ForEach():
             iteration.elaborate_for(session, context, targets, value, out)
+            return
+        case PatternMatch():
+            matching.elaborate_match(session, context, targets, value, out)
             return
         case Lambda(function, _):
             captured = {v: context.lookup(v) for v in free_variables(function) if _is_bound(context, v)}
@@ -421,25 +427,32 @@ def _condition(session: Session, context: Context, block: Block, out: Output, sp
 
 
 class Carried:
-    """The parameters of a loop: their structure comes from the initial values and stays."""
+    """The parameters of a loop: their structure comes from the initial values and stays.
 
-    def __init__(
-        self, session: Session, out: Output, names: Sequence[str], entities: Sequence[Entity], span: Span | None
-    ) -> None:
+    A function is a parameter where the loop changes it; otherwise it stays known.
+    """
+
+    def __init__(self, session: Session, out: Output, node: Loop | ForEach, entities: Sequence[Entity]) -> None:
         self.session = session
-        self.span = span
-        self.names = names
+        self.span = node.span
+        self.names = [p.name for p in node.parameters]
         self.parameters: list[Var] = []
         self.initial: list[Atom] = []
-        self.entities = tuple(self._start(out, name, e) for name, e in zip(names, entities, strict=True))
+        self._kept = Kept(node)
+        self.entities = tuple(
+            self._start(out, name, e, (i,)) for i, (name, e) in enumerate(zip(self.names, entities, strict=True))
+        )
 
-    def _start(self, out: Output, name: str, entity: Entity) -> Entity:
+    def _start(self, out: Output, name: str, entity: Entity, place: tuple[int, ...]) -> Entity:
         if isinstance(entity, Typed):
             entity = expand(self.session, out, entity, self.span)
         if isinstance(entity, Tuple):
-            return Tuple(tuple(self._start(out, name, item) for item in entity.items), entity.form)
+            items = enumerate(entity.items)
+            return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
         if isinstance(entity, (Object, *FUNCTIONS)):
-            return entity
+            is_function = not isinstance(entity, Object) or isinstance(entity.value, Operator)
+            if not is_function or self._kept.keeps(place[0], place[1:]):
+                return entity
         typed = self.session.materialise(out, entity, self.span)
         var = self.session.variable(name, typed.type, self.span)
         self.parameters.append(var)
@@ -498,8 +511,7 @@ class Carried:
 
 def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
     """A `while`."""
-    names = [p.name for p in node.parameters]
-    carried = Carried(session, out, names, _entities(context, node.initial), node.span)
+    carried = Carried(session, out, node, _entities(context, node.initial))
     label = LoopLabel(node.label.name)
     assign(context, node.parameters, carried.entities)
     join = Join(session, [t.name for t in targets])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
@@ -12,7 +13,7 @@ from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_record_class
 from relay.ir.types import BOOL, INT32, BaseClass, BaseType, Kind, RefType, TensorType, prune, show
 from relay.operator import Operator, lookup
-from relay.typecheck.elaboration import intrinsics, operators, records, tensors
+from relay.typecheck.elaboration import data, intrinsics, operators, records, tensors
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Context,
@@ -30,7 +31,7 @@ from relay.typecheck.elaboration.entities import (
     Zip,
 )
 from relay.typecheck.elaboration.functions import call_derived, call_function, call_value, expand
-from relay.typecheck.elaboration.objects import position_of
+from relay.typecheck.elaboration.objects import object_entity, position_of
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
@@ -53,6 +54,8 @@ def apply(
             return call_function(session, out, callee, arguments, keywords, span)
         case Derived():
             return call_derived(session, out, callee, arguments, keywords, span)
+        case Method(value) if data.data_type(value) is not None:
+            return data.call_method(session, out, callee, arguments, keywords, span)
         case Method():
             return tensors.call_method(session, out, callee, arguments, keywords, span)
         case Typed():
@@ -63,6 +66,13 @@ def apply(
             return call_operator(session, out, operator, arguments, keywords, span, described)
         case Object(Intrinsic(name)):
             return intrinsics.apply(session, context, out, name, arguments, keywords, span)
+        case Object(functools.partial() as partial):
+            first = [object_entity(a, span) for a in partial.args]
+            named = {k: object_entity(v, span) for k, v in partial.keywords.items()} | dict(keywords)
+            inner = object_entity(partial.func, span)
+            return apply(session, context, out, inner, [*first, *arguments], list(named.items()), span, [])
+        case Object(type() as cls) if data.is_data_class(cls):
+            return data.construct(session, out, cls, arguments, keywords, span)
         case Object(type() as cls) if cls is dict:
             return records.make_dict(session, out, arguments, keywords, span)
         case Object(type() as cls) if is_record_class(cls):
@@ -210,6 +220,7 @@ _RELAY: dict[str, Callable[..., Entity]] = {
     "ref": _ref,
     "read": _read,
     "write": _write,
+    "replace": data.replace,
 }
 
 

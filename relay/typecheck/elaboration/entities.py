@@ -150,7 +150,18 @@ class Zip:
     items: tuple[Entity, ...]
 
 
-Entity: TypeAlias = Typed | Number | Tuple | Object | GlobalFunction | LocalFunction | Derived | Method | Range | Zip
+@attrs.frozen(eq=False)
+class Text:
+    """An f-string with values of the run: pieces of text with the values between them. Only `print` can use it."""
+
+    pieces: tuple[str, ...]
+    values: tuple[Typed, ...]
+    formats: tuple[str, ...]
+
+
+Entity: TypeAlias = (
+    Typed | Number | Tuple | Object | GlobalFunction | LocalFunction | Derived | Method | Range | Zip | Text
+)
 
 FUNCTIONS = (GlobalFunction, LocalFunction, Derived)
 

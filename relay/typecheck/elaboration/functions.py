@@ -14,6 +14,7 @@ from relay.ir.derivative import gradient_type
 from relay.ir.expr import (
     Block,
     Call,
+    Constant,
     Exit,
     Function,
     Global,
@@ -67,15 +68,40 @@ def call_function(
     for entity, parameter in zip(entities, surface_function(callee).parameters, strict=True):
         values.append(_argument(session, out, entity, parameter))
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
+    static = static_positions(callee)
     for position, entity in enumerate(entities):  # a default that was not overridden stays what it is
-        if id(entity) not in given:
+        if id(entity) not in given or position in static:
             values[position] = None
+        if position in static:
+            require_static(entity, surface_function(callee), position, span)
     instance = instantiate(session, callee, entities, values, span)
     atoms = tuple(v.atom for v in values if v is not None)
     name = surface_function(callee).name
     return expand(
         session, out, session.bind(out, Call(instance.target, atoms, span), instance.result, name, span), span
     )
+
+
+def static_positions(callee: GlobalFunction | LocalFunction) -> frozenset[int]:
+    """The parameters whose arguments specialise the function."""
+    return frozenset(i for i, p in enumerate(surface_function(callee).signature) if p.static)
+
+
+def require_static(entity: Entity, function: Function, position: int, span: Span | None) -> None:
+    """Raise TypeCheckError if the argument of a static parameter is only known at run time."""
+    stack = [entity]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Tuple):
+            stack += part.items
+        elif isinstance(part, Typed) and not isinstance(part.atom, Constant):
+            parameter = function.parameters[position]
+            labels = (Label(parameter.span, "static"),) if parameter.span is not None else ()
+            raise TypeCheckError(
+                f"argument {parameter.name} of {function.name} is static: it must be known before the program runs",
+                span,
+                labels=labels,
+            )
 
 
 def _argument(session: Session, out: Output, entity: Entity, parameter: Var) -> Typed | None:
@@ -155,6 +181,8 @@ def _static_key(entity: Entity) -> object:
             return ("tuple", *(_static_key(i) for i in items))
         case Derived(of, grad):
             return ("grad", _static_key(of), grad.wrt, grad.output, grad.keeping, grad.seedable, grad.with_value)
+        case Typed(Constant(value)) if value.ndim == 0:
+            return ("constant", value.dtype.name, value.item())
         case Typed(atom, _):
             return ("atom", id(atom))
         case _:
@@ -246,7 +274,7 @@ def _new_instance(
 
     def build() -> Function:
         return Function(
-            name, tuple(parameters), body.block(), label, resolve(result), (), function.documentation, function.span
+            name, tuple(parameters), body.block(), label, session.final(result), (), function.documentation, function.span
         )
 
     instance.build = build
@@ -277,10 +305,12 @@ def _elaborate_body(
 
 def annotation_type(session: Session, context: Context, type_: Type) -> Type:
     """A written type with its variables replaced by this instance's."""
+    from relay.typecheck.elaboration import data
+
     for variable in _type_ids(type_):
         if variable not in context.annotated:
             context.annotated[variable] = session.solver.fresh(variable.kind, variable.name if session.generic else "_")
-    return substitute(type_, context.annotated)
+    return data.fill(session, substitute(type_, context.annotated))
 
 
 def _type_ids(type_: object) -> list[TypeId]:
@@ -455,9 +485,12 @@ def call_derived(
         ordinary = arguments[: len(arguments) - seeds]
         entities = bind_arguments(base, ordinary, keywords, span)
         given = {id(e) for e in ordinary} | {id(e) for _, e in keywords}
+        static = static_positions(base)
         for position, entity in enumerate(entities):
-            if id(entity) not in given or _specialises(entity):
+            if id(entity) not in given or position in static or _specialises(entity):
                 fixed[position] = entity
+            if position in static:
+                require_static(entity, surface_function(base), position, span)
         seed_arguments = arguments[len(arguments) - seeds :]
         arguments = [*(e for i, e in enumerate(entities) if i not in fixed), *seed_arguments]
     elif keywords:

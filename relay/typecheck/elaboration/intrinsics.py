@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.types import Form
-from relay.typecheck.elaboration import records
+from relay.typecheck.elaboration import records, texts
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -80,6 +80,8 @@ def apply(
     """Call the intrinsic of this name."""
     if name == "call":
         return _call(session, context, out, arguments, keywords, span)
+    if name == "print":
+        return texts.print_(session, out, arguments, keywords, span)
     return _RULES[name](session, out, arguments, span)
 
 
@@ -212,4 +214,6 @@ _RULES: dict[str, Callable[[Session, Output, Sequence[Entity], Span | None], Ent
     "append": _append,
     "extend": _extend,
     "is_none": _is_none,
+    "format": texts.make_text,
+    "assert": lambda session, out, arguments, span: texts.assert_(session, out, *arguments, span),
 }

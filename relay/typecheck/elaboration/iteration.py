@@ -187,7 +187,7 @@ def _counted(
     count = counts[0]
     for other in counts[1:]:
         count = _minimum(session, out, count, other, node.span)
-    carried = Carried(session, out, [p.name for p in node.parameters], _entities(context, node.initial), node.span)
+    carried = Carried(session, out, node, _entities(context, node.initial))
     label = LoopLabel(node.label.name)
     index = session.variable(f"{node.element.name}_index", scalar(base), node.span)
     body = Output()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import difflib
+import functools
 import types
 
 import numpy as np
 
 from relay.errors import FrontendError, Span
-from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope
+from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope, data_class
 from relay.ir.expr import Constant, Grad
 from relay.ir.types import BaseType, TensorType, base_of_dtype
 from relay.ir.structure import fields_of, form_of, is_record_class
@@ -50,6 +51,12 @@ def object_entity(value: object, span: Span | None) -> Entity:
     if isinstance(value, tuple):
         return Tuple(tuple(object_entity(v, span) for v in value))
     definition = value if isinstance(value, Definition) else getattr(value, "__relay__", None)
+    if definition is not None and isinstance(value, types.FunctionType):  # functools.wraps has copied the attribute
+        raise FrontendError(
+            f"{value.__name__} is a decorated function behind another decorator, which is Python",
+            span,
+            help=f"call the function itself, {value.__name__}.__wrapped__, or write the other decorator with @relay",
+        )
     if isinstance(definition, Definition):
         return GlobalFunction(definition)
     if isinstance(definition, DerivedDefinition):
@@ -60,6 +67,11 @@ def object_entity(value: object, span: Span | None) -> Entity:
         isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype)
         or value is None
     ):
+        return Object(value)
+    if isinstance(value, functools.partial):
+        object_entity(value.func, span)  # raises for what cannot be called
+        return Object(value)
+    if data_class(value) is not None:
         return Object(value)
     if value is dict or is_record_class(value) or value is dataclasses.replace:
         return Object(value)

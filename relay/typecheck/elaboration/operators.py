@@ -443,6 +443,8 @@ def static_value(entity: Entity, name: str, span: Span | None) -> object:
             raise TypeMismatch(
                 f"{name} must be known before the program runs, found a value of type {show(resolve(entity.type))}",
                 span,
+                help="an argument is known if its parameter is static: @relay(static_argnames=(..,)),"
+                " or `# relay: static` on the parameter's line",
             )
         case _:
             raise TypeMismatch(f"{name} cannot be a function", span)

@@ -19,6 +19,8 @@ from relay.ir.types import (
     INT32,
     BaseClass,
     BaseType,
+    DataDefinition,
+    DataType,
     Kind,
     TensorType,
     TupleType,
@@ -28,6 +30,7 @@ from relay.ir.types import (
     show,
 )
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
+from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import Clash, Solver, holds, plain, resolve, unknowns
 
 
@@ -70,6 +73,7 @@ class Session:
         self.call_spans: list[tuple[str, Span | None]] = []
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
+        self.monomorphisation = Monomorphisation()
 
     # ---- variables and constants
 
@@ -192,11 +196,12 @@ class Session:
         for var in self.variables:
             if var.type is None:
                 raise InternalError(f"{var!r} has no type")
-            var.type = resolve(var.type)
-            if not self.generic and next(unknowns(var.type), None) is not None:
+            found = resolve(var.type)
+            if not self.generic and next(unknowns(found), None) is not None:
                 raise TypeCheckError(
-                    f"the type of {var.name} is not determined: {show(var.type)}", var.span, help="annotate it"
+                    f"the type of {var.name} is not determined: {show(found)}", var.span, help="annotate it"
                 )
+            var.type = self.final(found)
         for var in self.variables:
             assert var.type is not None
             var.type = plain(var.type)
@@ -204,6 +209,16 @@ class Session:
             for name, value in attributes.items():
                 if isinstance(value, Unknown):
                     attributes[name] = prune(value)
+
+    def final(self, type_: Type) -> Type:
+        """A type in the finished program: without variables, its data types monomorphic (unless a scheme is sought)."""
+        return resolve(type_) if self.generic else self.monomorphisation.type(type_)
+
+    def definition(self, type_: Type) -> DataDefinition:
+        """The definition of a data type in the finished program."""
+        final = self.final(type_)
+        assert isinstance(final, DataType)
+        return final.definition
 
     def _default_literals(self) -> None:
         for unknown in self.solver.literal_bases:
@@ -254,7 +269,7 @@ class Session:
                 raise InternalError(f"{name} was not finished")
             function = instance.build()
             functions[name] = attrs.evolve(function, result=plain(function.result)) if function.result else function
-        return Module(functions, entry)
+        return Module(functions, entry, self.monomorphisation.definitions)
 
     def unique_name(self, name: str) -> str:
         """A name that no function of the module has yet."""

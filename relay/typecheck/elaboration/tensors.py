@@ -16,7 +16,7 @@ from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Atom, RefRead, Slice
 from relay.ir.types import BaseClass, BaseType, Kind, RefType, TensorType, TupleType, Unknown, prune, show
 from relay.operator import lookup, resolve_name
-from relay.typecheck.elaboration import operators, records
+from relay.typecheck.elaboration import data, operators, records
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -59,6 +59,10 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
                     f"{module.__name__} has no {name!r}", span, help=f"did you mean {close[0]!r}?" if close else None
                 )
             return object_entity(found, span)
+        case Object(type() as cls) if data.is_data_class(cls):
+            return data.class_attribute(cls, name, span)
+        case Typed() if (data_type := data.data_type(entity)) is not None:
+            return data.attribute(session, out, entity, data_type, name, span)
         case Typed() if isinstance(prune(entity.type), TupleType):
             return attribute(session, out, expand(session, out, entity, span), name, span, described)
         case Typed():

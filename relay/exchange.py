@@ -1,0 +1,102 @@
+"""Values of data types between Python and a program: any depth, without recursion on it.
+
+What is neither data nor a tuple of a field's type is the caller's to describe, accept and give back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from relay.errors import InternalError
+from relay.eval.values import Data
+from relay.frontend.values import is_value, make
+from relay.ir.definition import DataClass, data_class
+from relay.ir.types import DataType, Type, prune
+from relay.operator.relation import substitute
+from relay.typecheck.elaboration import Argument, DataValue
+
+__all__ = ["describe", "from_data", "is_value", "to_data"]
+
+
+def describe(value: Any, part: Callable[[Any], tuple[object, Argument]]) -> tuple[object, DataValue]:
+    """What a value is to the compiler: a key, and the types of its parts. Its size and form do not matter.
+
+    `part` describes what a field holds.
+    """
+    owner: DataClass = type(value).__relay_data__
+    owner.complete()
+    definition = owner.definition
+    own = DataType(definition, definition.parameters)
+    constructors = {c.name: c for c in definition.constructors}
+    parts: dict[tuple[Type, object], Argument] = {}
+    seen: set[int] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        constructor = constructors[type(current).__relay_constructor__]
+        for name, declared in zip(constructor.names, constructor.fields, strict=True):
+            field = vars(current)[name]
+            if declared == own and is_value(field) and type(field).__relay_data__ is owner:
+                pending.append(field)
+            else:
+                key, argument = part(field)
+                parts[declared, key] = argument
+    return ("data", definition, frozenset(parts)), DataValue(
+        definition, tuple((declared, argument) for (declared, _), argument in parts.items())
+    )
+
+
+def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Data:
+    """A Python object as the run-time value of a (monomorphic) type. `part` converts what is no data."""
+    done: dict[tuple[int, DataType], Data] = {}
+    pending: list[tuple[Any, DataType]] = [(value, type_)]
+    while pending:
+        current, expected = pending[-1]
+        if (id(current), expected) in done:
+            pending.pop()
+            continue
+        name = type(current).__relay_constructor__
+        definition = expected.definition
+        constructor = definition.constructors[definition.index(name)]
+        fields = [(vars(current)[n], t) for n, t in zip(constructor.names, constructor.fields, strict=True)]
+        missing = [(f, t) for f, t in fields if isinstance(t, DataType) and (id(f), t) not in done]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        done[id(current), expected] = Data(
+            definition, name, tuple(done[id(f), t] if isinstance(t, DataType) else part(f, t) for f, t in fields)
+        )
+    return done[id(value), type_]
+
+
+def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any]) -> Any:
+    """A run-time value as the Python object that its type stands for. `type_` may be polymorphic, with its arguments."""
+    done: dict[int, Any] = {}
+    pending: list[tuple[Data, Type]] = [(value, type_)]
+    while pending:
+        current, found = pending[-1]
+        if id(current) in done:
+            pending.pop()
+            continue
+        found = prune(found)  # type: ignore[assignment]
+        assert isinstance(found, DataType)
+        owner = data_class(found.definition)
+        if owner is None:
+            raise InternalError(f"{found} has no class in Python")
+        constructor = found.definition.constructors[found.definition.index(current.constructor)]
+        bound = dict(zip(found.definition.parameters, found.arguments, strict=True))
+        types = [prune(substitute(t, bound)) for t in constructor.fields]
+        fields = list(zip(current.fields, types, strict=True))
+        missing = [(f, t) for f, t in fields if isinstance(t, DataType) and id(f) not in done]
+        if missing:
+            pending += missing  # type: ignore[arg-type]
+            continue
+        pending.pop()
+        values = [done[id(f)] if isinstance(t, DataType) else part(f, t) for f, t in fields]  # type: ignore[arg-type]
+        done[id(current)] = make(owner, current.constructor, dict(zip(constructor.names, values, strict=True)))
+    return done[id(value)]

@@ -1,0 +1,124 @@
+"""Polymorphic data types become monomorphic ones, when a program's types are known.
+
+Each choice of arguments makes one definition. A recursive definition meets itself at the same arguments, which are found
+among those made already. Definitions in which nothing is polymorphic stay what they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relay.errors import TypeCheckError
+from relay.ir.definition import completed
+from relay.ir.types import (
+    Constructor,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    Kind,
+    RefType,
+    StackType,
+    TupleType,
+    Type,
+    show,
+)
+from relay.operator.relation import substitute
+from relay.typecheck.unification import resolve
+
+DEEPEST = 64
+"""How many definitions may be made inside of each other before a type counts as growing."""
+
+
+class Monomorphisation:
+    """The monomorphic definitions of one program."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[DataDefinition, Any], DataDefinition] = {}
+        self._names: set[str] = set()
+        self._plain: dict[DataDefinition, bool] = {}
+        self._depth = 0
+
+    @property
+    def definitions(self) -> tuple[DataDefinition, ...]:
+        """Those made so far, without the ones that stayed what they are."""
+        return tuple(self._made.values())
+
+    def type(self, type_: Type) -> Type:
+        """The type without variables, arguments of data types and forms of tuples. Its variables must be bound."""
+        return self._type(resolve(type_))
+
+    def _type(self, type_: Type) -> Type:
+        match type_:
+            case TupleType(items):
+                return TupleType(tuple(map(self._type, items)))
+            case FunctionType(parameters, result, where):
+                return FunctionType(tuple(map(self._type, parameters)), self._type(result), where)
+            case RefType(content):
+                return RefType(self._type(content))
+            case StackType(element):
+                return StackType(self._type(element))
+            case DataType(definition, arguments):
+                monomorphic = tuple(self._type(a) if isinstance(a, Type) else a for a in arguments)
+                return DataType(self._definition(definition, monomorphic))
+            case _:
+                return type_
+
+    def _definition(self, definition: DataDefinition, arguments: tuple[Any, ...]) -> DataDefinition:
+        key = (definition, arguments)
+        found = self._made.get(key)
+        if found is not None:
+            return found
+        if self._is_plain(definition):
+            return definition
+        if self._depth == DEEPEST:
+            raise TypeCheckError(f"the data type {definition.name} contains itself at ever larger types: {show(DataType(*key))}")
+        name = f"{definition.name}{len(self._made) + 1}" if definition.name in self._names else definition.name
+        self._names.add(name)
+        made = self._made[key] = DataDefinition(name, origin=definition.origin)
+        bound = dict(zip(definition.parameters, arguments, strict=True))
+        self._depth += 1
+        made.constructors = tuple(
+            Constructor(c.name, tuple(self.type(substitute(t, bound)) for t in c.fields), c.names)
+            for c in definition.constructors
+        )
+        self._depth -= 1
+        return made
+
+    def _is_plain(self, definition: DataDefinition) -> bool:
+        """Whether nothing that the definition mentions is polymorphic."""
+        if definition not in self._plain:
+            reached: dict[DataDefinition, None] = {definition: None}
+            pending = [definition]
+            while pending:
+                for other in _mentioned(completed(pending.pop())):
+                    if other not in reached:
+                        reached[other] = None
+                        pending.append(other)
+            self._plain[definition] = not any(d.parameters for d in reached)
+        return self._plain[definition]
+
+
+def _mentioned(definition: DataDefinition) -> list[DataDefinition]:
+    found = []
+    pending: list[Any] = [f for c in definition.constructors for f in c.fields]
+    while pending:
+        match pending.pop():
+            case DataType(other, arguments):
+                found.append(other)
+                pending += arguments
+            case TupleType(items):
+                pending += items
+            case FunctionType(parameters, result):
+                pending += (*parameters, result)
+            case RefType(inner) | StackType(inner):
+                pending.append(inner)
+            case _:
+                pass
+    return found
+
+
+def fresh_arguments(definition: DataDefinition, fresh: Any) -> tuple[Any, ...]:
+    """One new variable for each parameter of a definition; `fresh(kind)` makes one."""
+    return tuple(
+        (fresh(p.kind),) if p.kind is Kind.Shape else fresh(p.kind) for p in completed(definition).parameters
+    )

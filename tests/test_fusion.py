@@ -1,0 +1,102 @@
+"""Which calls are fused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import relay.ops  # noqa: F401
+from relay.ir.expr import Assert, Block, Exit, LoopLabel, OpCall, Var
+from relay.ir.types import BOOL, FLOAT32, INT32, TensorType, scalar
+from relay.operator import Emitter, Value
+from relay.transform.fusion import LIMIT, plan
+
+
+def groups(body: Callable[..., Value], *shapes: tuple[int, ...]) -> list[list[str]]:
+    """The operators of each group, in the order in which the groups run."""
+    emitter = Emitter()
+    values = [emitter.value(Var(f"x{i}", TensorType(FLOAT32, shape))) for i, shape in enumerate(shapes)]
+    result = body(*values)
+    block = Block(tuple(emitter.bindings), Exit(LoopLabel("f"), (result.atom,)))
+    made = plan(block)
+    return [[c.value.operator for c in made[at].bindings if isinstance(c.value, OpCall)] for at in sorted(made)]
+
+
+S = (4, 8)
+
+
+@pytest.mark.parametrize(
+    ("body", "shapes", "expected"),
+    [
+        (lambda x, y: ((x + y) * x).op("exp"), (S, S), [["add", "multiply", "exp"]]),
+        (lambda x: (x.op("exp") + 1.0) * (x.op("exp") + 2.0), (S,), [["exp", "add", "exp", "add", "multiply"]]),
+        (lambda x, w: (x @ w + 1.0).op("tanh"), (S, (8, 3)), [["matmul", "add", "tanh"]]),
+        (lambda x, w: x.op("tanh") @ w, (S, (8, 3)), [["tanh"], ["matmul"]]),
+        (lambda x, w, c: x @ w + c.op("exp"), (S, (8, 3), (3,)), [["exp"], ["matmul", "add"]]),
+        (lambda x: (x * x).op("sum"), (S,), [["multiply", "sum"]]),
+        (lambda x: x.op("sum", axis=1).op("exp"), (S,), [["sum", "exp"]]),
+        (lambda x: x - x.op("max", axis=1, keepdims=True), (S,), [["max"], ["subtract"]]),
+        (lambda x, y: x * y.op("exp"), (S, (8,)), [["exp"], ["multiply"]]),
+        (lambda x, y: x * y.op("reshape", shape=(1, 8)), (S, (8,)), [["reshape", "multiply"]]),
+        (lambda x: x.op("sum", axis=0).op("sum"), (S,), [["sum"], ["sum"]]),
+        (lambda x: x.op("zeros_like") + x, (S,), [["zeros_like", "add"]]),
+    ],
+)
+def test_groups(body: Callable[..., Value], shapes: tuple[tuple[int, ...], ...], expected: list[list[str]]) -> None:
+    assert groups(body, *shapes) == expected
+
+
+def test_a_value_with_two_consumers_is_computed_once() -> None:
+    def body(x: Value, w: Value) -> Value:
+        h = x.op("tanh")
+        return (h @ w).op("sum") + h.op("sum")
+
+    assert groups(body, S, (8, 3)) == [["tanh"], ["matmul"], ["sum"], ["sum", "add"]]
+
+
+def test_a_diamond_is_one_group() -> None:
+    def body(x: Value) -> Value:
+        h = x + 1.0
+        return h.op("exp") * h.op("tanh")
+
+    assert groups(body, S) == [["add", "exp", "tanh", "multiply"]]
+
+
+def test_long_chains_and_deep_trees_are_cut() -> None:
+    def chain(x: Value) -> Value:
+        for _ in range(3 * LIMIT):
+            x = x + 1.0
+        return x
+
+    def tree(x: Value) -> Value:
+        for _ in range(20):
+            x = x * x
+        return x
+
+    sizes = [len(group) for group in groups(chain, S)]
+    assert sum(sizes) == 3 * LIMIT and max(sizes) <= LIMIT and len(sizes) <= 4
+    assert max(len(group) for group in groups(tree, S)) <= 6  # 2**6 calls written out as a tree
+
+
+def test_a_group_runs_behind_the_assertions_before_its_members() -> None:
+    emitter = Emitter()
+    x, y = (emitter.value(Var(n, TensorType(INT32, (4,)))) for n in "xy")
+    first = x + 1
+    condition = emitter.value(Var("c", scalar(BOOL)))
+    before = len(emitter.bindings)
+    emitter.bindings.append(type(emitter.bindings[0])((), Assert(condition.atom, "no")))
+    result = first // y
+    made = plan(Block(tuple(emitter.bindings), Exit(LoopLabel("f"), (result.atom,))))
+    assert list(made) == [before + 1] and len(made[before + 1].bindings) == 2
+
+
+def test_nested_uses_keep_a_value() -> None:
+    """A value that a call of another kind reads is an output."""
+    emitter = Emitter()
+    x = emitter.value(Var("x", TensorType(FLOAT32, S)))
+    h = x.op("exp")
+    pair = emitter.bind(h.atom, h.type)
+    result = h + pair
+    made = plan(Block(tuple(emitter.bindings), Exit(LoopLabel("f"), (result.atom,))))
+    assert sorted(made) == [0, 2]
