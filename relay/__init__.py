@@ -172,14 +172,15 @@ class _Relay(types.ModuleType):
         return lambda python: _decorate(python, chosen)
 
 
-_PRELUDE = ("List", "Option", "Tree")
+_PRELUDE = ("List", "Option", "Tree", "prelude")
 
 
 def __getattr__(name: str) -> _Any:
     if name in _PRELUDE:
-        import relay.prelude
+        from importlib import import_module
 
-        return getattr(relay.prelude, name)
+        prelude = import_module("relay.prelude")  # written in the language, so it comes after this module
+        return prelude if name == "prelude" else getattr(prelude, name)
     operator = resolve_name(name)
     if operator is None:
         raise AttributeError(f"module 'relay' has no attribute {name!r}")

@@ -694,16 +694,28 @@ def test_error_of_a_partial_value_shows_both_paths() -> None:
 
 
 def test_error_of_a_capture_shows_it() -> None:
-    assert message("def f(x):\n    g = lambda v: v + x\n    x = 2\n    return g(x)\n") == (
-        "<test>:3:5: error: `x` is assigned after a function has captured it\n"
+    text = "def f(c):\n    if c:\n        x = 1\n        g(lambda v: v + x)\n    x = 2\n    return x\n"
+    assert message(text) == (
+        "<test>:5:5: error: `x` is assigned after a function has captured it on one path only\n"
         "  |\n"
-        "3 |     x = 2\n"
+        "5 |     x = 2\n"
         "  |     ^\n"
         "  |\n"
-        "2 |     g = lambda v: v + x\n"
-        "  |                       - captured here\n"
-        "  = help: make it a reference: `x = relay.ref(..)`, then read and assign `x.value`"
+        "4 |         g(lambda v: v + x)\n"
+        "  |                         - captured here\n"
+        "  = help: give `x` a value before the `if` or the loop"
     )
+
+
+def test_reassigned_captured_variables_are_cells() -> None:
+    function = lower("def f(x):\n    g = lambda v: v + x\n    x = x * 2\n    return g(x)\n")
+    cell, inner, read, product, write, again, called = function.body.bindings
+    assert isinstance(cell.value, expr.RefNew) and isinstance(write.value, expr.RefWrite)
+    assert isinstance(inner.value, expr.Lambda) and isinstance(product.value, expr.OpCall)
+    assert isinstance(called.value, expr.Apply)
+    captured = inner.value.function.body.bindings[0].value
+    for use in (captured, read.value, again.value):
+        assert isinstance(use, expr.RefRead) and use.reference is cell.targets[0]
 
 
 def test_error_of_a_syntax_mistake() -> None:
@@ -726,5 +738,5 @@ def test_type_parameters_are_refused() -> None:
 def test_all_statements_of_python_are_known() -> None:
     """A new statement in Python must be looked at."""
     lowered = {"Assign", "AugAssign", "AnnAssign", "Return", "If", "While", "For", "Expr", "Break", "Continue"}
-    known = lowered | {"Assert", "Match", "Pass", "FunctionDef", "TypeAlias"} | {kind.__name__ for kind in STATEMENTS}
+    known = lowered | {"Assert", "Match", "Nonlocal", "Pass", "FunctionDef", "TypeAlias"} | {kind.__name__ for kind in STATEMENTS}
     assert {kind.__name__ for kind in ast.stmt.__subclasses__()} <= known

@@ -146,6 +146,13 @@ class Evaluator:
                 copy = list(at(whole))
                 copy[at(item)] = at(new)  # type: ignore[arg-type]
                 return (tuple(copy),)
+            case expr.RefNew(new):
+                return ([at(new)],)
+            case expr.RefRead(cell):
+                return (at(cell)[0],)
+            case expr.RefWrite(cell, new):
+                at(cell)[0] = at(new)
+                return ()
             case expr.Lambda(function):
                 return (lambda *arguments: self.call(function, arguments, environment),)
             case Var() | expr.Static() | expr.Constant() | expr.Global():

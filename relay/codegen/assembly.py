@@ -10,13 +10,13 @@ import attrs
 import numpy as np
 
 from relay.codegen import tir
-from relay.codegen.code import RESULT, STATUS, WORKSPACE, Code, Failures, Table
+from relay.codegen.code import RESULT, STACK_LIMIT, STATUS, WORKSPACE, Code, Failures, Table
 from relay.codegen.constants import Constants
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
 from relay.codegen.host import Shared, generate
 from relay.codegen.kernels import Kernels
-from relay.codegen.layout import Layouts, TensorLayout, analyse, leaves
+from relay.codegen.layout import ROW, Layouts, TensorLayout, analyse, leaves
 from relay.codegen.pools import Pools, make_pools
 from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
@@ -24,6 +24,8 @@ from relay.errors import CompileError, InternalError, Span
 from relay.ir.expr import Derivative, Function, Module
 from relay.ir.types import TensorType, TupleType, Type, show
 from relay.transform.graph import call_graph, reachable, strong_components
+
+SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
 
 DATA = 1  # the field of a DLTensor that tvm_struct_get reads: its data pointer
 
@@ -155,6 +157,9 @@ def _entry(entry: Function, layouts: Layouts, pools: Pools, name: Any) -> Any:
     for slot, _ in pools.slots:
         code.set_table(slot, integer(0))
     code.set_table(STATUS, integer(0))
+    with code.collect() as unknown:
+        code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))
+    code.when(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
     arguments = [_argument(code, layout, address) for layout, address in addresses]
     status = tir.call(name, [code.context, code.table(WORKSPACE), *arguments, *results])
     # A failure stands in the table; for TVM the call has succeeded, so that no exception is made of it.

@@ -34,7 +34,6 @@ _RUNNING_OUT_OF_MEMORY, _TOO_DEEP, _EXTERNAL, _FIRST_FAILURE = range(1, 5)
 
 _ALIGNMENT = 64
 _STACK_RESERVE = 768 * 1024  # bytes of C stack that recursion leaves for kernels and callbacks
-_LEAST_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
 
 
 def compile_module(module: Module, *, threads: int | None = None) -> Program:
@@ -198,7 +197,7 @@ _thread = threading.local()
 
 
 def _stack_limit() -> int:
-    """The lowest address of this thread's C stack that recursion may reach."""
+    """The lowest address of this thread's C stack that recursion may reach; 0 if it is not known."""
     limit: int | None = getattr(_thread, "limit", None)
     if limit is None:
         limit = _thread.limit = _find_stack_limit()
@@ -206,7 +205,6 @@ def _stack_limit() -> int:
 
 
 def _find_stack_limit() -> int:
-    here = ctypes.addressof(ctypes.c_char())  # on the heap; only a fallback below needs an address on the stack
     if sys.platform.startswith("linux"):
         libc = ctypes.CDLL(None, use_errno=True)
         attributes = (ctypes.c_char * 256)()
@@ -216,4 +214,4 @@ def _find_stack_limit() -> int:
             libc.pthread_attr_getstack(attributes, ctypes.byref(lowest), ctypes.byref(size))
             libc.pthread_attr_destroy(attributes)
             return (lowest.value or 0) + min(_STACK_RESERVE, size.value // 2)
-    return here
+    return 0

@@ -127,7 +127,8 @@ class AnnotationReader:
         """`Tree[A]`: arguments for the parameters of a data type."""
         owner.complete()
         parameters = owner.definition.parameters
-        kinds = [p.kind for p in parameters] if parameters else [Kind.Type] * len(items)  # none: it is being read
+        being_read = not owner.definition.constructors
+        kinds = [Kind.Type] * len(items) if being_read else [p.kind for p in parameters]
         readers: dict[Kind, Callable[[ast.expr], Type | Base | Shape | Dim]] = {
             Kind.BaseType: self._base,
             Kind.Shape: self._shape,

@@ -261,7 +261,8 @@ class Context:
         """
         if name in self.outer_names:
             owner = self.owner(name)
-            assert owner is not None
+            if owner is None:
+                raise FrontendError(f"`{name}` is no variable of a function around this one", span, help="remove `nonlocal`")
             self._write(owner, name, var, span)
         elif name in self.cells:
             self._write(self, name, var, span)

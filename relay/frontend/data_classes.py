@@ -21,7 +21,7 @@ import functools
 import inspect
 import linecache
 from collections.abc import Callable, Iterator, Mapping
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, GenericAlias
 
 import attrs
 
@@ -101,7 +101,7 @@ def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) ->
             methods[name] = functools.partial(_decorated, reading, value)
     cls.__relay_data__ = owner  # type: ignore[attr-defined]
     cls.__relay_type__ = DataType(definition)  # type: ignore[attr-defined]
-    cls.__class_getitem__ = classmethod(lambda _, item: data_type(owner, item))  # type: ignore[attr-defined]
+    cls.__class_getitem__ = classmethod(lambda _, item: _applied(owner, item))  # type: ignore[attr-defined]
     values.install(owner, constructors, nested)
     try:
         owner.complete()
@@ -110,6 +110,17 @@ def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) ->
     except UndefinedName:
         pass  # a later class; read at the first use
     return cls
+
+
+def _applied(owner: DataClass, item: object) -> DataType | GenericAlias:
+    """`Tree[A]`, evaluated by Python."""
+    if any(isinstance(part, str) for part in (item if isinstance(item, tuple) else (item,))):
+        return GenericAlias(owner.cls, item)  # in the type of a field, which is read from the source
+    try:
+        owner.complete()
+    except UndefinedName:
+        pass  # as in the type of a field, before a later class is defined
+    return data_type(owner, item)
 
 
 class _Method:
@@ -190,21 +201,28 @@ class _Reading:
 
     def type(self, constructor: str, field: str) -> Type:
         """The type of a field. Raises FrontendError, UndefinedName for what may be defined later."""
-        annotation = self.annotations[constructor][field]
-        span = self.span(field, constructor)
-        if not isinstance(annotation, str):
-            try:
-                return to_type(annotation)
-            except FrontendError as error:
-                raise error.at(span) from None
-        if span is None:
-            file = parse_text(annotation, f"<the type of {self.cls.__name__}.{field}>")
-            node = file.tree.body[0] if file.tree.body else None
-            if not isinstance(node, ast.Expr):
-                raise FrontendError(f"the type of {self.cls.__name__}.{field} is no expression: {annotation!r}")
-            return AnnotationReader(file, self.scope).type(node.value)
-        file = self.source[0] if self.source is not None else parse_text(annotation, "<type>")
-        return AnnotationReader(file, self.scope, whole=span).type(ast.Constant(annotation))
+        evaluated = self.annotations[constructor][field]
+        node, file = self._written(constructor, field), None if self.source is None else self.source[0]
+        if node is None or file is None:
+            if not isinstance(evaluated, str):
+                return to_type(evaluated)
+            file = parse_text(evaluated, f"<the type of {self.cls.__name__}.{field}>")
+            statement = file.tree.body[0] if file.tree.body else None
+            if not isinstance(statement, ast.Expr):
+                raise FrontendError(f"the type of {self.cls.__name__}.{field} is no expression: {evaluated!r}")
+            node = statement.value
+        return AnnotationReader(file, self.scope).type(node)
+
+    def _written(self, constructor: str, field: str) -> ast.expr | None:
+        """The annotation of a field in the source."""
+        body = [] if self.source is None else self.source[1].body
+        for statement in body:
+            if isinstance(statement, ast.ClassDef) and statement.name == constructor:
+                body = statement.body
+        for statement in body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.target.id == field:
+                return statement.annotation
+        return None
 
 
 def _complete(reading: _Reading) -> None:

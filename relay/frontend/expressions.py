@@ -21,7 +21,7 @@ UNARY: dict[type[ast.unaryop], str] = {
     ast.Invert: "bitwise_not",
 }
 
-LIST_METHODS = ("append", "extend", "insert", "remove", "clear", "pop")
+LIST_METHODS = ("extend", "insert", "remove", "clear", "pop")
 
 
 def lower_expression(context: Context, node: ast.expr) -> Expr:

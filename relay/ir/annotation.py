@@ -181,13 +181,15 @@ def to_type(item: object) -> Type:
 def data_type(owner: DataClass, item: object) -> DataType:
     """`Tree[A]` in Python: a data type with arguments. Raises FrontendError if their number or kinds do not fit."""
     items = item if isinstance(item, tuple) else (item,)
-    owner.complete()
-    kinds = [p.kind for p in owner.definition.parameters] or [Kind.Type] * len(items)  # none: it is being read
-    if len(kinds) != len(items):
+    definition = owner.definition
+    if not definition.constructors:  # it is being read
+        return DataType(definition, tuple(i if isinstance(i, TypeId | BaseType | int) else to_type(i) for i in items))
+    if len(definition.parameters) != len(items):
         raise FrontendError(argument_count(owner, len(items)))
     readers = {Kind.BaseType: to_base, Kind.Shape: to_shape, Kind.Dim: to_dim}
     return DataType(
-        owner.definition, tuple(readers.get(k, to_type)(i) for k, i in zip(kinds, items, strict=True))
+        definition,
+        tuple(readers.get(p.kind, to_type)(i) for p, i in zip(definition.parameters, items, strict=True)),
     )
 
 

@@ -66,7 +66,7 @@ class List:
 
         return self.fold(keep, List.Nil()).reverse()
 
-    def concat(self, other):
+    def append(self, other):
         """These elements, then those of the other list."""
         return self.reverse().fold(lambda result, head: List.Cons(head, result), other)
 

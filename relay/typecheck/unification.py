@@ -309,6 +309,21 @@ def unknowns(type_: object) -> Iterator[Unknown]:
                 pass
 
 
+def outer_unknowns(type_: Type) -> Iterator[Unknown]:
+    """The unbound variables of a type that are not arguments of a data type: `List[?]` has none."""
+    type_ = prune(type_)  # type: ignore[assignment]
+    match type_:
+        case DataType():
+            return
+        case TupleType(items):
+            for item in items:
+                yield from outer_unknowns(item)
+        case RefType(content) | StackType(content):
+            yield from outer_unknowns(content)
+        case _:
+            yield from unknowns(type_)
+
+
 def is_known(type_: object) -> bool:
     """Whether a type holds no variable of the solver."""
     return next(unknowns(type_), None) is None

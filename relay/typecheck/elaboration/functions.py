@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError
 from relay.ir.derivative import gradient_type
 from relay.ir.expr import (
+    Atom,
     Block,
     Call,
     Constant,
@@ -43,7 +44,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.session import Instance, Session
-from relay.typecheck.unification import is_known, resolve, unknowns
+from relay.typecheck.unification import is_known, outer_unknowns, resolve, unknowns
 
 MAX_POLYMORPHIC_DEPTH = 64
 """How many instances of one function may be under elaboration at once before its recursion counts as growing."""
@@ -153,10 +154,24 @@ def bind_arguments(
                 span,
                 labels=defined,
             )
-        from relay.typecheck.elaboration.blocks import atom_entity
-
-        result.append(atom_entity(_definition_context(callee), default))
+        result.append(_default(callee, default))
     return result
+
+
+def _default(callee: GlobalFunction | LocalFunction, default: Atom) -> Entity:
+    from relay.typecheck.elaboration.blocks import atom_entity
+
+    return atom_entity(_definition_context(callee), default)
+
+
+def _defaults(entity: Entity) -> dict[int, Entity]:
+    """The defaults of a function, or of the one that is differentiated, by position."""
+    while isinstance(entity, Derived):
+        entity = entity.of
+    if not isinstance(entity, GlobalFunction | LocalFunction):
+        return {}
+    signature = surface_function(entity).signature
+    return {i: _default(entity, p.default) for i, p in enumerate(signature) if p.default is not None}
 
 
 def _definition_context(callee: GlobalFunction | LocalFunction) -> Context:
@@ -356,13 +371,17 @@ def function_value(
 ) -> Typed:
     """A function as a value of the typed IR. Its instance is made when its parameters' types are known.
 
-    `fixed` are the parameters, by position, that specialise the function; the others are the value's.
+    `fixed` are the parameters, by position, that specialise the function; the others are the value's. A parameter with a
+    default is none of the value's.
     """
-    fixed = fixed or {}
+    if fixed is None:
+        fixed = _defaults(entity)
     if isinstance(entity, Object) and isinstance(entity.value, Operator):
         entity = _operator_function(entity.value, out, span)
     if isinstance(entity, Derived):
         return _derived_value(session, out, entity, span, fixed)
+    if isinstance(entity, Typed):
+        return entity
     if not isinstance(entity, GlobalFunction | LocalFunction):
         what = type(entity.value).__name__ if isinstance(entity, Object) else type(entity).__name__.lower()
         raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span)
@@ -374,9 +393,13 @@ def function_value(
     place = out.slot()
 
     def attempt() -> Sequence[Unknown] | None:
-        waiting = [u for p in parameters for u in unknowns(p) if u.kind is not Kind.BaseType]
+        waiting = [u for p in parameters for u in outer_unknowns(p) if u.kind is not Kind.BaseType]
         if waiting:
             return waiting
+        make()
+        return None
+
+    def make() -> None:
         types = iter(parameters)
         entities: list[Entity] = []
         values: list[Typed | None] = []
@@ -387,9 +410,8 @@ def function_value(
         instance = instantiate(session, entity, entities, values, span)
         place.items.append(Later((var,), lambda: instance.target))
         session.unify_at(instance.result, result, span, f"the result of {function.name}")
-        return None
 
-    session.defer(attempt, span, f"the parameters of {function.name}")
+    session.defer(attempt, span, f"the parameters of {function.name}", force=make)
     return Typed(var, type_)
 
 
@@ -418,11 +440,11 @@ def _derived_value(
 ) -> Typed:
     grad = entity.grad
     function = function_value(session, out, entity.of, span, fixed)
-    inner_type = prune(function.type)
-    assert isinstance(inner_type, FunctionType)
-    seed = (session.solver.fresh(Kind.Type),) if grad.seedable else ()
-    result = session.solver.fresh(Kind.Type)
-    type_ = FunctionType((*inner_type.parameters, *seed), result)
+    inner_type: Type = prune(function.type)  # type: ignore[assignment]
+    type_: Type = session.solver.fresh(Kind.Type)
+    if isinstance(inner_type, FunctionType):
+        seed = (session.solver.fresh(Kind.Type),) if grad.seedable else ()
+        type_ = FunctionType((*inner_type.parameters, *seed), session.solver.fresh(Kind.Type))
     wrt = None
     if grad.wrt is not None:
         for position in grad.wrt:
@@ -431,14 +453,16 @@ def _derived_value(
                     f"there is no gradient with respect to parameter {position}: it is no tensor", span
                 )
         wrt = tuple(position - sum(f < position for f in fixed) for position in grad.wrt)
-    node = Grad(function.atom, wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, span)
+    at = grad.span or span
+    node = Grad(function.atom, wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, at)
 
     def attempt() -> Sequence[Unknown] | None:
         waiting = list(unknowns(inner_type))
         if waiting:
             return waiting
         known = resolve(inner_type)
-        assert isinstance(known, FunctionType)
+        if not isinstance(known, FunctionType):
+            raise TypeCheckError(f"only a function can be differentiated, found {show(known)}", span)
         try:
             session.unify_at(gradient_type(known, node), type_, span, "the derivative")
         except DifferentiationError as error:
@@ -495,5 +519,8 @@ def call_derived(
         arguments = [*(e for i, e in enumerate(entities) if i not in fixed), *seed_arguments]
     elif keywords:
         raise TypeCheckError("a derivative takes no keyword arguments here", span)
+    elif isinstance(base, Typed) and isinstance(prune(base.type), Unknown):
+        parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
+        session.unify_at(base.type, FunctionType(parameters, session.solver.fresh(Kind.Type)), span, "the function")
     function = function_value(session, out, callee, span, fixed)
     return call_value(session, out, function, arguments, span, "the derivative")

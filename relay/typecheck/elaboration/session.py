@@ -31,7 +31,7 @@ from relay.ir.types import (
 )
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
 from relay.typecheck.monomorphisation import Monomorphisation
-from relay.typecheck.unification import Clash, Solver, holds, plain, resolve, unknowns
+from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
 
 
 @attrs.define(eq=False)
@@ -44,6 +44,7 @@ class Pending:
     done: bool = False
     running: bool = False
     result: Unknown | None = None  # the shape variable that it defines, for showing a scheme
+    force: Callable[[], None] | None = None  # solves it with what is known, if nothing else moves
 
 
 @attrs.define(eq=False)
@@ -143,9 +144,10 @@ class Session:
         span: Span | None,
         text: str | Callable[[], str],
         result: Unknown | None = None,
+        force: Callable[[], None] | None = None,
     ) -> None:
         """Solve a constraint now, or as soon as one of the variables that it waits for is bound."""
-        pending = Pending(attempt, span, text if callable(text) else lambda: text, result=result)
+        pending = Pending(attempt, span, text if callable(text) else lambda: text, result=result, force=force)
         self._try(pending)
         if not pending.done:
             self.pending.append(pending)
@@ -185,6 +187,7 @@ class Session:
         """Solve what is left, give literals their defaults, and fix the type of every variable."""
         self.solver.run()
         if not self.generic:
+            self._force()
             self._default_literals()
             self.solver.run()
             waiting = [p for p in self.pending if not p.done]
@@ -197,6 +200,8 @@ class Session:
             if var.type is None:
                 raise InternalError(f"{var!r} has no type")
             found = resolve(var.type)
+            if not self.generic:
+                found = self._close_data(found)
             if not self.generic and next(unknowns(found), None) is not None:
                 raise TypeCheckError(
                     f"the type of {var.name} is not determined: {show(found)}", var.span, help="annotate it"
@@ -210,6 +215,14 @@ class Session:
                 if isinstance(value, Unknown):
                     attributes[name] = prune(value)
 
+    def _close_data(self, type_: Type) -> Type:
+        """Let arguments of data types that nothing determines, as the elements of a list that is always empty, be unit."""
+        open_ = set(map(id, outer_unknowns(type_)))
+        inside = [u for u in unknowns(type_) if id(u) not in open_ and u.kind is Kind.Type]
+        for unknown in inside:
+            self.solver.bind(unknown, TupleType(()))
+        return resolve(type_) if inside else type_
+
     def final(self, type_: Type) -> Type:
         """A type in the finished program: without variables, its data types monomorphic (unless a scheme is sought)."""
         return resolve(type_) if self.generic else self.monomorphisation.type(type_)
@@ -219,6 +232,17 @@ class Session:
         final = self.final(type_)
         assert isinstance(final, DataType)
         return final.definition
+
+    def _force(self) -> None:
+        """Solve what can be solved with what is known, oldest first: functions that wait for each other's types."""
+        position = 0
+        while position < len(self.pending):
+            pending = self.pending[position]
+            position += 1
+            if pending.force is not None and not pending.done:
+                pending.done = True
+                pending.force()
+                self.solver.run()
 
     def _default_literals(self) -> None:
         for unknown in self.solver.literal_bases:

@@ -7,15 +7,17 @@ higher rank gathers, None adds an axis.
 
 from __future__ import annotations
 
+import difflib
 import types
 from collections.abc import Sequence
 
 import attrs
+import numpy as np
 
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
-from relay.ir.expr import Atom, RefRead, Slice
+from relay.ir.expr import Atom, Constant, RefRead, Slice
 from relay.ir.types import BaseClass, BaseType, Kind, RefType, TensorType, TupleType, Unknown, prune, show
-from relay.operator import lookup, resolve_name
+from relay.operator import get_env, lookup, resolve_name
 from relay.typecheck.elaboration import data, operators, records
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -33,6 +35,20 @@ from relay.typecheck.unification import flat_shape, resolve, shape_variable
 
 METHODS = {"astype": "cast", "dot": "matmul"}
 """Methods of arrays whose operator has another name."""
+
+_ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
+_PYTHON_VALUE = "a program has no Python values of tensors; use float(x), int(x) or bool(x), or return x"
+_NO_ATTRIBUTE = {
+    "item": _PYTHON_VALUE,
+    "tolist": _PYTHON_VALUE,
+    "numpy": "a tensor of a program is no NumPy array; return it, and convert the result",
+    "detach": "use relay.stop_gradient(x)",
+    "copy": "values never change: write y = x",
+    "clone": "values never change: write y = x",
+    "backward": "use relay.grad(f)",
+    "grad": "use relay.grad(f)",
+    "append": "a list is made by [..]; tensors have a fixed length",
+}
 
 
 def tensor_type(typed: Typed) -> TensorType | None:
@@ -71,7 +87,8 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
             return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
         case Tuple() | Number():
             if name == "value" or isinstance(entity, Tuple):
-                raise TypeCheckError(f"{described} has no attribute {name!r}", span)
+                help = "as an expression, make a new list: `[*xs, v]`" if name == "append" else None
+                raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
             return _value_attribute(session, out, session.materialise(out, entity, span), name, span, described)
         case _:
             raise TypeCheckError(f"{described} has no attribute {name!r}", span)
@@ -113,7 +130,11 @@ def _value_attribute(
         return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
     if name in METHODS or resolve_name(name) is not None:
         return Method(typed, name)
-    raise TypeCheckError(f"a tensor has no attribute {name!r}", span)
+    help = _NO_ATTRIBUTE.get(name)
+    if help is None:
+        close = difflib.get_close_matches(name, [*_ATTRIBUTES, *METHODS, *get_env().names()], n=1)
+        help = f"did you mean {close[0]!r}?" if close else None
+    raise TypeCheckError(f"a tensor has no attribute {name!r}", span, help=help)
 
 
 class SchemeOnly(TypeCheckError):
@@ -208,6 +229,7 @@ def index(
     if not isinstance(entity, Typed):
         raise TypeCheckError("this value cannot be indexed", span)
     type_ = _ranked(entity, span)
+    items = _constant_indices(items, span)
     plan = _plan(entity, type_, items, span)
     value = entity
     if _slices(plan, type_):
@@ -268,6 +290,21 @@ def _tuple_index(entity: Tuple, items: Sequence[Entity | SliceItem], span: Span 
             bounds = [_slice_number(b, span) for b in (item.start, item.stop, item.step)]
             return Tuple(entity.items[slice(*bounds)])
     raise TypeCheckError("the index of a tuple must be an integer known before the program runs", span)
+
+
+def _constant_indices(items: Sequence[Entity | SliceItem], span: Span | None) -> list[Entity | SliceItem]:
+    """The items with lists of known integers as tensors: `x[[0, 2]]`."""
+    found: list[Entity | SliceItem] = []
+    for item in items:
+        numbers = [n.value for n in item.items if isinstance(n, Number)] if isinstance(item, Tuple) else []
+        if isinstance(item, Tuple) and numbers and len(numbers) == len(item.items):
+            if not all(isinstance(n, int) for n in numbers):
+                raise TypeMismatch("an index must be an integer", span)
+            constant = Constant(np.asarray(numbers, np.int32), span)
+            found.append(Typed(constant, constant.type))
+        else:
+            found.append(item)
+    return found
 
 
 def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem], span: Span | None) -> _Plan:
@@ -381,22 +418,50 @@ def index_update(
             "strides": tuple(plan.strides),
         }
         return operators.apply(session, out, lookup("update_slice"), [entity, value], attributes, span, [])
-    (axis, position), *more = plan.dynamic
-    if more or axis != 0 or (known := tensor_type(position)) is None or known.rank != 0:
+    if any((known := tensor_type(p)) is None or known.rank != 0 for _, p in plan.dynamic):
         raise TypeCheckError(
-            "this assignment needs one run-time index, a rank-0 integer, on the first axis",
+            "the run-time indices of an assignment must be rank-0 integers",
             span,
-            help="use relay.scatter_add",
+            help="use relay.scatter_add, or a loop over the indices",
         )
-    row: Typed
-    if plan.dropped or _slices(plan, type_):  # x[i, 2:4] = v: read the row, update it, write it back
-        row = operators.apply(session, out, lookup("index"), [entity, position], {}, span, [])
-        updated = index_update(session, out, row, items[1:], new, span)
+    return _update_axis(session, out, entity, _by_axis(items, type_.rank), new, span)
+
+
+def _by_axis(items: Sequence[Entity | SliceItem], rank: int) -> list[Entity | SliceItem]:
+    """One item for each axis of a subscript without None."""
+    whole = SliceItem(None, None, None)
+    at = next((p for p, i in enumerate(items) if isinstance(i, Object) and i.value is Ellipsis), len(items))
+    before, after = list(items[:at]), list(items[at + 1 :])
+    return [*before, *(whole for _ in range(rank - len(before) - len(after))), *after]
+
+
+def _update_axis(
+    session: Session, out: Output, entity: Typed, items: list[Entity | SliceItem], new: Entity, span: Span | None
+) -> Entity:
+    """`x[i, rest] = new`: read row i, update it, write it back. A slice before i: with the axis of i in front."""
+    type_ = _ranked(entity, span)
+    axis = next((a for a, item in enumerate(items) if not isinstance(item, SliceItem)), None)
+    if axis is None:
+        return index_update(session, out, entity, items, new, span)
+    if axis > 0:
+        order = (axis, *(a for a in range(len(items)) if a != axis))
+        front = operators.apply(session, out, lookup("transpose"), [entity], {"axes": order}, span, [])
+        updated = _update_axis(session, out, front, [items[a] for a in order], new, span)
         assert isinstance(updated, Typed)
-        row = updated
-    else:
+        back = tuple(order.index(a) for a in range(len(items)))
+        return operators.apply(session, out, lookup("transpose"), [updated], {"axes": back}, span, [])
+    position, *rest = items
+    if all(isinstance(i, SliceItem) and (i.start, i.stop, i.step) == (None, None, None) for i in rest):
         row = _broadcast(session, out, new, type_, list(type_.dims[1:]), span)
-    return operators.apply(session, out, lookup("index_update"), [entity, position, row], {}, span, [])
+    else:
+        old = index(session, out, entity, [position], span)
+        assert isinstance(old, Typed)
+        changed = _update_axis(session, out, old, rest, new, span)
+        assert isinstance(changed, Typed)
+        row = changed
+    if isinstance(position, Typed):
+        return operators.apply(session, out, lookup("index_update"), [entity, position, row], {}, span, [])
+    return index_update(session, out, entity, [position], row, span)
 
 
 def _broadcast(

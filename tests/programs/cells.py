@@ -1,0 +1,92 @@
+"""Variables that functions capture and that change afterwards: they are references."""
+
+import numpy as np
+
+from programs import Program
+from relay import relay
+
+
+@relay
+def reassigned(x):
+    y = x
+    g = lambda v: v * y  # noqa: E731
+    y = y * 2.0
+    return g(x)
+
+
+@relay
+def accumulator(x):
+    total = 0.0 * x
+
+    def add(v):
+        nonlocal total
+        total += v
+        return total
+
+    for i in range(4):
+        add(x * float(i))
+        if add(x) > 100.0:
+            break
+    return total * total
+
+
+@relay
+def moving_parameter(x):
+    step = lambda v: v + x  # noqa: E731
+    while x < 10.0:
+        x = step(x)
+    return x
+
+
+@relay
+def last_round(x, ys):
+    y = ys[0]
+    g = lambda v: v  # noqa: E731
+    for y in ys:
+        x = g(x)
+        g = lambda v: v + y  # noqa: E731
+    return x
+
+
+@relay
+def cell_by_branch(x):
+    if x > 0.0:
+        y = x
+    else:
+        y = x * 2.0
+    read = lambda: y  # noqa: E731
+    y = y + 1.0
+    return read() * x
+
+
+@relay
+def item_after_capture(x):
+    total = lambda: x.sum()  # noqa: E731
+    x[0] = 5.0
+    return total() * x[1]
+
+
+@relay
+def two_levels(x):
+    k = x
+
+    def outer(v):
+        def inner(w):
+            nonlocal k
+            k = k + w
+            return k
+
+        return inner(v) * k
+
+    return outer(x) + outer(1.0)
+
+
+PROGRAMS = [
+    Program(reassigned, (np.float64(3.0),), expected=18.0, expected_gradient=(12.0,)),
+    Program(accumulator, (np.float64(1.5),), expected=225.0, expected_gradient=(300.0,)),
+    Program(moving_parameter, (np.float64(1.5),), expected=12.0, expected_gradient=(8.0,)),
+    Program(last_round, (np.float64(1.5), np.arange(3.0)), expected=4.5),
+    Program(cell_by_branch, (np.float64(1.5),), expected=3.75, expected_gradient=(4.0,)),
+    Program(item_after_capture, (np.arange(3.0),), expected=8.0),
+    Program(two_levels, (np.float64(1.5),), expected=25.0, expected_gradient=(28.0,)),
+]

@@ -1,0 +1,249 @@
+"""Functions that only the run knows: chosen, changed by loops, growing, stored, returned, differentiated."""
+
+import numpy as np
+
+from programs import Program
+from relay import relay
+
+
+@relay
+def chosen(x, y):
+    if x > y:
+        f = lambda v: v * x  # noqa: E731
+    else:
+        f = lambda v: relay.sin(v) + y  # noqa: E731
+    return f(x) * f(y)
+
+
+@relay
+def chosen_among_known(x, n):
+    f = relay.sin if n == 0 else relay.exp if n == 1 else relay.tanh
+    return f(f(x))
+
+
+@relay
+def chosen_twice(x, y):
+    f = (lambda v: v * x) if x > 0.0 else (lambda v: v + y)
+    g = f if y > 0.0 else (lambda v: f(v) * y)
+    return g(x) + f(y)
+
+
+@relay
+def chosen_early(x, y):
+    def pick():
+        if x > 1.0:
+            return lambda v: v * x
+        if y > 1.0:
+            return lambda v: v * y * y
+        return relay.cos
+
+    return pick()(x) + pick()(y)
+
+
+@relay
+def changed_by_loop(x, n):
+    f = lambda v: v * x  # noqa: E731
+    y = x
+    for i in range(n):
+        y = f(y) + 0.5
+        if i == 1:
+            f = relay.sin
+    return f(y)
+
+
+@relay
+def swapped_by_loop(x, n):
+    f = relay.sin
+    g = relay.exp
+    for _ in range(n):
+        f, g = g, f
+        x = f(x) * 0.5
+    return x + g(x)
+
+
+@relay
+def compose(f, g):
+    return lambda v: f(g(v))
+
+
+@relay
+def growing_in_loop(x, n):
+    f = lambda v: v * x  # noqa: E731
+    for _ in range(n):
+        f = compose(f, lambda v: relay.sin(v) + x)
+    return f(x)
+
+
+@relay
+def growing_in_while(x):
+    f = lambda v: v  # noqa: E731
+    y = x
+    while y < 10.0:
+        f = compose(f, lambda v: v * x)
+        y = f(y) + 1.0
+    return y
+
+
+@relay
+def iterate(f, n):
+    return (lambda v: v) if n == 0 else compose(f, iterate(f, n - 1))
+
+
+@relay
+def iterated(x, n):
+    return iterate(lambda v: relay.sin(v) + x, n)(x) + iterate(relay.exp, 2)(x)
+
+
+@relay
+def factorial(n, x, k):
+    return k(x) if n == 0 else factorial(n - 1, x, lambda r: k(r * x + 1.0))
+
+
+@relay
+def continuation_passing(n, x):
+    return factorial(n, x, lambda r: r * r)
+
+
+@relay
+def tuple_in_loop(x, n):
+    state = (lambda v: v * x, x)
+    for _ in range(n):
+        f, y = state
+        state = (compose(f, relay.sin), f(y))
+    return state[0](state[1])
+
+
+@relay
+def tuple_kept_in_loop(x, n):
+    state = (lambda v: v * x, x)
+    for _ in range(n):
+        state = (state[0], state[0](state[1]))
+    return state[1]
+
+
+@relay
+def in_reference(x, n):
+    r = relay.ref(lambda v: v * x)
+    y = x
+    for i in range(n):
+        f = relay.read(r)
+        if i == 1:
+            relay.write(r, relay.sin)
+        y = f(y) + 0.1
+    return relay.read(r)(y)
+
+
+@relay
+def returned_pair(x, y):
+    def make(c):
+        if c:
+            return (lambda v: v * x, x)
+        return (lambda v: v + y, y * y)
+
+    f, a = make(x > y)
+    g, b = make(x < y)
+    return f(b) * g(a)
+
+
+@relay
+def gradient_of_chosen(x, y):
+    f = (lambda v: v * v * y) if x > 0.0 else (lambda v: relay.sin(v) * y)
+    return relay.grad(f)(x) + f(y)
+
+
+@relay
+def second_gradient_of_chosen(x, y):
+    f = (lambda v: v * v * v * y) if x > 0.0 else (lambda v: relay.sin(v) * y)
+    return relay.grad(relay.grad(f))(x)
+
+
+@relay
+def chosen_gradient(x, y):
+    f = lambda v: relay.exp(v * y)  # noqa: E731
+    g = relay.grad(f) if x > 0.0 else f
+    return g(x)
+
+
+@relay
+def gradient_of_iterated(x, n):
+    return relay.grad(iterate(lambda v: relay.sin(v) * x, n))(x)
+
+
+@relay
+def newton_on_chosen(x, c):
+    f = (lambda v: v * v - x) if c > 0.0 else (lambda v: v * v * v - x)
+    y = x + 1.0
+    for _ in range(4):
+        y = y - f(y) / relay.grad(f)(y)
+    return y
+
+
+@relay
+def apply_all(f, g, x):
+    return f(x) + g(x)
+
+
+@relay
+def chosen_arguments(x, y):
+    f = (lambda v: v * x) if x > y else relay.tanh
+    return apply_all(f, lambda v: f(v) * y, x)
+
+
+@relay
+def mutual(x, n):
+    def even(k, f):
+        return f(x) if k == 0 else odd(k - 1, lambda v: f(v) + x)
+
+    def odd(k, f):
+        return f(x * x) if k == 0 else even(k - 1, lambda v: f(v) * x)
+
+    return even(n, lambda v: v * 0.5)
+
+
+@relay
+def church(x, n):
+    zero = lambda f: lambda v: v  # noqa: E731
+
+    def successor(m):
+        return lambda f: lambda v: f(m(f)(v))
+
+    m = zero
+    for _ in range(n):
+        m = successor(m)
+    return m(lambda v: v * x + 1.0)(x)
+
+
+@relay
+def higher_chosen(x, y):
+    twice = lambda f: lambda v: f(f(v))  # noqa: E731
+    thrice = lambda f: lambda v: f(f(f(v)))  # noqa: E731
+    t = twice if x > y else thrice
+    return t(lambda v: v * y + x)(x)
+
+
+X, Y = np.float64(0.7), np.float64(1.3)
+PROGRAMS = [
+    Program(chosen, (X, Y)),
+    Program(chosen_among_known, (X, 1)),
+    Program(chosen_twice, (X, -Y)),
+    Program(chosen_early, (X, Y)),
+    Program(changed_by_loop, (X, 4)),
+    Program(swapped_by_loop, (X, 3)),
+    Program(growing_in_loop, (X, 3)),
+    Program(growing_in_while, (Y,)),
+    Program(iterated, (X, 3)),
+    Program(continuation_passing, (3, X)),
+    Program(tuple_in_loop, (X, 3)),
+    Program(tuple_kept_in_loop, (X, 3)),
+    Program(in_reference, (X, 4)),
+    Program(returned_pair, (X, Y)),
+    Program(gradient_of_chosen, (X, Y)),
+    Program(second_gradient_of_chosen, (X, Y)),
+    Program(chosen_gradient, (X, Y)),
+    Program(gradient_of_iterated, (X, 2)),
+    Program(newton_on_chosen, (Y, -X)),
+    Program(chosen_arguments, (X, Y)),
+    Program(mutual, (X, 3)),
+    Program(church, (X, 3)),
+    Program(higher_chosen, (X, Y)),
+]
