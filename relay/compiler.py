@@ -354,9 +354,12 @@ def _describe_static(value: Any, function: Function, position: int) -> _Describe
     """What the argument of a static parameter is to the compiler: a Python value that specialises the program."""
     fixed = value if isinstance(value, Fixed) else Fixed(_python_value(value))
     value = fixed.value
-    key = ("default",) if fixed.default else _static_key(value)
+    key: object = ("default",) if fixed.default else _static_key(value)
     if key is None:
-        text = f"is static, so it must be a Python number, string, None, dtype, function, or a tuple of them; found {type(value).__name__}"
+        text = (
+            "is static, so it must be a Python number, string, None, dtype, function, or a tuple of them;"
+            f" found {type(value).__name__}"
+        )
         raise _bad_argument(function, position, text)
     return _Described(("static", key), fixed, None)
 
@@ -458,10 +461,10 @@ def _with_static(definition: Definition, names: str | Sequence[str]) -> Definiti
     if not wanted:
         return definition
     marked = tuple(
-        attrs.evolve(s, static=s.static or p.name in wanted)
+        Parameter(s.kind, s.default, s.static or p.name in wanted)
         for p, s in zip(function.parameters, function.signature, strict=True)
     )
-    return Definition(attrs.evolve(function, signature=marked), definition.scope)
+    return Definition(attrs.evolve(function, signature=marked), definition.scope)  # type: ignore[misc]
 
 
 def derivative(

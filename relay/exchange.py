@@ -12,9 +12,10 @@ from relay.errors import InternalError
 from relay.eval.values import Data
 from relay.frontend.values import is_value, make
 from relay.ir.definition import DataClass, data_class
-from relay.ir.types import DataType, Type, prune
+from relay.ir.types import Constructor, DataType, Type, prune
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import Argument, DataValue
+from relay.typecheck.unification import resolve
 
 __all__ = ["describe", "from_data", "is_value", "to_data"]
 
@@ -77,26 +78,36 @@ def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Da
 def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any]) -> Any:
     """A run-time value as the Python object that its type stands for. `type_` may be polymorphic, with its arguments."""
     done: dict[int, Any] = {}
+    layouts: dict[tuple[Type, str], tuple[DataClass, Constructor, list[Type]]] = {}
     pending: list[tuple[Data, Type]] = [(value, type_)]
     while pending:
         current, found = pending[-1]
         if id(current) in done:
             pending.pop()
             continue
-        found = prune(found)  # type: ignore[assignment]
-        assert isinstance(found, DataType)
-        owner = data_class(found.definition)
-        if owner is None:
-            raise InternalError(f"{found} has no class in Python")
-        constructor = found.definition.constructors[found.definition.index(current.constructor)]
-        bound = dict(zip(found.definition.parameters, found.arguments, strict=True))
-        types = [prune(substitute(t, bound)) for t in constructor.fields]
+        layout = layouts.get((found, current.constructor))
+        if layout is None:
+            layout = layouts[found, current.constructor] = _fields(found, current.constructor)
+        owner, constructor, types = layout
         fields = list(zip(current.fields, types, strict=True))
-        missing = [(f, t) for f, t in fields if isinstance(t, DataType) and id(f) not in done]
+        missing = [(f, t) for f, t in fields if isinstance(f, Data) and id(f) not in done]
         if missing:
-            pending += missing  # type: ignore[arg-type]
+            pending += missing
             continue
         pending.pop()
-        values = [done[id(f)] if isinstance(t, DataType) else part(f, t) for f, t in fields]  # type: ignore[arg-type]
+        values = [done[id(f)] if isinstance(f, Data) else part(f, t) for f, t in fields]
         done[id(current)] = make(owner, current.constructor, dict(zip(constructor.names, values, strict=True)))
     return done[id(value)]
+
+
+def _fields(type_: Type, name: str) -> tuple[DataClass, Constructor, list[Type]]:
+    """A constructor of a data type, and the types of its fields at the type's arguments."""
+    known = prune(type_)
+    assert isinstance(known, DataType)
+    definition = known.definition
+    owner = data_class(definition)
+    if owner is None:
+        raise InternalError(f"{known} has no class in Python")
+    constructor = definition.constructors[definition.index(name)]
+    bound = dict(zip(definition.parameters, known.arguments, strict=True))
+    return owner, constructor, [resolve(substitute(t, bound)) for t in constructor.fields]

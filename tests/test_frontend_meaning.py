@@ -18,6 +18,7 @@ from relay.frontend.lower import lower_text
 from relay.ir import expr
 from relay.ir.definition import Scope
 from relay.ir.expr import Atom, Block, Expr, Function, LoopLabel, Var
+from relay.ir.intrinsic import Intrinsic
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -132,6 +133,8 @@ class Evaluator:
         match value:
             case expr.OpCall(name, arguments):
                 return (OPERATORS[name](*map(at, arguments)),)
+            case expr.Apply(expr.Static(Intrinsic("list")), arguments):
+                return (tuple(map(at, arguments)),)
             case expr.Apply(function, arguments, keywords):
                 return (at(function)(*map(at, arguments), **{name: at(v) for name, v in keywords}),)
             case expr.MakeTuple(items):

@@ -171,14 +171,27 @@ class Cotangents:
         if found is None:
             found = self._primed[definition] = DataDefinition(self._fresh_name(f"{definition.name}_cotangent"))
             self.definitions.append(found)
-            found.constructors = (
-                Constructor(ZERO_CONSTRUCTOR, ()),
-                *(
-                    Constructor(primed_constructor(c.name), tuple(leaf for t in c.fields for leaf in self.leaves(t)))
-                    for c in definition.constructors
-                ),
-            )
+            if definition.constructors:
+                self._fill(definition)
         return found
+
+    def _fill(self, definition: DataDefinition) -> None:
+        self._primed[definition].constructors = (
+            Constructor(ZERO_CONSTRUCTOR, ()),
+            *(
+                Constructor(primed_constructor(c.name), tuple(leaf for t in c.fields for leaf in self.leaves(t)))
+                for c in definition.constructors
+            ),
+        )
+
+    def like(self, definition: DataDefinition, new: DataDefinition) -> None:
+        """Note that a data type has a cotangent if another one does. It may still be without constructors."""
+        self._exists[new] = self.exists(DataType(definition))
+
+    def complete(self, definition: DataDefinition) -> None:
+        """Note that a data type has got its constructors: cotangents of it may have been asked for before."""
+        if definition in self._primed:
+            self._fill(definition)
 
     # ---- trees
 

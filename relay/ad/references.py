@@ -90,9 +90,11 @@ class References:
         if found is None:
             found = self._paired[definition] = DataDefinition(self._fresh_name(f"{definition.name}_paired"))
             self.definitions.append(found)
+            self._cotangents.like(definition, found)
             found.constructors = tuple(
                 Constructor(c.name, tuple(self.paired(t) for t in c.fields)) for c in definition.constructors
             )
+            self._cotangents.complete(found)
         return found
 
 

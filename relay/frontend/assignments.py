@@ -9,7 +9,20 @@ from relay.errors import FrontendError
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import REFERENCE_HELP, Context
 from relay.frontend.subscripts import BINARY, lower_items
-from relay.ir.expr import Annotated, Apply, Atom, Attribute, Index, IndexUpdate, OpCall, SetAttribute, Slice, Static, Unpack, Var
+from relay.ir.expr import (
+    Annotated,
+    Apply,
+    Atom,
+    Attribute,
+    Index,
+    IndexUpdate,
+    OpCall,
+    SetAttribute,
+    Slice,
+    Static,
+    Unpack,
+    Var,
+)
 from relay.ir.intrinsic import Intrinsic
 
 

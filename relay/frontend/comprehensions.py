@@ -39,6 +39,8 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
 
     if isinstance(node, ast.DictComp):
         start = context.bind(Apply(Static(dict, span), (), (), span), "items", span)
+    elif isinstance(node, ast.ListComp):
+        start = context.bind(Apply(Static(Intrinsic("list"), span), (), (), span), "items", span)
     else:
         start = context.bind(MakeTuple((), span), "items", span)
     return _generators(context, node.generators, start, element)

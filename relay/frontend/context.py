@@ -21,6 +21,7 @@ from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.definition import Scope
 from relay.ir.expr import (
     Annotated,
+    Apply,
     Atom,
     Binding,
     Block,
@@ -33,11 +34,13 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Static,
     Terminator,
     Unpack,
     Var,
     Yield,
 )
+from relay.ir.intrinsic import Intrinsic
 
 REFERENCE_HELP = "make it a reference: `{0} = relay.ref(..)`, then read and assign `{0}.value`"
 
@@ -233,7 +236,7 @@ class Context:
                 return self.captures_of.get(function.label, ())
             case Var():
                 return self.holds.get(value, ())
-            case MakeTuple(items):
+            case MakeTuple(items) | Apply(Static(Intrinsic()), items):
                 return tuple(c for v in items if isinstance(v, Var) for c in self.holds.get(v, ()))
             case If(arms, orelse):
                 ends = [block.terminator for block in (*(arm.body for arm in arms), orelse)]
@@ -262,7 +265,8 @@ class Context:
         if name in self.outer_names:
             owner = self.owner(name)
             if owner is None:
-                raise FrontendError(f"`{name}` is no variable of a function around this one", span, help="remove `nonlocal`")
+                message = f"`{name}` is no variable of a function around this one"
+                raise FrontendError(message, span, help="remove `nonlocal`")
             self._write(owner, name, var, span)
         elif name in self.cells:
             self._write(self, name, var, span)

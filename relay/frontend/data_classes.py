@@ -22,6 +22,7 @@ import inspect
 import linecache
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType, GenericAlias
+from typing import Any
 
 import attrs
 
@@ -36,13 +37,15 @@ from relay.ir.types import (
     Constructor,
     DataDefinition,
     DataType,
-    FunctionType as RelayFunctionType,
     RefType,
     StackType,
     TensorType,
     TupleType,
     Type,
     TypeId,
+)
+from relay.ir.types import (
+    FunctionType as RelayFunctionType,
 )
 
 _OWN = ("__init__", "__new__", "__eq__", "__hash__", "__setattr__", "__delattr__")
@@ -72,14 +75,17 @@ def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) ->
     for name in _OWN:
         if name in vars(cls):
             raise FrontendError(
-                f"{cls.__name__} defines {name}; the data type brings its own", reading.span(name), help="write a function"
+                f"{cls.__name__} defines {name}; the data type brings its own",
+                reading.span(name),
+                help="write a function",
             )
     parts = nested or {cls.__name__: cls}
     fields = {name: tuple(inspect.get_annotations(part)) for name, part in parts.items()}
     for name, part in parts.items():
         reading.refuse_values(name, part, nested)
     defaults = {
-        name: {field: vars(part)[field] for field in fields[name] if field in vars(part)} for name, part in parts.items()
+        name: {field: vars(part)[field] for field in fields[name] if field in vars(part)}
+        for name, part in parts.items()
     }
     definition = DataDefinition(cls.__name__)
     methods: dict[str, Callable[[], Definition]] = {}
@@ -126,13 +132,31 @@ def _applied(owner: DataClass, item: object) -> DataType | GenericAlias:
 class _Method:
     """A method of a data type, for Python: `p.norm()` runs the program."""
 
-    def __init__(self, definition: Callable[[], Definition], wrap: Callable[[Definition], object], static: bool) -> None:
+    def __init__(
+        self, definition: Callable[[], Definition], wrap: Callable[[Definition], object], static: bool
+    ) -> None:
         self._function = functools.cache(lambda: wrap(definition()))
         self._static = static
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
         function = self._function()
-        return function if instance is None or self._static else functools.partial(function, instance)  # type: ignore[arg-type]
+        return function if instance is None or self._static else _Bound(function, instance)
+
+
+@attrs.frozen(eq=False)
+class _Bound:
+    """A method of one value; what a function of the language can do, with the value as its first argument."""
+
+    _function: Any
+    _value: object
+
+    def __call__(self, *arguments: object, **keywords: object) -> object:
+        return self._function(self._value, *arguments, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("interpret", "typed", "core"):
+            return functools.partial(getattr(self._function, name), self._value)
+        return getattr(self._function, name)
 
 
 @attrs.frozen(eq=False)
@@ -175,7 +199,9 @@ class _Reading:
                 body = statement.body
         for statement in body:
             match statement:
-                case ast.AnnAssign(target=ast.Name(id=found)) | ast.Assign(targets=[ast.Name(id=found)]) if found == name:
+                case ast.AnnAssign(target=ast.Name(id=found)) | ast.Assign(targets=[ast.Name(id=found)]) if (
+                    found == name
+                ):
                     return file.span(statement)
                 case ast.FunctionDef(name=found) | ast.ClassDef(name=found) if found == name:
                     return file.function_span(statement)
@@ -220,7 +246,11 @@ class _Reading:
             if isinstance(statement, ast.ClassDef) and statement.name == constructor:
                 body = statement.body
         for statement in body:
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.target.id == field:
+            if (
+                isinstance(statement, ast.AnnAssign)
+                and isinstance(statement.target, ast.Name)
+                and statement.target.id == field
+            ):
                 return statement.annotation
         return None
 
@@ -303,7 +333,9 @@ def _check_applications(reading: _Reading, definition: DataDefinition) -> None:
                 if used.definition is definition:
                     if used.arguments != definition.parameters:
                         raise FrontendError(
-                            f"{definition.name} contains itself at other arguments, {used}", span, help=f"write {definition.name}"
+                            f"{definition.name} contains itself at other arguments, {used}",
+                            span,
+                            help=f"write {definition.name}",
                         )
                     continue
                 other = data_class(used.definition)
@@ -379,5 +411,3 @@ def _find_class(cls: type, frame: FrameType) -> tuple[SourceFile, ast.ClassDef] 
         and min([node.lineno, *(d.lineno for d in node.decorator_list)]) <= frame.f_lineno <= (node.end_lineno or 0)
     ]
     return (file, candidates[-1]) if candidates else None
-
-

@@ -32,6 +32,15 @@ def lower_items(context: Context, items: Sequence[ast.expr], node: ast.expr) -> 
     return Apply(Static(Intrinsic("spread"), span), tuple(parts), (), span)
 
 
+def lower_list(context: Context, items: Sequence[ast.expr], node: ast.expr) -> Expr:
+    """`[a, *b, c]`: as a tuple, but its items can be assigned."""
+    span = context.span(node)
+    if any(isinstance(item, ast.Starred) for item in items):
+        whole = context.bind(lower_items(context, items, node), "items", span)
+        return Apply(Static(list, span), (whole,), (), span)
+    return Apply(Static(Intrinsic("list"), span), tuple(context.atom(item) for item in items), (), span)
+
+
 def lower_dict(context: Context, node: ast.Dict) -> Expr:
     """`{"w": w, **rest}`: a record. Its keys are strings that are written there."""
     span = context.span(node)

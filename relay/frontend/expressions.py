@@ -48,7 +48,9 @@ def lower_expression(context: Context, node: ast.expr) -> Expr:
             return lower_boolean(context, node)
         case ast.IfExp():
             return lower_conditional(context, node)
-        case ast.Tuple(elts=items) | ast.List(elts=items):
+        case ast.List(elts=items):
+            return displays.lower_list(context, items, node)
+        case ast.Tuple(elts=items):
             return displays.lower_items(context, items, node)
         case ast.JoinedStr():
             return lower_fstring(context, node)

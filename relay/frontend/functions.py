@@ -15,7 +15,6 @@ from relay.ir.annotation import to_type
 from relay.ir.expr import Atom, Exit, Function, Lambda, MakeTuple, Parameter, Var
 from relay.ir.types import Type
 
-
 _STATIC = re.compile(r"#\s*relay:\s*static\b")
 
 

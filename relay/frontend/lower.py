@@ -30,7 +30,9 @@ Strings, None, `...`: Static. `return None`, `return` and the end of a function 
     f(a, k=b)             Apply(f, (a,), (("k", b),)); the function first, then the arguments, from left to right
     relay.tanh(x)         t = Attribute(Global("relay"), "tanh"); Apply(t, (x,)); likewise methods `x.sum()`
     x[i, 1:2, None, ...]  Index(x, (i, Slice(1, 2, None), Static(None), Static(...))); `x[(i, j)]` is `x[i, j]`
-    (a, b), [a, b]        MakeTuple. lambda: Lambda binding, function named "lambda"
+    [a, b]                Apply(Static(Intrinsic("list")), (a, b)); relay/ir/intrinsic.py lists all of these: for stars,
+                          comprehensions, f-strings, `print`, `is None`. A dict is an Apply of Static(dict)
+    (a, b)                MakeTuple. lambda: Lambda binding, function named "lambda"
     (y := e)              binds y
 
 *Statements.*

@@ -25,8 +25,9 @@ def assigned_names(nodes: Iterable[ast.AST]) -> Names:
             base = subscripted_name(node)
             if base is not None:
                 names[base] = None
-        elif isinstance(node, ast.Expr) and (grown := grown_list(node)) is not None:
-            names[grown] = None
+        elif isinstance(node, ast.Expr):
+            grown = grown_list(node)
+            names |= {} if grown is None else {grown: None}
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names[node.name] = None
         elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name is not None:

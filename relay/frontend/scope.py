@@ -76,7 +76,7 @@ class NamedScope:
 
 
 class SnapshotScope:
-    """The names of another scope; numbers and arrays, also in tuples, lists and dicts, keep the value that was read first."""
+    """The names of another scope; numbers and arrays, also in tuples and the like, keep the value first read."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope

@@ -12,8 +12,8 @@ from relay.frontend.context import Context, temporary_name
 from relay.frontend.displays import argument
 from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
-from relay.frontend.names import grown_list
 from relay.frontend.matching import lower_match
+from relay.frontend.names import grown_list
 from relay.frontend.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.ir.expr import Apply, Assert, Exit, MakeTuple, Static
 from relay.ir.intrinsic import Intrinsic

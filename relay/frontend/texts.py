@@ -31,14 +31,18 @@ def lower_print(context: Context, node: ast.Call) -> Expr:
     values: list[Atom] = []
     for value in node.args:
         if isinstance(value, ast.Starred):
-            raise FrontendError("`*` in `print` is not part of Relay", context.span(value), help="print the tuple itself")
+            raise FrontendError(
+                "`*` in `print` is not part of Relay", context.span(value), help="print the tuple itself"
+            )
         values.append(context.atom(value))
     options: list[tuple[str, Atom]] = []
     for keyword in node.keywords:
         if keyword.arg not in ("sep", "end", "flush"):
             name = keyword.arg or "**"
             raise FrontendError(
-                f"`print` takes no {name!r} here", context.span(keyword), help="it writes to sys.stdout; it has sep and end"
+                f"`print` takes no {name!r} here",
+                context.span(keyword),
+                help="it writes to sys.stdout; it has sep and end",
             )
         if keyword.arg != "flush":
             options.append((keyword.arg, context.atom(keyword.value)))
@@ -74,4 +78,6 @@ def _specification(context: Context, node: ast.expr | None) -> str:
         case ast.JoinedStr(values=[ast.Constant(value=str(text))]):
             return text
         case _:
-            raise FrontendError("a format is written out, as in {x:.3f}", context.span(node), help="write the number there")
+            raise FrontendError(
+                "a format is written out, as in {x:.3f}", context.span(node), help="write the number there"
+            )

@@ -133,7 +133,11 @@ def _show(self: object) -> str:
         elif is_value(item):
             owner: DataClass = type(item).__relay_data__  # type: ignore[attr-defined]
             name = type(item).__name__
-            parts.append(f"{name}(" if len(owner.constructors) == 1 and owner.cls is type(item) else f"{owner.cls.__name__}.{name}(")
+            parts.append(
+                f"{name}("
+                if len(owner.constructors) == 1 and owner.cls is type(item)
+                else f"{owner.cls.__name__}.{name}("
+            )
             pending.append((True, ")"))
             fields = list(vars(item).items())
             for position, (field, value) in reversed(list(enumerate(fields))):

@@ -14,6 +14,7 @@ import numpy as np
 
 from relay.errors import FrontendError
 from relay.ir.definition import DataClass
+from relay.ir.structure import field_names, is_record_class
 from relay.ir.types import (
     ANY,
     BOOL,
@@ -26,6 +27,7 @@ from relay.ir.types import (
     DataDefinition,
     DataType,
     Dim,
+    Form,
     FunctionType,
     Kind,
     QuantifiedType,
@@ -172,10 +174,27 @@ def to_type(item: object) -> Type:
         raise FrontendError(f"{item} is an element type, not a type", help=f"write Tensor[{item}, ()] for a scalar")
     if isinstance(item, type) and item in _CONSTRUCTORS:
         raise FrontendError(f"{described(item)} needs its arguments", help=_CONSTRUCTORS[item])
+    if is_record_class(item):
+        return _record_type(item)  # type: ignore[arg-type]
     definition = getattr(item, "__relay_type__", None)  # what stands for a data type carries it
     if definition is not None and definition is not item:
         return to_type(definition)
     raise FrontendError(f"{described(item)} is no type of Relay", help=TENSOR_HELP)
+
+
+def _record_type(cls: type) -> TupleType:
+    """The type of a dataclass's or named tuple's instances. A field whose annotation is no type may hold anything."""
+    try:
+        hints = typing.get_type_hints(cls)
+    except (NameError, TypeError):
+        hints = {}
+    fields: list[Type] = []
+    for name in field_names(cls):
+        try:
+            fields.append(to_type(hints.get(name, object)))
+        except FrontendError:
+            fields.append(TypeId(name, Kind.Type))
+    return TupleType(tuple(fields), Form(cls, field_names(cls)))
 
 
 def data_type(owner: DataClass, item: object) -> DataType:

@@ -262,7 +262,7 @@ class Assert:
 
 @node
 class Print:
-    """Write pieces[0] values[0] pieces[1] .. to `sys.stdout`, each value in its format. An ordered effect without target."""
+    """Write pieces[0] values[0] pieces[1] .. to `sys.stdout`, each value in its format. Binds no target."""
 
     pieces: tuple[str, ...]
     values: tuple[Atom, ...]

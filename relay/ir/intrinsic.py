@@ -6,6 +6,7 @@
     each(x)                      the elements of x one by one, so that a `for` over them is unrolled
     unrolled(x)                  as each where the elements are known, otherwise x: a `for` whose body appends to a list
     keep(c)                      c, which must be known before the program runs: the `if` of a comprehension
+    list(x, ..)                  `[x, ..]`
     append(x, v)                 the list after `x.append(v)`
     extend(d, k, v)              the record with one more field: `{k: v for ..}`
     is_none(x)                   `x is None`

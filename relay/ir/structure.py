@@ -36,14 +36,14 @@ def build(form: Form, values: Sequence[object]) -> object:
         return list(values)
     if is_named_tuple(form.cls):
         return form.cls(*values)
-    made = object.__new__(form.cls)  # as a copy of an instance: without __init__, which may compute
+    made: object = object.__new__(form.cls)  # as a copy of an instance: without __init__, which may compute
     for name, value in zip(form.names, values, strict=True):
         object.__setattr__(made, name, value)
     return made
 
 
 def form_of(value: object) -> Form | None:
-    """The form of a Python structure; None for a plain tuple and for what is none. Raises FrontendError for other keys."""
+    """The form of a Python structure; None for tuples and for what is none. Raises FrontendError for other keys."""
     if isinstance(value, dict):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None:

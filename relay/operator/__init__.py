@@ -1,7 +1,7 @@
 """What an operator is, the registry of all of them, and calls on symbolic values."""
 
 from relay.ir.check import use_operators
-from relay.operator.definition import Operator, Pattern, Requirement
+from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.registry import Environment, alias, get_env, lookup, operators, register_op, resolve_name
 from relay.operator.relation import BaseSignature, Relation, Undetermined
 from relay.operator.symbolic import Emitter, Value
@@ -12,6 +12,7 @@ __all__ = [
     "BaseSignature",
     "Emitter",
     "Environment",
+    "InPlace",
     "Operator",
     "Pattern",
     "Relation",

@@ -56,6 +56,18 @@ class Requirement:
     message: str
 
 
+@attrs.frozen
+class InPlace:
+    """The result differs from an operand of its type in a part only, and may take that operand's memory.
+
+    `compute(*operands, **attributes)`, on te tensors, returns an extern stage of the result's shape that writes the part
+    that differs. Its output holds the old elements; of the operand itself it uses nothing but the shape.
+    """
+
+    operand: int
+    compute: Callable[..., Any]
+
+
 @attrs.frozen(eq=False, slots=True, repr=False)
 class Operator:
     """A registered operator.
@@ -82,6 +94,7 @@ class Operator:
             unary operator that gives x if x has the result's type already. `identity` is the neutral element on the
             right, `linear` the positions of operands in which the operator is linear.
         accumulates: the position of an operand that the rest is added to: op(.., x, ..) = x + op(.., 0, ..).
+        in_place: how to write the result over an operand that is not needed any more.
         fill: the number that all elements of the result are, whatever the operands.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
         not do.
@@ -107,6 +120,7 @@ class Operator:
     identity: float | bool | None = None
     linear: tuple[int, ...] = ()
     accumulates: int | None = None
+    in_place: InPlace | None = None
     fill: float | None = None
     sampler: Callable[..., Any] | None = None
     documentation: str = ""

@@ -12,7 +12,7 @@ import numpy as np
 from relay.errors import RegistrationError
 from relay.ir.expr import Constant
 from relay.ir.types import FunctionType, QuantifiedType, TensorType, Type
-from relay.operator.definition import Operator, Pattern, Requirement
+from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.relation import Relation
 
 
@@ -109,6 +109,7 @@ def register_op(
     identity: float | bool | None = ...,
     linear: tuple[int, ...] = ...,
     accumulates: int | None = ...,
+    in_place: InPlace | None = ...,
     fill: float | None = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...

@@ -229,8 +229,8 @@ def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
                 value = bound.get(dim, dim) if isinstance(dim, TypeId) else dim
                 dims += value if isinstance(value, tuple) else (value,)
             return TensorType(bound.get(base, base) if isinstance(base, TypeId) else base, tuple(dims))  # type: ignore[arg-type]
-        case TupleType(items):
-            return TupleType(tuple(substitute(t, bound) for t in items))
+        case TupleType(items, form):
+            return TupleType(tuple(substitute(t, bound) for t in items), form)
         case FunctionType(parameters, result, where):
             return FunctionType(tuple(substitute(t, bound) for t in parameters), substitute(result, bound), where)
         case RefType(content):

@@ -12,6 +12,7 @@ from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
     Element,
+    InPlace,
     Pattern,
     Relation,
     Requirement,
@@ -20,6 +21,7 @@ from relay.ops.notation import (
     Value,
     constant_number,
     dims,
+    loops,
     register_op,
 )
 from relay.ops.samples import case, cases
@@ -96,6 +98,28 @@ def _at_index(value: Callable[[Element, Element], Element]) -> Callable[[Stage, 
     return compute
 
 
+def _at_index_in_place(value: Callable[[Element, Element], Element]) -> InPlace:
+    """`value(old, new)` written to the index."""
+
+    def compute(x: Stage, index: Stage, new: Stage) -> Stage:
+        shape = dims(x)
+
+        def statement(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+            (index, new), result = inputs, outputs[0]
+            first = _from_start(tirx.BufferLoad(index, []), shape[0])
+
+            def store(rest: list[Any]) -> Any:
+                place = [first, *rest]
+                element = value(tirx.BufferLoad(result, place), tirx.BufferLoad(new, rest))
+                return tirx.BufferStore(result, element, place)
+
+            return loops(shape[1:], store)
+
+        return te.extern(shape, [index, new], statement, name="at_index", dtype=str(x.dtype))
+
+    return InPlace(0, compute)
+
+
 _REPLACEMENTS = cases(
     *(case((3, 2), i, (2,)) for i in _POSITIONS),
     *(case((3, *rest), _LAST, rest) for rest in ((), (1, 2), (0,))),
@@ -112,6 +136,7 @@ _REPLACEMENTS = cases(
         dout.op("index", index),
     ),
     requirements=(_INDEX_IN_RANGE,),
+    in_place=_at_index_in_place(lambda old, new: new),
     sampler=_REPLACEMENTS,
 )
 def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -132,6 +157,7 @@ def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
     gradient=lambda x, index, new, out, dout: (dout, None, dout.op("index", index)),
     requirements=(_INDEX_IN_RANGE,),
     accumulates=0,
+    in_place=_at_index_in_place(scalar.add),
     sampler=_REPLACEMENTS,
 )
 def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -210,39 +236,47 @@ def take(x: Tensor, indices: Tensor, axis: int = 0, mode: str = "raise") -> Tens
     return np.asarray(np.take(x, indices, axis=axis, mode=mode))  # type: ignore[call-overload]
 
 
-def _loops(extents: Sequence[int], body: Callable[[list[Any]], Any]) -> Any:
-    """Nested sequential loops around a statement of their variables."""
-    variables = [tirx.Var(f"i{n}", "int32") for n in range(len(extents))]
-    statement = body(variables)
-    for variable, extent in zip(reversed(variables), reversed(extents), strict=True):
-        statement = tirx.For(
-            variable, tirx.const(0, "int32"), tirx.const(extent, "int32"), tirx.ForKind.SERIAL, statement
-        )
-    return statement
-
-
-def _scatter_add(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
-    """Copies x, then adds the updates one after another, so that repeated indices accumulate."""
-    shape, rank = dims(x), len(dims(indices))
+def _accumulation(x: Stage, indices: Stage, updates: Stage, axis: int) -> Callable[[Any, Any, Any], Any]:
+    """The statement on buffers (result, indices, updates) that adds the updates one after another, so that repeated
+    indices accumulate."""
+    shape, extents, rank = dims(x), dims(updates), len(dims(indices))
     position = normalise_axis(axis, len(shape))
-    if 0 in dims(updates):
-        return te.compute(shape, lambda *index: x(*index))
 
-    def statement(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        x, indices, updates = inputs
-        result = outputs[0]
-
+    def statement(result: Any, indices: Any, updates: Any) -> Any:
         def accumulate(index: list[Any]) -> Any:
             chosen = tirx.BufferLoad(indices, index[position : position + rank])
             place = [*index[:position], _from_start(chosen, shape[position]), *index[position + rank :]]
             value = scalar.add(tirx.BufferLoad(result, place), tirx.BufferLoad(updates, index))
             return tirx.BufferStore(result, value, place)
 
-        copy = _loops(shape, lambda index: tirx.BufferStore(result, tirx.BufferLoad(x, index), index))
-        return tirx.SeqStmt([copy, _loops(dims(updates_stage), accumulate)])
+        return loops(extents, accumulate)
 
-    updates_stage = updates
+    return statement
+
+
+def _scatter_add(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
+    shape = dims(x)
+    if 0 in dims(updates):
+        return te.compute(shape, lambda *index: x(*index))
+    accumulate = _accumulation(x, indices, updates, axis)
+
+    def statement(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        old, *rest = inputs
+        copy = loops(shape, lambda index: tirx.BufferStore(outputs[0], tirx.BufferLoad(old, index), index))
+        return tirx.SeqStmt([copy, accumulate(outputs[0], *rest)])
+
     return te.extern(shape, [x, indices, updates], statement, name="scatter_add", dtype=str(x.dtype))
+
+
+def _scatter_add_in_place(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
+    accumulate = _accumulation(x, indices, updates, axis)
+    return te.extern(
+        dims(x),
+        [indices, updates],
+        lambda inputs, outputs: accumulate(outputs[0], *inputs),
+        name="scatter_add",
+        dtype=str(x.dtype),
+    )
 
 
 def _scatter_in_range(x: Value, indices: Value, updates: Value, axis: int) -> Value | None:
@@ -264,6 +298,7 @@ def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -
     gradient=lambda x, indices, updates, out, dout, axis: (dout, None, dout.op("take", indices, axis=axis)),
     requirements=(Requirement(_scatter_in_range, "index out of range"),),
     accumulates=0,
+    in_place=InPlace(0, _scatter_add_in_place),
     sampler=cases(
         case((3,), _REPEATED, (2, 3)),
         case((3, 2), _REPEATED, (2, 3, 2)),

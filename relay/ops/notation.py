@@ -10,17 +10,18 @@ in a compute function, where `dims(stage)` is its shape in numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from relay.ir.expr import Constant
 from relay.ir.types import BaseClass, BaseType
-from relay.operator import Pattern, Relation, Requirement, Value, alias, register_op
+from relay.operator import InPlace, Pattern, Relation, Requirement, Value, alias, register_op
 from relay.ops.lazy import te, tirx
 
 __all__ = [
+    "InPlace",
     "Pattern",
     "Relation",
     "Requirement",
@@ -33,6 +34,7 @@ __all__ = [
     "dims",
     "elementwise",
     "is_integer",
+    "loops",
     "number_like",
     "register_op",
 ]
@@ -63,6 +65,17 @@ def is_integer(base: BaseType) -> bool:
 
 
 # ---- te stages
+
+
+def loops(extents: Sequence[int], body: Callable[[list[Any]], Any]) -> Any:
+    """Nested sequential loops around a statement of their variables."""
+    variables = [tirx.Var(f"i{n}", "int32") for n in range(len(extents))]
+    statement = body(variables)
+    for variable, extent in zip(reversed(variables), reversed(extents), strict=True):
+        statement = tirx.For(
+            variable, tirx.const(0, "int32"), tirx.const(extent, "int32"), tirx.ForKind.SERIAL, statement
+        )
+    return statement
 
 
 def dims(stage: Stage) -> tuple[int, ...]:

@@ -8,12 +8,13 @@ of extent n: with a positive stride 0 <= begin, end <= n; with a negative one -1
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from relay.ops import stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import Element, InPlace, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
 
@@ -144,6 +145,19 @@ def _update_slice(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bou
     return te.compute(dims(x), element)
 
 
+def _update_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bounds) -> Stage:
+    extents = dims(new)
+
+    def statement(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        def store(index: list[Any]) -> Any:
+            place = [b + i * s for i, b, s in zip(index, begin, strides, strict=True)]
+            return tirx.BufferStore(outputs[0], tirx.BufferLoad(inputs[0], index), place)
+
+        return loops(extents, store)
+
+    return te.extern(dims(x), [new], statement, name="update_slice", dtype=str(x.dtype))
+
+
 def _update_slice_gradient(
     x: Value, new: Value, out: Value, dout: Value, begin: Bounds, end: Bounds, strides: Bounds
 ) -> tuple[Value, Value]:
@@ -157,6 +171,7 @@ def _update_slice_gradient(
     pattern=Pattern.INJECTIVE,
     compute=_update_slice,
     gradient=_update_slice_gradient,
+    in_place=InPlace(0, _update_slice_in_place),
     sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
 )
 def update_slice(

@@ -3,7 +3,7 @@
     apply(x, .., f)  =  match f { C(captured, ..) -> code of C specialised to (x, .., captured, ..), .. }
 
 A constructor's arm is made when both the constructor and a call of the flow exist; it may call further functions and
-flows, until nothing new appears. At the end only what the entry leads to is kept: an arm counts where its constructor is
+flows, until nothing new appears. At the end only what the entry leads to is kept: an arm counts if its constructor is
 made. A `Derivative` that leads to itself is a derivative whose order only the run knows.
 """
 
@@ -40,7 +40,7 @@ from relay.transform.drafts import Draft
 from relay.transform.flows import NEVER, Alternative, Flow, Flows, atom_type, field_names, variables
 from relay.transform.functions import with_body
 from relay.transform.graph import call_graph, strong_components
-from relay.transform.requests import Request
+from relay.transform.requests import Request, with_function
 from relay.transform.static_values import (
     Closure,
     Gradient,
@@ -217,13 +217,13 @@ class _Finisher:
         if isinstance(function, Derivative):
             of = self._atom(function.grad.function)
             assert isinstance(of, Global)
-            grad = attrs.evolve(function.grad, function=of)
+            grad = with_function(function.grad, of)
             return Derivative(function.name, of.name, self._function_type(function.type), grad, function.span)
         for parameter in function.parameters:
             self._retype(parameter)
-        body = self._block(function.body)
-        changed = with_body(function, body)
-        return changed if function.result is None else attrs.evolve(changed, result=self.flows.canonical(function.result))
+        assert function.result is not None
+        result = self.flows.canonical(function.result)
+        return with_body(function, self._block(function.body), result)
 
     def _apply(self, name: str) -> Function:
         flow, label = self.applied[name]
@@ -247,8 +247,9 @@ class _Finisher:
         result = self.flows.canonical(flow.result)
         if not arms:  # no such function is ever made; the flow's data type has one constructor nevertheless
             never = Var("never", result)
-            itself = Global(name, FunctionType((*(atom_type(p) for p in parameters), DataType(flow.definition)), result))
-            again = Binding((never,), Call(itself, (*parameters, chosen)))
+            own = (*parameters, chosen)
+            itself = Global(name, FunctionType(tuple(atom_type(p) for p in own), result))
+            again = Binding((never,), Call(itself, own))
             arms.append(MatchArm(NEVER, (), Block((again,), Exit(label, (never,)))))
         body = Block((Binding((), Match(chosen, tuple(arms))),), Dead())
         return Function(name, (*parameters, chosen), body, label, result)
@@ -266,9 +267,9 @@ class _Finisher:
             case Construct(definition):
                 type_ = self.flows.canonical(DataType(definition))
                 assert isinstance(type_, DataType)
-                return attrs.evolve(expression, definition=type_.definition)
+                return Construct(type_.definition, expression.constructor, expression.arguments, expression.span)
             case StackNew(element):
-                return attrs.evolve(expression, element=self.flows.canonical(element))
+                return StackNew(self.flows.canonical(element), expression.span)
             case _:
                 return expression
 

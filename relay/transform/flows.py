@@ -1,11 +1,11 @@
 """Functions that only the run knows: which of them can be where, and the data types that stand for them.
 
-A *flow* is a set of functions that meet: those chosen by a branch, carried by a loop, stored in one cell. Its values are
+A *flow* is a set of functions that meet: those chosen by a branch, carried by a loop, stored in a cell. Its values are
 those of a data type with one constructor for each function, whose fields are what the function has captured. Flows that
 meet become one (union-find), and with them the flows of their arguments, of their results and of what they captured.
 
     converted(fn(A, ..) -> R)   =  a new flow of  converted(A), .. -> converted(R)
-    converted(D)                =  D with converted fields: one flow for each function type in a data type of the program
+    converted(D)                =  D with converted fields: one flow for each function type in the definition of D
     converted((A, ..), Ref[A], Stack[A])  component by component
 """
 
@@ -127,7 +127,7 @@ class Flows:
                 return any(self.mentions(t) for t in contents(type_))
 
     def carries(self, type_: Type) -> bool:
-        """Whether values of this type of the converted program are or hold functions, other than in their data types."""
+        """Whether values of this converted type are or hold functions, other than in data types of the program."""
         if isinstance(type_, DataType):
             return type_.definition in self._by_definition
         return any(self.carries(t) for t in contents(type_))

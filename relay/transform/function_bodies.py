@@ -1,18 +1,16 @@
 """One function body followed from its bindings to its end: what specialisation does inside of a function.
 
-    if, match, ways out of a loop    the same code on all paths: the environments are joined; otherwise a flow
-    loop parameters                  static as long as every `Next` brings the same code; where one does not, the body is
-                                     followed again with a flow there, which is remembered (`_Frame.memory`)
-    reference, stack, data type      a flow for each function type in the type of the cell
-    call with a function in its result   the body in place; a call with a flow as result if it is recursive
+if, match, ways out of a loop        the same code on all paths: the environments are joined; otherwise a flow
+loop parameter                       static while every `Next` brings the same code; otherwise the body is followed
+                                     again with a flow there, which is remembered (`Frame.memory`)
+reference, stack, data type          a flow for each function type in the type of the cell
+call with a function in its result   the body in place; a call with a flow as result if it is recursive
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias, assert_never
-
-import attrs
+from typing import assert_never
 
 from relay.errors import CompileError, InternalError, Span
 from relay.ir.expr import (
@@ -53,83 +51,19 @@ from relay.ir.expr import (
 from relay.ir.traverse import free_variables, map_atoms
 from relay.ir.types import DataType, RefType, StackType, TupleType, Type
 from relay.transform.drafts import Draft, End, Join, Later, Path
-from relay.transform.flows import Flows, atom_type, parts_of
+from relay.transform.flows import Flows, atom_type
+from relay.transform.frames import Caller, Frame, Inlined, Returns
 from relay.transform.graph import strong_components
+from relay.transform.meeting import Meeting, Place, Ways, type_of
 from relay.transform.static_values import (
-    Closure,
     Dynamic,
-    Gradient,
     Group,
-    Named,
     StaticValue,
     StaticValues,
     Tuple,
     flatten,
-    held_types,
     holds_function,
 )
-
-Place: TypeAlias = tuple[int, ...]
-"""A loop parameter, and the path to a component of it."""
-
-
-class Caller(Protocol):
-    """What makes the functions that a body calls."""
-
-    def call(
-        self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: Draft
-    ) -> tuple[Call, Type]:
-        """The call of a function value, and the type of its result."""
-        ...
-
-    def inlined(self, callee: StaticValue, arguments: list[StaticValue]) -> Inlined | None:
-        """The body to put in place of a call whose result holds functions, or None if it must be called."""
-        ...
-
-
-@attrs.frozen(eq=False)
-class Inlined:
-    """A body that stands in place of its call."""
-
-    function: Function
-    values: dict[Var, StaticValue]
-    returns_once: bool
-    leave: _Leave
-
-
-class _Leave(Protocol):
-    def __call__(self) -> None: ...
-
-
-@attrs.define(eq=False)
-class _Function:
-    """Where an `Exit` from a function leads: its label and the type of its result."""
-
-    label: LoopLabel
-    result: Type
-
-
-@attrs.define(eq=False)
-class _Ways:
-    """Where the `Exit`s and `Next`s of a loop lead. `memory` holds the types of the places that are flows."""
-
-    label: LoopLabel
-    exits: Join
-    parameters: tuple[Type, ...] = ()
-    carried: list[StaticValue] = attrs.field(factory=list)
-    counted: bool = False
-    memory: dict[Place, Type] = attrs.field(factory=dict)
-    changed: bool = False
-
-
-@attrs.define(eq=False)
-class _Frame:
-    """One function body being followed: what its variables are, and what meets where."""
-
-    values: dict[Var, StaticValue]
-    memory: dict[object, dict[object, object]]
-    labels: dict[LoopLabel, _Function | _Ways] = attrs.field(factory=dict)
-    yields: list[Join] = attrs.field(factory=list)
 
 
 class FunctionBodies:
@@ -139,56 +73,17 @@ class FunctionBodies:
         self.static = static
         self.flows = flows
         self.caller = caller
+        self.meeting = Meeting(static, flows)
 
     def body(self, function: Function, values: dict[Var, StaticValue], result: Type) -> tuple[Block, LoopLabel]:
         """The body of a function whose variables have these values, and its label."""
         label = LoopLabel(function.label.name)
-        frame = _Frame(dict(values), {}, {function.label: _Function(label, result)})
+        frame = Frame(dict(values), {}, {function.label: Returns(label, result)})
         return self._block(frame, function.body).block(), label
 
     # ---- values
 
-    def rebind(self, variable: Var, value: StaticValue, into: list[Var]) -> StaticValue:
-        """A value like `value` on fresh variables, which are appended to `into`."""
-
-        def fresh(old: Atom, name: str) -> Atom:
-            copy = Var(name, atom_type(old), variable.span)
-            into.append(copy)
-            return copy
-
-        return self.static.rebuild(value, fresh, variable.name)
-
-    def reify(self, value: StaticValue, type_: Type, out: Draft, span: Span | None) -> Atom:
-        """The value as an atom of a converted type: functions become constructors of their flow."""
-        match value:
-            case Dynamic(atom):
-                self.flows.unify(type_, atom_type(atom))
-                return atom
-            case Tuple(items):
-                assert isinstance(type_, TupleType)
-                atoms = tuple(self.reify(i, t, out, span) for i, t in zip(items, type_.items, strict=True))
-                return out.bind(MakeTuple(atoms, span), type_, "tuple", span)
-            case Closure() | Named() | Gradient():
-                flow = self.flows.of(type_)
-                alternative = self.flows.alternative(flow, value)
-                pairs = zip(parts_of(value), alternative.fields, strict=True)
-                atoms = tuple(self.reify(part, t, out, span) for part, t in pairs)
-                made = Construct(flow.definition, alternative.name, atoms, span)
-                return out.bind(made, DataType(flow.definition), alternative.name, span)
-            case _:
-                assert_never(value)
-
-    def unify(self, left: StaticValue, right: StaticValue) -> bool:
-        """Whether two values have the same shape once flows have become one where they differ."""
-        if left.shape is right.shape:
-            return True
-        if left.shape.skeleton is not right.shape.skeleton:
-            return False
-        for a, b in zip(held_types(left.shape), held_types(right.shape), strict=True):
-            self.flows.unify(a, b)
-        return True
-
-    def _value(self, frame: _Frame, atom: Atom) -> StaticValue:
+    def _value(self, frame: Frame, atom: Atom) -> StaticValue:
         match atom:
             case Var():
                 value = frame.values.get(atom)
@@ -202,109 +97,79 @@ class FunctionBodies:
             case _:
                 assert_never(atom)
 
-    def _plain(self, frame: _Frame, atom: Atom) -> Atom:
+    def _plain(self, frame: Frame, atom: Atom) -> Atom:
         """The atom for an operand that is no function."""
         value = self._value(frame, atom)
         if not isinstance(value, Dynamic):
             raise InternalError(f"{atom!r} is a function, and an operand")
         return value.atom
 
-    def _fresh(self, frame: _Frame, variable: Var, type_: Type | None = None) -> Var:
+    def _fresh(self, frame: Frame, variable: Var, type_: Type | None = None) -> Var:
         copy = Var(variable.name, variable.type if type_ is None else type_, variable.span)
         frame.values[variable] = self.static.atom(copy)
         return copy
 
     # ---- joins
 
-    def _close(self, frame: _Frame, targets: tuple[Var, ...], join: Join, end: End) -> tuple[Var, ...]:
+    def _close(self, frame: Frame, targets: tuple[Var, ...], join: Join, end: End) -> tuple[Var, ...]:
         """End the paths to a join. Binds `targets` to what met there, and returns the variables for it."""
         found: list[Var] = []
         atoms: list[list[Atom]] = [[] for _ in join.paths]
         for position, target in enumerate(targets):
             column = [path.values[position] for path in join.paths]
             if column:
-                frame.values[target] = self._meet(target, _type(target), column, join.paths, found, atoms)
+                frame.values[target] = self.meeting.meet(target, type_of(target), column, join.paths, found, atoms)
             elif not self.flows.mentions(target.type):
                 found.append(self._fresh(frame, target))
         for path, values in zip(join.paths, atoms, strict=True):
             path.draft.terminator = end(tuple(values), path.span)
         return tuple(found)
 
-    def _meet(
-        self,
-        target: Var,
-        type_: Type,
-        column: list[StaticValue],
-        paths: list[Path],
-        found: list[Var],
-        atoms: list[list[Atom]],
-    ) -> StaticValue:
-        first = column[0]
-        if all(self.unify(first, value) for value in column[1:]):
-            for values, value in zip(atoms, column, strict=True):
-                values += flatten([value])
-            if isinstance(first, Dynamic) and not self.flows.mentions(type_):
-                found.append(Var(target.name, type_, target.span))
-                return self.static.atom(found[-1])
-            return self.rebind(target, first, found)
-        if isinstance(type_, TupleType) and all(isinstance(value, Tuple) for value in column):
-            columns = zip(*(value.items for value in column if isinstance(value, Tuple)), strict=True)
-            parts = zip(columns, type_.items, strict=True)
-            return self.static.make_tuple(
-                tuple(self._meet(target, t, list(part), paths, found, atoms) for part, t in parts)
-            )
-        held = [atom_type(value.atom) for value in column if isinstance(value, Dynamic)]
-        met = held[0] if held else self.flows.convert(type_)
-        for values, value, path in zip(atoms, column, paths, strict=True):
-            values.append(self.reify(value, met, path.draft, path.span))
-        found.append(Var(target.name, met, target.span))
-        return self.static.atom(found[-1])
-
     # ---- blocks
 
-    def _block(self, frame: _Frame, block: Block) -> Draft:
+    def _block(self, frame: Frame, block: Block) -> Draft:
         out = Draft()
         self._bindings(frame, block.bindings, out)
         self._terminator(frame, block.terminator, out)
         return out
 
-    def _arm(self, frame: _Frame, block: Block, join: Join) -> Draft:
+    def _arm(self, frame: Frame, block: Block, join: Join) -> Draft:
         frame.yields.append(join)
         made = self._block(frame, block)
         frame.yields.pop()
         return made
 
-    def _condition(self, frame: _Frame, block: Block) -> Draft:
+    def _condition(self, frame: Frame, block: Block) -> Draft:
         join = Join()
         made = self._arm(frame, block, join)
         for path in join.paths:
             path.draft.terminator = Yield(tuple(flatten(path.values)), path.span)
         return made
 
-    def _terminator(self, frame: _Frame, terminator: Terminator, out: Draft) -> None:
+    def _terminator(self, frame: Frame, terminator: Terminator, out: Draft) -> None:
         match terminator:
             case Yield(atoms, span):
                 frame.yields[-1].paths.append(Path(out, [self._value(frame, a) for a in atoms], span))
             case Exit(label, atoms, span):
                 values = [self._value(frame, a) for a in atoms]
                 leads = frame.labels[label]
-                if isinstance(leads, _Function):
-                    out.terminator = Exit(leads.label, (self.reify(values[0], leads.result, out, span),), span)
+                if isinstance(leads, Returns):
+                    out.terminator = Exit(leads.label, (self.meeting.reify(values[0], leads.result, out, span),), span)
                 elif leads.counted:
-                    out.terminator = Exit(leads.label, self._carry(leads, values, out, span), span)
+                    out.terminator = Exit(leads.label, self.meeting.carry(leads, values, out, span), span)
                 else:
                     leads.exits.paths.append(Path(out, values, span))
             case Next(label, atoms, span):
                 leads = frame.labels[label]
-                assert isinstance(leads, _Ways)
+                assert isinstance(leads, Ways)
                 values = [self._value(frame, a) for a in atoms]
-                out.terminator = Next(leads.label, self._carry(leads, values, out, span), span)
+                out.terminator = Next(leads.label, self.meeting.carry(leads, values, out, span), span)
             case Dead():
                 out.terminator = terminator
             case _:
                 assert_never(terminator)
 
-    def _bindings(self, frame: _Frame, bindings: Sequence[Binding], out: Draft) -> None:
+    def _bindings(self, frame: Frame, bindings: Sequence[Binding], out: Draft) -> None:
         lambdas: dict[Var, Function] = {}
         for binding in bindings:
             if isinstance(binding.value, Lambda):
@@ -316,7 +181,7 @@ class FunctionBodies:
             self._binding(frame, binding, out)
         self._lambdas(frame, lambdas)
 
-    def _lambdas(self, frame: _Frame, lambdas: dict[Var, Function]) -> None:
+    def _lambdas(self, frame: Frame, lambdas: dict[Var, Function]) -> None:
         """Bind consecutive lambdas, group by group, so that a closure captures no more than it needs."""
         free = {variable: free_variables(function) for variable, function in lambdas.items()}
         edges = {variable: [v for v in captured if v in lambdas] for variable, captured in free.items()}
@@ -328,7 +193,7 @@ class FunctionBodies:
             for variable, function in members.items():
                 frame.values[variable] = self.static.closure(function, group, environment)
 
-    def _binding(self, frame: _Frame, binding: Binding, out: Draft) -> None:
+    def _binding(self, frame: Frame, binding: Binding, out: Draft) -> None:
         value, targets = binding.value, binding.targets
         match value:
             case Var() | Constant() | Global():
@@ -359,7 +224,7 @@ class FunctionBodies:
             case _:
                 self._holding(frame, binding, out)
 
-    def _holding(self, frame: _Frame, binding: Binding, out: Draft) -> None:
+    def _holding(self, frame: Frame, binding: Binding, out: Draft) -> None:
         """What holds or gives back functions in references, stacks and data types; operators and other effects."""
         value, targets = binding.value, binding.targets
         if not any(self.flows.mentions(t.type) for t in targets) and not isinstance(
@@ -371,12 +236,12 @@ class FunctionBodies:
         type_: Type
         match value:
             case RefNew(content, span):
-                type_ = RefType(self._remembered(frame, binding, _content(_type(targets[0]))))
-                made = RefNew(self.reify(self._value(frame, content), type_.content, out, span), span)
+                type_ = RefType(self._remembered(frame, binding, _content(type_of(targets[0]))))
+                made = RefNew(self.meeting.reify(self._value(frame, content), type_.content, out, span), span)
             case RefWrite(reference, new, span):
                 cell = self._plain(frame, reference)
                 content_type = _content(atom_type(cell))
-                made = RefWrite(cell, self.reify(self._value(frame, new), content_type, out, span), span)
+                made = RefWrite(cell, self.meeting.reify(self._value(frame, new), content_type, out, span), span)
                 out.items.append(Binding((), made))
                 return
             case RefRead(reference, span):
@@ -388,7 +253,7 @@ class FunctionBodies:
             case StackPush(stack, new, span):
                 whole = self._plain(frame, stack)
                 type_ = atom_type(whole)
-                made = StackPush(whole, self.reify(self._value(frame, new), _content(type_), out, span), span)
+                made = StackPush(whole, self.meeting.reify(self._value(frame, new), _content(type_), out, span), span)
             case StackGet(stack, index, span):
                 whole = self._plain(frame, stack)
                 type_, made = _content(atom_type(whole)), StackGet(whole, self._plain(frame, index), span)
@@ -396,7 +261,7 @@ class FunctionBodies:
                 definition = self.flows.converted(definition)
                 fields = definition.constructors[definition.index(constructor)].fields
                 pairs = zip((self._value(frame, a) for a in arguments), fields, strict=True)
-                atoms = tuple(self.reify(v, t, out, span) for v, t in pairs)
+                atoms = tuple(self.meeting.reify(v, t, out, span) for v, t in pairs)
                 type_, made = DataType(definition), Construct(definition, constructor, atoms, span)
             case MakeTuple(items, span):
                 atoms = tuple(self._plain(frame, i) for i in items)
@@ -410,7 +275,7 @@ class FunctionBodies:
                 raise InternalError(f"{type(value).__name__} gives a function")
         out.items.append(Binding((self._fresh(frame, targets[0], type_),), made))
 
-    def _remembered(self, frame: _Frame, binding: Binding, type_: Type) -> Type:
+    def _remembered(self, frame: Frame, binding: Binding, type_: Type) -> Type:
         """The converted type of a cell; the same when its loop is followed again."""
         memory = frame.memory.setdefault(binding, {})
         made = memory.setdefault("type", None) or self.flows.convert(type_)
@@ -419,7 +284,7 @@ class FunctionBodies:
 
     def _match(
         self,
-        frame: _Frame,
+        frame: Frame,
         targets: tuple[Var, ...],
         scrutinee: Atom,
         arms: tuple[MatchArm, ...],
@@ -442,26 +307,26 @@ class FunctionBodies:
 
     # ---- loops
 
-    def _loop(self, frame: _Frame, targets: tuple[Var, ...], loop: Loop, out: Draft) -> None:
+    def _loop(self, frame: Frame, targets: tuple[Var, ...], loop: Loop, out: Draft) -> None:
         given = [self._value(frame, a) for a in loop.initial]
-        types = tuple(_type(p) for p in loop.parameters)
+        types = tuple(type_of(p) for p in loop.parameters)
         memory: dict[Place, Type] = frame.memory.setdefault(loop, {})  # type: ignore[assignment]
         label = LoopLabel(loop.label.name)
         written = len(out.items)
-        others = [ways.exits for ways in frame.labels.values() if isinstance(ways, _Ways)]
+        others = [ways.exits for ways in frame.labels.values() if isinstance(ways, Ways)]
         arrived = [len(join.paths) for join in others]
         while True:
             initial = [
-                self._start(value, t, (i,), memory, out, loop.span)
+                self.meeting.start(value, t, (i,), memory, out, loop.span)
                 for i, (value, t) in enumerate(zip(given, types, strict=True))
             ]
             parameters: list[Var] = []
-            carried = [self.rebind(p, v, parameters) for p, v in zip(loop.parameters, initial, strict=True)]
+            carried = [self.meeting.rebind(p, v, parameters) for p, v in zip(loop.parameters, initial, strict=True)]
             frame.values.update(zip(loop.parameters, carried, strict=True))
             counter = None
             if loop.counter is not None:
                 counter = Counter(self._fresh(frame, loop.counter.index), self._plain(frame, loop.counter.count))
-            ways = _Ways(label, Join(), types, carried, counter is not None, memory)
+            ways = Ways(label, Join(), types, carried, counter is not None, memory)
             frame.labels[loop.label] = ways
             body = self._block(frame, loop.body)
             if not ways.changed:
@@ -475,7 +340,7 @@ class FunctionBodies:
         else:
             found: list[Var] = []
             for target, value in zip(targets, carried, strict=True):
-                frame.values[target] = self.rebind(target, value, found)
+                frame.values[target] = self.meeting.rebind(target, value, found)
             results = tuple(found)
 
         def build() -> Loop:
@@ -483,63 +348,11 @@ class FunctionBodies:
 
         out.items.append(Later(results, build))
 
-    def _start(
-        self, value: StaticValue, type_: Type, place: Place, memory: dict[Place, Type], out: Draft, span: Span | None
-    ) -> StaticValue:
-        """The value that enters a loop, with flows at the places where the loop is known to change the function."""
-        if place in memory:
-            return self.static.atom(self.reify(value, memory[place], out, span))
-        if isinstance(value, Tuple) and isinstance(type_, TupleType):
-            parts = enumerate(zip(value.items, type_.items, strict=True))
-            return self.static.make_tuple(
-                tuple(self._start(v, t, (*place, i), memory, out, span) for i, (v, t) in parts)
-            )
-        return value
-
-    def _carry(self, ways: _Ways, values: list[StaticValue], out: Draft, span: Span | None) -> tuple[Atom, ...]:
-        """The atoms of the parameters' next values. Notes where the parameters must become flows."""
-        atoms: list[Atom] = []
-        for i, (expected, value, type_) in enumerate(zip(ways.carried, values, ways.parameters, strict=True)):
-            self._fit(ways, expected, value, type_, (i,), out, span, atoms)
-        return tuple(atoms)
-
-    def _fit(
-        self,
-        ways: _Ways,
-        expected: StaticValue,
-        value: StaticValue,
-        type_: Type,
-        place: Place,
-        out: Draft,
-        span: Span | None,
-        atoms: list[Atom],
-    ) -> None:
-        if self.unify(expected, value):
-            atoms += flatten([value])
-        elif isinstance(expected, Dynamic):
-            atoms.append(self.reify(value, atom_type(expected.atom), out, span))
-        elif isinstance(expected, Tuple) and isinstance(type_, TupleType) and isinstance(value, Tuple | Dynamic):
-            parts = value.items if isinstance(value, Tuple) else self._projected(value.atom, out, span)
-            for i, (a, b, t) in enumerate(zip(expected.items, parts, type_.items, strict=True)):
-                self._fit(ways, a, b, t, (*place, i), out, span, atoms)
-        else:
-            ways.changed = True
-            if place not in ways.memory:
-                held = isinstance(value, Dynamic)
-                ways.memory[place] = atom_type(value.atom) if held else self.flows.convert(type_)
-
-    def _projected(self, whole: Atom, out: Draft, span: Span | None) -> tuple[StaticValue, ...]:
-        type_ = atom_type(whole)
-        assert isinstance(type_, TupleType)
-        return tuple(
-            self.static.atom(out.bind(Project(whole, i, span), t, "part", span)) for i, t in enumerate(type_.items)
-        )
-
     # ---- calls
 
     def _call(
         self,
-        frame: _Frame,
+        frame: Frame,
         target: Var,
         function: Atom,
         arguments: list[StaticValue],
@@ -553,17 +366,15 @@ class FunctionBodies:
             inlined.leave()
             return
         call, result = self.caller.call(callee, arguments, span, out)
-        type_ = result if self.flows.mentions(target.type) else _type(target)
+        type_ = result if self.flows.mentions(target.type) else type_of(target)
         out.items.append(Binding((self._fresh(frame, target, type_),), call))
 
-    def _inline(
-        self, outer: _Frame, target: Var, inlined: Inlined, span: Span | None, out: Draft
-    ) -> StaticValue:
+    def _inline(self, outer: Frame, target: Var, inlined: Inlined, span: Span | None, out: Draft) -> StaticValue:
         """The body of a function that returns a function, in place of the call."""
         function = inlined.function
         label, exits = LoopLabel(function.label.name), Join()
         memory: dict[object, dict[object, object]] = outer.memory.setdefault(target, {})  # type: ignore[assignment]
-        frame = _Frame(inlined.values, memory, {function.label: _Ways(label, exits)})
+        frame = Frame(inlined.values, memory, {function.label: Ways(label, exits)})
         if inlined.returns_once:
             assert isinstance(function.body.terminator, Exit)
             self._bindings(frame, function.body.bindings, out)
@@ -574,12 +385,6 @@ class FunctionBodies:
         results = self._close(frame, (target,), exits, lambda values, at: Exit(label, values, at))
         out.items.append(Later(results, lambda: Loop(label, (), (), body.block(), None, span)))
         return frame.values[target]
-
-
-def _type(variable: Var) -> Type:
-    if variable.type is None:
-        raise InternalError(f"{variable!r} has no type")
-    return variable.type
 
 
 def _content(type_: Type) -> Type:

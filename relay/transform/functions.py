@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from relay.ir.expr import Block, Derivative, Function, Module
-from relay.ir.types import DataDefinition
+from relay.ir.types import DataDefinition, Type
 
 _Value = TypeVar("_Value")
 
 
-def with_body(function: Function, body: Block) -> Function:
-    """The function with another body and the same parameters and label, which takes its place in the module."""
+def with_body(function: Function, body: Block, result: Type | None = None) -> Function:
+    """The function with another body (and type of its result) and the same parameters and label, which takes its place
+    in the module."""
     return Function(
         function.name,
         function.parameters,
         body,
         function.label,
-        function.result,
+        function.result if result is None else result,
         function.signature,
         function.documentation,
         function.span,

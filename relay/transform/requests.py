@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import attrs
 
-from relay.ir.expr import Atom, Function, Var
+from relay.ir.expr import Atom, Function, Global, Grad, Var
 from relay.ir.types import FunctionType, Type
 from relay.transform.flows import Flows
 from relay.transform.static_values import Shape, StaticValue, StaticValues
@@ -34,13 +34,19 @@ class Request:
 @attrs.frozen
 class Resolved:
     """A function value applied: the module function, the atoms to call it with, and for each argument of the call its
-    position among them (None if it is no single atom). `seen` is the type of the function value in the typed program."""
+    position among them (None if it is no single atom). `seen` is the function value's type in the typed program."""
 
     name: str
     type: FunctionType
     atoms: tuple[Atom, ...]
     positions: tuple[int | None, ...]
     seen: FunctionType
+
+
+def with_function(grad: Grad, function: Global, wrt: tuple[int, ...] | None = None) -> Grad:
+    """The request for a derivative, of another function. `wrt` None: the same parameters."""
+    wrt = grad.wrt if wrt is None else wrt
+    return Grad(function, wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, grad.span)
 
 
 class Requests:
@@ -96,7 +102,7 @@ class Requests:
         self.types[name] = type_
 
     def name(self, wanted: str, *, keep: bool = False) -> str:
-        """A name that no function or data type of the module has. With `keep` the wanted one, if it is not in use yet."""
+        """A name that no function or data type of the module has. With `keep` the wanted one, if it is still free."""
         if keep and wanted not in self.types:
             return wanted
         name, number = wanted, 0

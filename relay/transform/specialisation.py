@@ -25,9 +25,10 @@ from relay.ir.types import FunctionType, Type
 from relay.transform.defunctionalisation import Applications, finish
 from relay.transform.drafts import Draft
 from relay.transform.flows import Flows, atom_type
-from relay.transform.function_bodies import FunctionBodies, Inlined
+from relay.transform.frames import Inlined
+from relay.transform.function_bodies import FunctionBodies
 from relay.transform.graph import strong_components
-from relay.transform.requests import Request, Requests, Resolved, callers
+from relay.transform.requests import Request, Requests, Resolved, callers, with_function
 from relay.transform.static_values import (
     Closure,
     Dynamic,
@@ -163,9 +164,7 @@ class _Specialiser:
             known = self.exits[function] = leaving == 1 and isinstance(function.body.terminator, Exit)
         return known
 
-    def _resolve(
-        self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: Draft
-    ) -> Resolved:
+    def _resolve(self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: Draft) -> Resolved:
         """The module function for a function value applied to such arguments, asked for if it is new."""
         match callee:
             case Closure(function, group, environment):
@@ -181,7 +180,7 @@ class _Specialiser:
             case Dynamic(atom):
                 flow = self.flows.of(atom_type(atom))
                 pairs = zip(arguments, flow.parameters, strict=True)
-                atoms = tuple(self.bodies.reify(argument, t, out, span) for argument, t in pairs)
+                atoms = tuple(self.bodies.meeting.reify(argument, t, out, span) for argument, t in pairs)
                 apply, type_ = self.applications.of(flow, self.current)
                 return Resolved(apply, type_, (*atoms, atom), tuple(range(len(atoms))), flow.type)
             case Tuple():
@@ -221,7 +220,9 @@ class _Specialiser:
             plain = function is self.module.functions.get(function.name) and not any(s.size for s in shapes)
             name = self.requests.name(function.name, keep=plain)
             parameters: list[Var] = []
-            values = {v: self.bodies.rebind(v, value, parameters) for v, value in zip(variables, every, strict=True)}
+            values = {
+                v: self.bodies.meeting.rebind(v, value, parameters) for v, value in zip(variables, every, strict=True)
+            }
             if group is not None:
                 self._see_group(group, values)
             result = self.flows.convert(function.result)
@@ -263,7 +264,7 @@ class _Specialiser:
                 place = (function, i)
                 if place not in self.places:
                     self.places[place] = self.flows.convert(variable.type)
-                value = self.static.atom(self.bodies.reify(value, self.places[place], out, span))
+                value = self.static.atom(self.bodies.meeting.reify(value, self.places[place], out, span))
             made.append(value)
         return made
 
@@ -289,7 +290,7 @@ class _Specialiser:
         given = arguments[: len(arguments) - seed]
         of = self._resolve(self.static.atom(Global(derivative.of)), given, span, out)
         if derivative.name not in self.functions:
-            grad = _options(derivative.grad, of, derivative.grad.wrt)
+            grad = with_function(derivative.grad, Global(of.name, of.type))
             self.functions[derivative.name] = Derivative(
                 derivative.name, of.name, derivative.type, grad, derivative.span
             )
@@ -306,7 +307,7 @@ class _Specialiser:
         wrt = tuple(position for position in found if position is not None)
         if len(wrt) != len(found):
             raise InternalError("a gradient with respect to a function")
-        grad = _options(options, of, wrt)
+        grad = with_function(options, Global(of.name, of.type), wrt)
         try:
             seen = gradient_type(of.seen, options)
             type_ = derivative_type(of.type, grad)
@@ -321,11 +322,6 @@ class _Specialiser:
         atoms = (*of.atoms, *flatten(seed))
         positions = (*of.positions, *[len(of.atoms) for _ in seed])
         return Resolved(name, self.requests.types[name], atoms, positions, seen)
-
-
-def _options(grad: Grad, of: Resolved, wrt: tuple[int, ...] | None) -> Grad:
-    function = Global(of.name, of.type)
-    return Grad(function, wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, grad.span)
 
 
 def _pop(inside: list[tuple[Function, int]]) -> None:

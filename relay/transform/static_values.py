@@ -5,7 +5,7 @@
 A value whose type holds no function is always an atom, so a tuple is only taken apart when it carries a function. The
 *shape* of a static value is the value without its atoms. Shapes are interned: equal ones are one object, so that
 comparing them and using them as keys is cheap even where closures share a lot. A function that only the run knows is an
-atom of a data type (see `flows`), which its shape tells; the *skeleton* of a shape does not tell which data types those are.
+atom of a data type (see `flows`), which its shape tells; the *skeleton* of a shape does not tell which data type.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class StaticValues:
         return found
 
     def canonical(self, shape: Shape, done: dict[Shape, Shape]) -> Shape:
-        """The shape with those data types that have become one replaced by that one. `done` holds what was asked before."""
+        """The shape with those data types that have become one replaced by that one. `done` is a memory for this."""
         if shape.skeleton is shape:
             return shape
         found = done.get(shape)

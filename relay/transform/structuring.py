@@ -22,14 +22,13 @@ from typing import assert_never
 
 import attrs
 
-from relay.errors import InternalError, Span
+from relay.errors import InternalError
 from relay.ir.expr import (
     Arm,
     Atom,
     Binding,
     Block,
     Constant,
-    Construct,
     Dead,
     Exit,
     Function,
@@ -61,14 +60,13 @@ from relay.ir.traverse import (
     terminator_operands,
     walk,
 )
-from relay.ir.types import Constructor, DataDefinition, DataType, Type
+from relay.ir.types import DataDefinition
 from relay.transform.functions import map_bodies, with_functions
 from relay.transform.leaves import Branch, Leaf, leaves, map_branch, replace_leaves, yielding
+from relay.transform.ways_out import Ways, variable_types
 
 CUT = 64
 """How many branches may nest in each other's rest."""
-
-DONE = "Done"
 
 MOVABLE = (Var, Constant, OpCall, MakeTuple, Project, StackGet, StackLength)
 """What may stand in a condition instead of before it: nothing that calls, branches or has effects."""
@@ -96,23 +94,10 @@ class _Level:
     join: LoopLabel
 
 
-_Way = tuple[bool, LoopLabel]  # whether it is a Next; where it leads
-
-
-def _way(leaf: Leaf) -> _Way:
-    return (isinstance(leaf, Next), leaf.label)
-
-
 class _Structurer:
     def __init__(self, function: Function, names: set[str], data: list[DataDefinition]) -> None:
-        self.function = function
-        self.names = names
-        self.data = data
+        self.ways = Ways(function, names, data)
         self.repeated = {b.terminator.label for b in all_blocks(function.body) if isinstance(b.terminator, Next)}
-        self.types: dict[_Way, tuple[Type, ...]] = {}
-        if function.result is None:
-            raise InternalError(f"{function.name} has no result type")
-        self.types[False, function.label] = (function.result,)
         self.uses: dict[Var, int] = {}
         for block in all_blocks(function.body):
             _count(self.uses, block)
@@ -141,7 +126,7 @@ class _Structurer:
                 case Loop(label, parameters, initial, body, None) if label not in self.repeated:
                     join = label
                     out += [Binding((p,), a) for p, a in zip(parameters, initial, strict=True)]
-                    self.types[False, label] = _types(targets)
+                    self.ways.types[False, label] = variable_types(targets)
                     once = self.tail(body, None)
                     if not isinstance(once.terminator, Dead):
                         out += once.bindings
@@ -157,7 +142,9 @@ class _Structurer:
                     branch = last
                 case Loop():
                     join = LoopLabel("loop")
-                    after = self._loop(value, targets, join, out)
+                    self.ways.types[False, value.label] = variable_types(targets)
+                    self.ways.types[True, value.label] = variable_types(value.parameters)
+                    after = self.ways.loop(value, self.tail(value.body, None), targets, join, out)
                     if after is None:
                         continue
                     if not isinstance(after, If | Match):
@@ -182,7 +169,7 @@ class _Structurer:
                 out.append(Binding((), _end_leaves(branch, join, targets, end)))
                 return self._close(levels, out, Dead())
             else:
-                before, matching = self._gather(branch, join, targets)
+                before, matching = self.ways.gather(branch, join, targets)
                 levels.append(_Level([*out, *before], matching, join))
                 out = []
         return self._close(levels, out, end)
@@ -234,138 +221,6 @@ class _Structurer:
         return If(branch.arms[count:], branch.orelse, branch.span), []
 
     # ---- ways out
-
-    def _define(self, found: dict[_Way, tuple[Type, ...]]) -> tuple[DataDefinition, dict[_Way, str]]:
-        """A data type with a constructor for each way."""
-        base = name = f"{self.function.name}_way"
-        number = 0
-        while name in self.names:
-            number += 1
-            name = f"{base}_{number}"
-        self.names.add(name)
-        constructors: dict[_Way, str] = {}
-        for way in found:
-            text = DONE if not constructors else f"{'Next' if way[0] else 'Exit'}{len(constructors)}"
-            constructors[way] = text
-        definition = DataDefinition(name, tuple(Constructor(constructors[w], types) for w, types in found.items()))
-        self.data.append(definition)
-        return definition, constructors
-
-    def _ways(self, branch: Branch | Block, join: LoopLabel, own: tuple[Type, ...]) -> dict[_Way, tuple[Type, ...]]:
-        """The ways out of a branch with the types of what they pass on; the own one is first."""
-        found = {(False, join): own}
-        for leaf in leaves(branch):
-            if _way(leaf) not in found:
-                found[_way(leaf)] = self.types[_way(leaf)]
-        return found
-
-    def _gather(self, branch: Branch, join: LoopLabel, targets: tuple[Var, ...]) -> tuple[list[Binding], Branch]:
-        """Let a branch yield the way that it goes, and go it afterwards. The targets become fields of `Done`."""
-        found = self._ways(branch, join, _types(targets))
-        definition, constructors = self._define(found)
-        way = Var("way", DataType(definition))
-
-        def construct(leaf: Leaf) -> Block:
-            value = Var("way", way.type)
-            made = Construct(definition, constructors[_way(leaf)], leaf.values, leaf.span)
-            return Block((Binding((value,), made),), Exit(join, (value,), leaf.span))
-
-        chosen = map_branch(branch, lambda b: replace_leaves(b, construct))
-        before = [Binding((way,), yielding(chosen, join, (way,)))]
-        return before, self._match(way, found, constructors, join, targets, branch.span)
-
-    def _match(
-        self,
-        way: Var,
-        found: dict[_Way, tuple[Type, ...]],
-        constructors: dict[_Way, str],
-        join: LoopLabel,
-        targets: tuple[Var, ...],
-        span: Span | None,
-    ) -> Match:
-        arms: list[MatchArm] = []
-        for (again, label), types in found.items():
-            constructor = constructors[again, label]
-            if not arms:
-                arms.append(MatchArm(constructor, targets, Block((), Exit(join, ()))))
-                continue
-            fields = tuple(Var("value", t) for t in types)
-            arms.append(MatchArm(constructor, fields, Block((), Next(label, fields) if again else Exit(label, fields))))
-        return Match(way, tuple(arms), span)
-
-    def _loop(
-        self, loop: Loop, targets: tuple[Var, ...], join: LoopLabel, out: list[Binding]
-    ) -> Branch | Terminator | None:
-        """Append a loop that no exit crosses to `out`. Returns the branch or terminator that follows it, if any."""
-        self.types[False, loop.label] = _types(targets)
-        self.types[True, loop.label] = _types(loop.parameters)
-        body = self.tail(loop.body, None)
-        foreign = {_way(leaf): None for leaf in leaves(body) if leaf.label is not loop.label}
-        own = any(isinstance(leaf, Exit) and leaf.label is loop.label for leaf in leaves(body))
-        if not foreign:
-            out.append(Binding(targets, Loop(loop.label, loop.parameters, loop.initial, body, loop.counter, loop.span)))
-            return None if own or loop.counter is not None else Dead()
-        if loop.counter is not None:
-            return self._counted(loop, body, targets, join, out)
-        if not own and len(foreign) == 1:
-            ((again, label),) = foreign
-            results = tuple(Var("value", t) for t in self.types[again, label])
-
-            def leave(leaf: Leaf) -> Block:
-                return Block((), leaf if leaf.label is loop.label else Exit(loop.label, leaf.values, leaf.span))
-
-            made = Loop(loop.label, loop.parameters, loop.initial, replace_leaves(body, leave), None, loop.span)
-            out.append(Binding(results, made))
-            return Next(label, results) if again else Exit(label, results)
-        found = {(False, join): _types(targets)} | {way: self.types[way] for way in foreign}
-        definition, constructors = self._define(found)
-        way = Var("way", DataType(definition))
-
-        def construct(leaf: Leaf) -> Block:
-            if isinstance(leaf, Next) and leaf.label is loop.label:
-                return Block((), leaf)
-            value = Var("way", way.type)
-            name = constructors[(False, join) if leaf.label is loop.label else _way(leaf)]
-            binding = Binding((value,), Construct(definition, name, leaf.values, leaf.span))
-            return Block((binding,), Exit(loop.label, (value,), leaf.span))
-
-        made = Loop(loop.label, loop.parameters, loop.initial, replace_leaves(body, construct), None, loop.span)
-        out.append(Binding((way,), made))
-        return self._match(way, found, constructors, join, targets, loop.span)
-
-    def _counted(
-        self, loop: Loop, body: Block, targets: tuple[Var, ...], join: LoopLabel, out: list[Binding]
-    ) -> Branch:
-        """A counted loop results in its parameters, so it carries the way that it goes as one more of them."""
-        found: dict[_Way, tuple[Type, ...]] = {(False, join): ()}
-        for leaf in leaves(body):
-            if leaf.label is not loop.label:
-                found[_way(leaf)] = self.types[_way(leaf)]
-        definition, constructors = self._define(found)
-        start, carried, way = (Var("way", DataType(definition)) for _ in range(3))
-        out.append(Binding((start,), Construct(definition, DONE, (), loop.span)))
-
-        def construct(leaf: Leaf) -> Block:
-            if leaf.label is loop.label:
-                values = (*leaf.values, carried)
-                again = isinstance(leaf, Next)
-                return Block((), Next(leaf.label, values, leaf.span) if again else Exit(leaf.label, values, leaf.span))
-            value = Var("way", carried.type)
-            binding = Binding((value,), Construct(definition, constructors[_way(leaf)], leaf.values, leaf.span))
-            return Block((binding,), Exit(loop.label, (*loop.parameters, value), leaf.span))
-
-        made = Loop(
-            loop.label,
-            (*loop.parameters, carried),
-            (*loop.initial, start),
-            replace_leaves(body, construct),
-            loop.counter,
-            loop.span,
-        )
-        if len(targets) != len(loop.parameters):
-            targets = tuple(Var("unused", p.type) for p in loop.parameters)
-        out.append(Binding((*targets, way), made))
-        return self._match(way, found, constructors, join, (), loop.span)
 
     # ---- putting blocks together again
 
@@ -430,7 +285,7 @@ class _Structurer:
         # The variables themselves become the fields that rest sees; the branch gets fresh ones.
         chunk = copy_expression(map_branch(branch, lambda b: replace_leaves(b, pass_on)))
         assert isinstance(chunk, If | Match)
-        before, matching = self._gather(chunk, cut, live)
+        before, matching = self.ways.gather(chunk, cut, live)
         filled = _fill(_Level([], matching, cut), rest)
         return Block((*block.bindings[:-1], *before, Binding((), filled)), Dead())
 
@@ -457,13 +312,6 @@ def _leaf(terminator: Terminator, own: LoopLabel | None) -> Exit | Next | Dead:
             assert_never(terminator)
 
 
-def _types(variables: tuple[Var, ...]) -> tuple[Type, ...]:
-    types = tuple(v.type for v in variables if v.type is not None)
-    if len(types) != len(variables):
-        raise InternalError("a variable without a type")
-    return types
-
-
 def _aliases(targets: tuple[Var, ...], values: tuple[Atom, ...]) -> list[Binding]:
     return [Binding((t,), v) for t, v in zip(targets, values, strict=True)]
 
@@ -487,13 +335,6 @@ def _end_leaves(branch: Branch, join: LoopLabel, targets: tuple[Var, ...], end: 
     return map_branch(branch, lambda b: replace_leaves(b, fill))
 
 
-def _escapes(block: Block) -> bool:
-    """Whether a block of a condition leads somewhere else than to its own value."""
-    inside = {b.value.label for b in walk(block) if isinstance(b.value, Loop)}
-    ends: Iterator[Terminator] = (b.terminator for b in all_blocks(block))
-    return any(isinstance(t, Exit | Next) and t.label not in inside for t in ends)
-
-
 def _split_conditions(branch: If, targets: tuple[Var, ...]) -> list[Binding] | None:
     """An If with an escaping condition as bindings in which the condition stands before an If. None if it has none."""
     for position, arm in enumerate(branch.arms):
@@ -510,3 +351,10 @@ def _split_conditions(branch: If, targets: tuple[Var, ...]) -> list[Binding] | N
         end: Terminator = Dead() if isinstance(condition.terminator, Dead) else Yield(inner)
         return [Binding(targets, If(branch.arms[:position], Block(tuple(split), end), branch.span))]
     return None
+
+
+def _escapes(block: Block) -> bool:
+    """Whether a block of a condition leads somewhere else than to its own value."""
+    inside = {b.value.label for b in walk(block) if isinstance(b.value, Loop)}
+    ends: Iterator[Terminator] = (b.terminator for b in all_blocks(block))
+    return any(isinstance(t, Exit | Next) and t.label not in inside for t in ends)

@@ -71,7 +71,9 @@ class Monomorphisation:
         if self._is_plain(definition):
             return definition
         if self._depth == DEEPEST:
-            raise TypeCheckError(f"the data type {definition.name} contains itself at ever larger types: {show(DataType(*key))}")
+            raise TypeCheckError(
+                f"the data type {definition.name} contains itself at ever larger types: {show(DataType(*key))}"
+            )
         name = f"{definition.name}{len(self._made) + 1}" if definition.name in self._names else definition.name
         self._names.add(name)
         made = self._made[key] = DataDefinition(name, origin=definition.origin)
@@ -119,6 +121,4 @@ def _mentioned(definition: DataDefinition) -> list[DataDefinition]:
 
 def fresh_arguments(definition: DataDefinition, fresh: Any) -> tuple[Any, ...]:
     """One new variable for each parameter of a definition; `fresh(kind)` makes one."""
-    return tuple(
-        (fresh(p.kind),) if p.kind is Kind.Shape else fresh(p.kind) for p in completed(definition).parameters
-    )
+    return tuple((fresh(p.kind),) if p.kind is Kind.Shape else fresh(p.kind) for p in completed(definition).parameters)

@@ -9,7 +9,7 @@ from relay import relay
 @relay
 def reassigned(x):
     y = x
-    g = lambda v: v * y  # noqa: E731
+    g = lambda v: v * y
     y = y * 2.0
     return g(x)
 
@@ -32,7 +32,7 @@ def accumulator(x):
 
 @relay
 def moving_parameter(x):
-    step = lambda v: v + x  # noqa: E731
+    step = lambda v: v + x
     while x < 10.0:
         x = step(x)
     return x
@@ -41,10 +41,10 @@ def moving_parameter(x):
 @relay
 def last_round(x, ys):
     y = ys[0]
-    g = lambda v: v  # noqa: E731
+    g = lambda v: v
     for y in ys:
         x = g(x)
-        g = lambda v: v + y  # noqa: E731
+        g = lambda v: v + y  # noqa: B023
     return x
 
 
@@ -54,14 +54,14 @@ def cell_by_branch(x):
         y = x
     else:
         y = x * 2.0
-    read = lambda: y  # noqa: E731
+    read = lambda: y
     y = y + 1.0
     return read() * x
 
 
 @relay
 def item_after_capture(x):
-    total = lambda: x.sum()  # noqa: E731
+    total = lambda: x.sum()
     x[0] = 5.0
     return total() * x[1]
 

@@ -3,15 +3,15 @@
 import numpy as np
 
 from programs import Program
-from relay import relay
+from relay import List, Option, relay
 
 
 @relay
 def chosen(x, y):
     if x > y:
-        f = lambda v: v * x  # noqa: E731
+        f = lambda v: v * x
     else:
-        f = lambda v: relay.sin(v) + y  # noqa: E731
+        f = lambda v: relay.sin(v) + y
     return f(x) * f(y)
 
 
@@ -42,7 +42,7 @@ def chosen_early(x, y):
 
 @relay
 def changed_by_loop(x, n):
-    f = lambda v: v * x  # noqa: E731
+    f = lambda v: v * x
     y = x
     for i in range(n):
         y = f(y) + 0.5
@@ -68,7 +68,7 @@ def compose(f, g):
 
 @relay
 def growing_in_loop(x, n):
-    f = lambda v: v * x  # noqa: E731
+    f = lambda v: v * x
     for _ in range(n):
         f = compose(f, lambda v: relay.sin(v) + x)
     return f(x)
@@ -76,7 +76,7 @@ def growing_in_loop(x, n):
 
 @relay
 def growing_in_while(x):
-    f = lambda v: v  # noqa: E731
+    f = lambda v: v
     y = x
     while y < 10.0:
         f = compose(f, lambda v: v * x)
@@ -159,7 +159,7 @@ def second_gradient_of_chosen(x, y):
 
 @relay
 def chosen_gradient(x, y):
-    f = lambda v: relay.exp(v * y)  # noqa: E731
+    f = lambda v: relay.exp(v * y)
     g = relay.grad(f) if x > 0.0 else f
     return g(x)
 
@@ -202,7 +202,7 @@ def mutual(x, n):
 
 @relay
 def church(x, n):
-    zero = lambda f: lambda v: v  # noqa: E731
+    zero = lambda f: lambda v: v
 
     def successor(m):
         return lambda f: lambda v: f(m(f)(v))
@@ -215,10 +215,72 @@ def church(x, n):
 
 @relay
 def higher_chosen(x, y):
-    twice = lambda f: lambda v: f(f(v))  # noqa: E731
-    thrice = lambda f: lambda v: f(f(f(v)))  # noqa: E731
+    twice = lambda f: lambda v: f(f(v))
+    thrice = lambda f: lambda v: f(f(f(v)))
     t = twice if x > y else thrice
     return t(lambda v: v * y + x)(x)
+
+
+@relay
+def knot(x, n):
+    r = relay.ref(lambda v, m: v)
+    relay.write(r, lambda v, m: v if m == 0 else relay.read(r)(v * x, m - 1))
+    return relay.read(r)(x, n)
+
+
+@relay
+def default_in_loop(x, n):
+    f = lambda v: v
+    s = x
+    for _ in range(n):
+        s = relay.sin(s) + x
+        f = compose(f, lambda v, s=s: v * s + 1.0)
+    return f(x)
+
+
+@relay
+def defaults_in_unrolled_loop(x):
+    functions = ()
+    for k in (1.0, 2.0, 3.0):
+        functions = (*functions, lambda v, k=k: v * k)
+    for f in functions:
+        x = f(x) + 1.0
+    return x
+
+
+@relay
+def nested_tuples_in_loop(x, n):
+    h = (relay.sin, (lambda v: v * x, relay.sin))
+    for _ in range(n):
+        a, (b, c) = h
+        h = (b, (c, compose(a, b)))
+    return h[0](h[1][0](h[1][1](x)))
+
+
+@relay
+def in_list(x, n):
+    functions = List.Nil()
+    for i in range(n):
+        functions = List.Cons(relay.sin if i == 1 else (lambda v: v * x), functions)
+
+    def run(rest, v):
+        match rest:
+            case List.Nil():
+                return v
+            case List.Cons(f, others):
+                return run(others, f(v))
+
+    return run(functions, x)
+
+
+@relay
+def in_option(x, y):
+    f = Option.Some(lambda v: v * x) if x > y else Option.Nothing() if y > 3.0 else Option.Some(lambda v: v + y)
+    match f:
+        case Option.Some(g):
+            return g(x) * g(y)
+        case Option.Nothing():
+            return x
 
 
 X, Y = np.float64(0.7), np.float64(1.3)
@@ -236,6 +298,12 @@ PROGRAMS = [
     Program(tuple_in_loop, (X, 3)),
     Program(tuple_kept_in_loop, (X, 3)),
     Program(in_reference, (X, 4)),
+    Program(knot, (X, 3), expected=0.7**4, expected_gradient=(4 * 0.7**3, None)),
+    Program(default_in_loop, (X, 3)),
+    Program(defaults_in_unrolled_loop, (X,), expected=((0.7 + 1) * 2 + 1) * 3 + 1),
+    Program(nested_tuples_in_loop, (X, 3)),
+    Program(in_list, (X, 3), expected=np.sin(0.7 * 0.7) * 0.7),
+    Program(in_option, (X, Y), expected=2.0 * 2.6),
     Program(returned_pair, (X, Y)),
     Program(gradient_of_chosen, (X, Y)),
     Program(second_gradient_of_chosen, (X, Y)),

@@ -138,7 +138,7 @@ PROGRAMS = [
     Program(comprehensions, (_random(3), _PAIR)),
     Program(nested_comprehension, (_PAIR,), expected=0.91 + 4.0),
     Program(appended, (_random(3),)),
-    Program(mlp, ([(_random(3, 4), _random(4)), (_random(4, 4), _random(4)), (_random(4, 1), _random(1))], _random(5, 3))),
+    Program(mlp, ([(_random(n, m), _random(m)) for n, m in ((3, 4), (4, 4), (4, 1))], _random(5, 3))),
     Program(dictionary, ({"w": _random(3, 2), "b": _random(2)}, _random(4, 3))),
     Program(gradient_descent, ({"w": _random(3), "b": np.float64(0.1)}, _random(3))),
     Program(dataclasses_in_lists, ([Layer(_random(3, 2), _random(2)), Layer(_random(2, 2), _random(2))], _random(3))),

@@ -25,7 +25,19 @@ import attrs
 from relay.errors import InternalError, Span, TypeCheckError
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
-from relay.ir.types import DataDefinition, DataType, Form, FunctionType, Kind, QuantifiedType, TupleType, Type, TypeId, Unknown, scalar
+from relay.ir.types import (
+    DataDefinition,
+    DataType,
+    Form,
+    FunctionType,
+    Kind,
+    QuantifiedType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    scalar,
+)
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.entities import Context, Derived, Entity, GlobalFunction, Output, Typed
@@ -117,8 +129,13 @@ def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
 
 def _quantify(type_: Type) -> Type:
     binders: dict[Unknown, TypeId] = {}
+    used: set[str] = set()
     for unknown in unknowns(type_):
         if unknown not in binders and "(" not in unknown.name:
+            first, count = unknown.name, 2
+            while unknown.name in used:  # two calls of a function whose annotations name the variable
+                unknown.name, count = f"{first}{count}", count + 1
+            used.add(unknown.name)
             binders[unknown] = TypeId(unknown.name, unknown.kind)
     if not binders:
         return type_

@@ -80,7 +80,9 @@ def elaborate_block(session: Session, context: Context, block: Block, out: Outpu
         case Next(label, values, span):
             handler = context.handlers[label]
             assert handler.on_next is not None
-            handler.on_next(out, _entities(context, values), span)
+            entities = _entities(context, values)
+            session.rounds.hand_on(block.terminator, entities)
+            handler.on_next(out, entities, span)
         case Exit(label, values, span):
             context.handlers[label].on_exit(out, _entities(context, values), span)
         case Dead():
@@ -125,9 +127,9 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             callee = entity_of(function)
             named = [(k, entity_of(a)) for k, a in keywords]
             described = [describe(a) for a in arguments]
-            entity = calls.apply(
-                session, context, out, callee, [entity_of(a) for a in arguments], named, span, described
-            )
+            given = [entity_of(a) for a in arguments]
+            session.rounds.store(arguments, given)
+            entity = calls.apply(session, context, out, callee, given, named, span, described)
         case Attribute(atom, name, span):
             entity = tensors.attribute(session, out, entity_of(atom), name, span, describe(atom))
         case Index(atom, items, span):
@@ -153,7 +155,9 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             matching.elaborate_match(session, context, targets, value, out)
             return
         case Lambda(function, _):
-            captured = {v: context.lookup(v) for v in free_variables(function) if _is_bound(context, v)}
+            defaults = [p.default for p in function.signature if isinstance(p.default, Var)]
+            used = (*free_variables(function), *defaults)
+            captured = {v: context.lookup(v) for v in used if _is_bound(context, v)}
             entity = LocalFunction(function, captured, out.slot(), context, function.name)
         case Unpack(atom, count, span):
             for target, part in zip(targets, unpack(session, out, entity_of(atom), count, span), strict=True):
@@ -173,6 +177,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
         case RefRead(atom, span):
             entity = calls.read(session, out, entity_of(atom), span)
         case RefWrite(atom, new, span):
+            session.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
             calls.write(session, out, entity_of(atom), entity_of(new), span)
             entity = None
         case SetAttribute(atom, name, new, span):
@@ -180,6 +185,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
                 raise TypeCheckError(
                     f"the attribute {name!r} cannot be assigned", span, help="only `.value` of a reference can"
                 )
+            session.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
             calls.write(session, out, entity_of(atom), entity_of(new), span)
             entity = None
         case Assert(atom, message, span):
@@ -339,6 +345,7 @@ class Join:
                     span,
                     labels=labels,
                     notes=(clash.reason,) if clash.reason else (),
+                    help=_other_length(typed[0].type, other.type),
                 ) from None
         target = self.session.variable(name, typed[0].type, self.paths[0][2])
         targets.append(target)
@@ -347,12 +354,21 @@ class Join:
         return Typed(target, target.type or typed[0].type)
 
 
+def _other_length(left: Type, right: Type) -> str | None:
+    left, right = resolve(left), resolve(right)
+    if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.items) != len(right.items):
+        return "a list has the same length on all paths; use a tensor and a count"
+    return None
+
+
 def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]) -> Form | None:
     """The form that tuples share where paths meet. Raises TypeMismatch for records of different forms."""
     forms = {t.form for t in tuples if t.form is not None}
     named = [f for f in forms if f.names]
     if len(named) > 1 or (named and len(forms) > 1):
-        raise TypeMismatch(f"{name} is a record with other fields on another path", spans[-1], help="use the same class and keys")
+        raise TypeMismatch(
+            f"{name} is a record with other fields on another path", spans[-1], help="use the same class and keys"
+        )
     return next(iter(forms)) if len(forms) == 1 and all(t.form is not None for t in tuples) else None
 
 
@@ -511,6 +527,7 @@ class Carried:
 
 def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
     """A `while`."""
+    session.rounds.enter(node)
     carried = Carried(session, out, node, _entities(context, node.initial))
     label = LoopLabel(node.label.name)
     assign(context, node.parameters, carried.entities)

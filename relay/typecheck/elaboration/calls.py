@@ -11,9 +11,9 @@ from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Binding, Grad, OpCall, RefNew, RefRead, RefWrite, Static
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_record_class
-from relay.ir.types import BOOL, INT32, BaseClass, BaseType, Kind, RefType, TensorType, prune, show
+from relay.ir.types import BOOL, INT32, BaseClass, BaseType, Form, Kind, RefType, TensorType, prune, show
 from relay.operator import Operator, lookup
-from relay.typecheck.elaboration import data, intrinsics, operators, records, tensors
+from relay.typecheck.elaboration import data, intrinsics, operators, python_functions, records, tensors
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Context,
@@ -83,9 +83,12 @@ def apply(
                 raise TypeCheckError("replace needs a dataclass", span)
             return records.replace(record, keywords, span)
         case Object(value):
-            name = getattr(value, "__relay_builtin__", None)
-            if name is not None:
-                return _RELAY[name](session, out, arguments, keywords, span)
+            relay_name = getattr(value, "__relay_builtin__", None)
+            if relay_name is not None:
+                return _RELAY[relay_name](session, out, arguments, keywords, span)
+            found = python_functions.call(session, out, value, arguments, keywords, span)
+            if found is not None:
+                return found
             for builtin, rule in _PYTHON.items():
                 if value is builtin:
                     if keywords and builtin is not builtins.enumerate:
@@ -283,6 +286,11 @@ def _convert(base: BaseType | None) -> Callable[..., Entity]:
         name = "float" if base is None else "int" if base is INT32 else "bool"
         _arity(name, arguments, 1, span)
         entity = arguments[0]
+        if isinstance(entity, Object) and isinstance(entity.value, str) and base is None:
+            try:
+                return Number(float(entity.value), span)  # float("inf")
+            except ValueError:
+                raise TypeMismatch(f"{entity.value!r} is no number", span) from None
         if isinstance(entity, Number) and base is not BOOL:
             return Number(float(entity.value) if base is None else int(entity.value), span)
         target: object = base
@@ -352,6 +360,14 @@ def _tuple(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     return Tuple(tuple(found))
 
 
+def _list(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    if not arguments:
+        return Tuple((), Form(list))
+    made = _tuple(session, out, arguments, span)
+    assert isinstance(made, Tuple)
+    return Tuple(made.items, Form(list))
+
+
 _PYTHON: dict[object, Callable[..., Entity]] = {
     builtins.len: _len,
     builtins.range: _range,
@@ -365,5 +381,5 @@ _PYTHON: dict[object, Callable[..., Entity]] = {
     builtins.max: _extreme("maximum", "max"),
     builtins.sum: _sum,
     builtins.tuple: _tuple,
-    builtins.list: _tuple,
+    builtins.list: _list,
 }

@@ -136,7 +136,12 @@ def construct(
 
 
 def _build(
-    session: Session, out: Output, type_: DataType, constructor: Constructor, fields: Sequence[Entity], span: Span | None
+    session: Session,
+    out: Output,
+    type_: DataType,
+    constructor: Constructor,
+    fields: Sequence[Entity],
+    span: Span | None,
 ) -> Typed:
     atoms = []
     for name, entity, expected in zip(constructor.names, fields, field_types(type_, constructor), strict=True):
@@ -149,9 +154,7 @@ def _build(
         atoms.append(value.atom)
     var = session.variable(constructor.name.lower(), type_, span)
     operands = tuple(atoms)
-    out.items.append(
-        Later((var,), lambda: Construct(session.definition(type_), constructor.name, operands, span))
-    )
+    out.items.append(Later((var,), lambda: Construct(session.definition(type_), constructor.name, operands, span)))
     return Typed(var, type_)
 
 
@@ -272,4 +275,3 @@ def fill(session: Session, type_: Type) -> Type:
             return RefType(fill(session, content))
         case _:
             return type_
-

@@ -109,7 +109,9 @@ def _unpack(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 
 def _spread(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     items = [item for a in arguments for item in _known(session, out, a, "`*`", span)]
-    return Tuple(tuple(items))
+    first = arguments[0] if arguments else None
+    grown = isinstance(first, Tuple) and first.form is not None and first.form.cls is list and len(arguments) == 2
+    return Tuple(tuple(items), Form(list) if grown else None)
 
 
 def _each(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
@@ -178,7 +180,7 @@ def _is_none(session: Session, out: Output, arguments: Sequence[Entity], span: S
     (entity,) = arguments
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
-    nothing = isinstance(entity, Tuple) and not entity.items and entity.form is None  # what `return` without a value gives
+    nothing = isinstance(entity, Tuple) and not entity.items and entity.form is None  # that of an empty `return`
     return object_entity(nothing or (isinstance(entity, Object) and entity.value is None), span)
 
 
@@ -211,9 +213,10 @@ _RULES: dict[str, Callable[[Session, Output, Sequence[Entity], Span | None], Ent
     "each": _each,
     "unrolled": _unrolled,
     "keep": _keep,
+    "list": lambda session, out, arguments, span: Tuple(tuple(arguments), Form(list)),
     "append": _append,
     "extend": _extend,
     "is_none": _is_none,
     "format": texts.make_text,
-    "assert": lambda session, out, arguments, span: texts.assert_(session, out, *arguments, span),
+    "assert": texts.assert_,
 }

@@ -46,6 +46,7 @@ from relay.typecheck.unification import resolve
 
 def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, out: Output) -> None:
     """A `for` loop."""
+    session.rounds.enter(node)
     iterable = atom_entity(context, node.iterable)
     if isinstance(iterable, Typed):
         iterable = expand(session, out, iterable, node.span)

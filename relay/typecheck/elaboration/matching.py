@@ -95,7 +95,9 @@ class Row:
         return Row(self.case, tuple(patterns), self.bound)
 
 
-def elaborate_match(session: Session, context: Context, targets: tuple[Var, ...], node: PatternMatch, out: Output) -> None:
+def elaborate_match(
+    session: Session, context: Context, targets: tuple[Var, ...], node: PatternMatch, out: Output
+) -> None:
     """`match`. Raises TypeCheckError for values that no case covers, and for cases that others cover."""
     _Tree(session, context, targets, node).run(out)
 
@@ -262,9 +264,7 @@ class _Tree:
         self.leaves.setdefault(row.case, []).append((body, entities))
         test = Output()
         test.terminator = Yield((condition.atom,), self.node.span)
-        self._test(
-            out, lambda: If((Arm(test.block(), body.block()),), otherwise.block(), self.node.span)
-        )
+        self._test(out, lambda: If((Arm(test.block(), body.block()),), otherwise.block(), self.node.span))
         with self._inside():
             self._compile(others, otherwise)
 
@@ -309,7 +309,8 @@ class _Tree:
                 case TuplePattern(parts, star, span):
                     if (len(parts) != len(items)) if star is None else len(parts) - 1 > len(items):
                         raise TypeCheckError(
-                            f"the tuple has {len(items)} components, the pattern has {len(parts) - (star is not None)}", span
+                            f"the tuple has {len(items)} components, the pattern has {len(parts) - (star is not None)}",
+                            span,
                         )
                     new += self._simple(row.replacing(occurrence, _aligned(items, parts, star)))
                 case ClassPattern(span=span) | ValuePattern(span=span):
@@ -363,7 +364,9 @@ class _Tree:
         value = typed.atom
         self._test(
             out,
-            lambda: Match(value, tuple(MatchArm(c.name, fields, body.block()) for c, fields, body in arms), self.node.span),
+            lambda: Match(
+                value, tuple(MatchArm(c.name, fields, body.block()) for c, fields, body in arms), self.node.span
+            ),
         )
         for constructor in definition.constructors:
             names = constructor.names or tuple("field" for _ in constructor.fields)
@@ -418,16 +421,23 @@ class _Tree:
                 case ClassPattern():
                     owner, wanted = self._constructor(found)
                     if owner is not definition:
-                        raise TypeCheckError(f"this case is a {owner.name}, the value is a {definition.name}", found.span)
+                        raise TypeCheckError(
+                            f"this case is a {owner.name}, the value is a {definition.name}", found.span
+                        )
                     if wanted is constructor:
                         new += self._simple(row.replacing(occurrence, _fields(found, wanted, items)))
                 case TuplePattern(span=span) | ValuePattern(span=span):
                     help = f"write {definition.name}.{definition.constructors[0].name}(..)"
-                    raise TypeCheckError(f"this pattern does not fit: the value is a {definition.name}", span, help=help)
+                    raise TypeCheckError(
+                        f"this pattern does not fit: the value is a {definition.name}", span, help=help
+                    )
                 case _:
                     raise InternalError("a pattern that tests nothing")
         single = len(definition.constructors) == 1
-        self.known[occurrence.path] = (constructor.name if single else f"{definition.name}.{constructor.name}", len(items))
+        self.known[occurrence.path] = (
+            constructor.name if single else f"{definition.name}.{constructor.name}",
+            len(items),
+        )
         self._compile(new, out)
         del self.known[occurrence.path]
 
@@ -468,7 +478,9 @@ class _Tree:
             else:
                 raise TypeCheckError(f"this pattern does not fit: the value is {value!r}", found.span)
         if not new:
-            raise TypeCheckError(f"no case fits {value!r}, which the value is here", self.node.span, help="add `case _:`")
+            raise TypeCheckError(
+                f"no case fits {value!r}, which the value is here", self.node.span, help="add `case _:`"
+            )
         self._compile(new, out)
 
     def _literal(self, pattern: ValuePattern) -> bool | int | float | str | None:
@@ -485,12 +497,18 @@ class _Tree:
                 return value.item()  # type: ignore[no-any-return]
             case Object(value) if data.is_data_class(value):
                 raise TypeCheckError(
-                    f"the pattern names the class {getattr(value, '__name__', value)}", pattern.span, help="write it with `()`"
+                    f"the pattern names the class {getattr(value, '__name__', value)}",
+                    pattern.span,
+                    help="write it with `()`",
                 )
             case _:
-                raise TypeCheckError("a pattern compares with a literal or a global number", pattern.span, help="use a guard")
+                raise TypeCheckError(
+                    "a pattern compares with a literal or a global number", pattern.span, help="use a guard"
+                )
 
-    def _chain(self, occurrence: Occurrence, typed: Typed, pattern: ValuePattern, rows: Sequence[Row], out: Output) -> None:
+    def _chain(
+        self, occurrence: Occurrence, typed: Typed, pattern: ValuePattern, rows: Sequence[Row], out: Output
+    ) -> None:
         """An If with an arm for each literal that the rows have here."""
         groups: dict[tuple[bool, object], list[Row]] = {}
         for row in rows:
@@ -547,7 +565,11 @@ class _Tree:
         else:
             assert isinstance(literal, int | float)
             self.session.unify_at(
-                typed.type, scalar(self.session.solver.fresh(Kind.BaseType)), span, "the matched value", help="use a guard"
+                typed.type,
+                scalar(self.session.solver.fresh(Kind.BaseType)),
+                span,
+                "the matched value",
+                help="use a guard",
             )
             entity = operators.apply_named(self.session, out, "equal", [typed, Number(literal, span)], {}, span, [])
         assert isinstance(entity, Typed)
@@ -642,4 +664,3 @@ def _fields(
             raise TypeCheckError(f"the field {name!r} is matched twice", pattern.span)
         found.append((items[position], inner))
     return found
-

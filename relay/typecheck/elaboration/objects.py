@@ -13,8 +13,8 @@ import numpy as np
 from relay.errors import FrontendError, Span
 from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope, data_class
 from relay.ir.expr import Constant, Grad
-from relay.ir.types import BaseType, TensorType, base_of_dtype
 from relay.ir.structure import fields_of, form_of, is_record_class
+from relay.ir.types import BaseType, TensorType, base_of_dtype
 from relay.operator import Operator
 from relay.operator import resolve_name as resolve_operator
 from relay.typecheck.elaboration.entities import Derived, Entity, GlobalFunction, Number, Object, Tuple, Typed
@@ -79,6 +79,13 @@ def object_entity(value: object, span: Span | None) -> Entity:
         return Object(value)
     if isinstance(value, type) and issubclass(value, np.generic):
         return Object(value)
+    from relay.typecheck.elaboration import python_functions
+
+    if any(value is known for known in python_functions.KNOWN):
+        return Object(value)
+    refused = python_functions.refusal(value, span)
+    if refused is not None:
+        raise refused
     name = getattr(value, "__name__", None)
     if isinstance(value, types.BuiltinFunctionType | types.FunctionType) or callable(value):
         module = (getattr(value, "__module__", None) or "").split(".")[0]

@@ -148,8 +148,12 @@ def _operand(
         what = "a tuple" if isinstance(entity, Tuple) else "a function or Python object"
         if isinstance(entity, Object) and entity.value is None:
             what = "None"
-        join = "make one tuple of two by `(*a, *b)`" if operator.name == "add" and isinstance(entity, Tuple) else None
-        raise TypeMismatch(f"operand {position + 1} of {_name(operator)} must be a tensor, found {what}", span, help=join)
+        joined = operator.name == "add" and isinstance(entity, Tuple)
+        raise TypeMismatch(
+            f"operand {position + 1} of {_name(operator)} must be a tensor, found {what}",
+            span,
+            help="make one tuple of two by `(*a, *b)`" if joined else None,
+        )
     type_ = prune(entity.type)
     if isinstance(type_, Unknown):
         session.solver.unify(type_, session.solver.fresh_tensor())

@@ -1,4 +1,4 @@
-"""Records: dicts with string keys, dataclasses and named tuples. At run time they are tuples of their fields, in order."""
+"""Records: dicts with string keys, dataclasses and named tuples. At run time they are tuples of their fields."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.types import Form
 from relay.ir.structure import field_names, is_named_tuple
+from relay.ir.types import Form
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import Session
@@ -35,7 +35,9 @@ def iterated(entity: Tuple, span: Span | None) -> tuple[Entity, ...]:
 # ---- making records
 
 
-def make_dict(session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+def make_dict(
+    session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
+) -> Entity:
     """`dict(d, .., name=value)`, which is also what `{**d, "name": value}` means."""
     fields: dict[str, Entity] = {}
     for argument in arguments:
@@ -54,7 +56,7 @@ def make(cls: type, arguments: Sequence[Entity], keywords: Keywords, span: Span 
     names = field_names(cls)
     if not is_named_tuple(cls) and hasattr(cls, "__post_init__"):
         raise TypeCheckError(
-            f"{cls.__name__} has a __post_init__, which is no part of a program", span, help="make it outside, or by a function"
+            f"{cls.__name__} has a __post_init__, which is no part of a program", span, help="make it outside"
         )
     try:
         bound = inspect.signature(cls).bind(*arguments, **dict(keywords))
@@ -156,7 +158,7 @@ def update(entity: Tuple, items: Sequence[object], new: Entity, span: Span | Non
         changed[position.value] = new
         return Tuple(tuple(changed), entity.form)
     raise TypeCheckError(
-        "only a tensor's elements can be assigned", span, help="make a new tuple; the items of a list need a known index"
+        "only a tensor's elements can be assigned", span, help="make a new tuple; a list needs an index that is known"
     )
 
 

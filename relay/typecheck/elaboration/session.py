@@ -31,6 +31,7 @@ from relay.ir.types import (
 )
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
 from relay.typecheck.monomorphisation import Monomorphisation
+from relay.typecheck.elaboration.survivors import Rounds
 from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
 
 
@@ -74,6 +75,7 @@ class Session:
         self.call_spans: list[tuple[str, Span | None]] = []
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
+        self.rounds = Rounds()
         self.monomorphisation = Monomorphisation()
 
     # ---- variables and constants
@@ -218,9 +220,11 @@ class Session:
     def _close_data(self, type_: Type) -> Type:
         """Let arguments of data types that nothing determines, as the elements of a list that is always empty, be unit."""
         open_ = set(map(id, outer_unknowns(type_)))
-        inside = [u for u in unknowns(type_) if id(u) not in open_ and u.kind is Kind.Type]
+        inside = [u for u in unknowns(type_) if id(u) not in open_]
+        defaults: dict[Kind, object] = {Kind.Type: TupleType(()), Kind.BaseType: FLOAT32, Kind.Shape: (), Kind.Dim: 0}
         for unknown in inside:
-            self.solver.bind(unknown, TupleType(()))
+            if unknown.binding is None:
+                self.solver.bind(unknown, defaults[unknown.kind])
         return resolve(type_) if inside else type_
 
     def final(self, type_: Type) -> Type:
@@ -292,7 +296,9 @@ class Session:
             if instance.build is None:
                 raise InternalError(f"{name} was not finished")
             function = instance.build()
-            functions[name] = attrs.evolve(function, result=plain(function.result)) if function.result else function
+            if function.result is not None:
+                function = attrs.evolve(function, result=plain(function.result))  # type: ignore[misc]
+            functions[name] = function
         return Module(functions, entry, self.monomorphisation.definitions)
 
     def unique_name(self, name: str) -> str:

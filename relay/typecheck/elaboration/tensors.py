@@ -33,7 +33,7 @@ from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import flat_shape, resolve, shape_variable
 
-METHODS = {"astype": "cast", "dot": "matmul"}
+METHODS = {"astype": "cast", "dot": "matmul", "flatten": "reshape", "ravel": "reshape", "clip": "maximum"}
 """Methods of arrays whose operator has another name."""
 
 _ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
@@ -158,6 +158,12 @@ def call_method(
 
     if isinstance(method.value, Tuple):
         return records.call_method(method.value, method.name, arguments, keywords, span)
+    if method.name in ("flatten", "ravel") and not arguments and not keywords:
+        arguments = [Number(-1, span)]
+    if method.name == "clip":
+        from relay.typecheck.elaboration.python_functions import clip
+
+        return clip(session, out, method.value, arguments, keywords, span)
     operator = lookup(METHODS.get(method.name, method.name))
     if method.name in ("reshape", "transpose", "broadcast_to") and arguments and not keywords:
         numbers = all(isinstance(a, Number) for a in arguments)
@@ -270,17 +276,21 @@ def _slices(plan: _Plan, type_: TensorType) -> bool:
 
 
 def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
-    """The run-time indices with their axes after the static integers' axes are gone, the last axis first."""
-    return [
-        (axis - sum(d < axis for d in plan.dropped), position)
-        for axis, position in sorted(plan.dynamic, key=lambda d: -d[0])
-    ]
+    """The run-time indices in order, each with its axis after the static integers and the indices before it are done."""
+    found: list[tuple[int, Typed]] = []
+    moved = 0
+    for axis, position in plan.dynamic:
+        found.append((axis - sum(d < axis for d in plan.dropped) + moved, position))
+        known = tensor_type(position)
+        moved += (known.rank if known is not None else 0) - 1
+    return found
 
 
 def _tuple_index(entity: Tuple, items: Sequence[Entity | SliceItem], span: Span | None) -> Entity:
     if len(items) == 1:
         item = items[0]
-        if isinstance(item, Object) and isinstance(item.value, str) or (entity.form is not None and entity.form.cls is dict):
+        is_dict = entity.form is not None and entity.form.cls is dict
+        if is_dict or (isinstance(item, Object) and isinstance(item.value, str)):
             return records.item(entity, records.key_of(item, span), span)
         if isinstance(item, Number) and isinstance(item.value, int):
             if not -len(entity.items) <= item.value < len(entity.items):
@@ -353,9 +363,10 @@ def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem],
                     raise TypeMismatch(
                         f"an index must be an integer, found {show(resolve(item.type))}",
                         span,
-                        help="use relay.where, or cast to Int32"
+                        help="cast it: x.astype(relay.Int32)"
                         if base.base_class is BaseClass.FLOAT
-                        else "use relay.where",
+                        else "how many elements a mask chooses is only known at run time; keep the shape:"
+                        " relay.where(mask, x, 0.0)",
                     )
                 plan.dynamic.append((axis, item))
                 rank = index_type.rank if index_type is not None else 0

@@ -129,10 +129,11 @@ def print_(
     return Tuple(())
 
 
-def assert_(session: Session, out: Output, condition: Entity, text: Entity, span: Span | None) -> Entity:
+def assert_(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     """`assert c, f".."`"""
     from relay.typecheck.elaboration.blocks import require_bool
 
+    condition, text = arguments
     if not isinstance(text, Object) or not isinstance(text.value, str):
         raise TypeCheckError(
             "the text of an assertion holds only values that are known before the program runs",

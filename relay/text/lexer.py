@@ -1,0 +1,215 @@
+"""The tokens of Relay's notation, and a cursor over them that reports what it found where it expected something else.
+
+    %x  @f  @"a b"  'l  constant#0  name  "text"  2.5e-3  -inf  ->  ( ) [ ] { } , ; : = . < *      # a comment
+"""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+import enum
+import json
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from relay.errors import FrontendError, Label, Source, Span
+
+
+class Kind(enum.Enum):
+    """What a token is."""
+
+    VARIABLE = "a variable"
+    GLOBAL = "a function of the module"
+    LABEL = "a label"
+    CONSTANT = "a constant"
+    NUMBER = "a number"
+    NAME = "a name"
+    STRING = "a text"
+    SYMBOL = "a symbol"
+    END = "the end of the text"
+
+
+class Token(NamedTuple):
+    """A stretch of the text, from `start` to before `end`."""
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+
+
+_STRING = r'"(?:[^"\\\n]|\\[^\n])*"'
+_TOKEN = re.compile(
+    rf"""(?P<skip>(?:[ \t\r\n]+|\#[^\n]*)+)
+    |(?P<VARIABLE>%\w+)|(?P<GLOBAL>@(?:\w+|{_STRING}))|(?P<LABEL>'\w+)|(?P<CONSTANT>constant\#\d+)
+    |(?P<NUMBER>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-(?:inf|nan)\b)|(?P<NAME>[^\W\d]\w*)|(?P<STRING>{_STRING})
+    |(?P<SYMBOL>->|[()\[\]{{}},;:=.<*])""",
+    re.VERBOSE | re.ASCII,
+)
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def name_text(name: str) -> str:
+    """A name as it stands in a text: in quotes where it is no plain one."""
+    return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
+
+
+def quoted(text: str) -> str:
+    """A text in quotes, on one line."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def unquoted(text: str) -> str:
+    """The name or text that stands like this in a text. Raises ValueError for an unknown escape."""
+    if not text.startswith('"'):
+        return text
+    value: str = json.loads(text, strict=False)
+    return value
+
+
+class Cursor:
+    """The tokens of a text and a position among them. Raises FrontendError for what is no token."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        self.source = Source(filename, text)
+        self._line_starts = [0, *(m.end() for m in re.finditer("\n", text))]
+        self.tokens = self._tokens(text)
+        self.position = 0
+        self.closing = self._matching()
+
+    def _tokens(self, text: str) -> list[Token]:
+        tokens: list[Token] = []
+        kinds = {kind.name: kind for kind in Kind}
+        match, position, size = _TOKEN.match, 0, len(text)
+        while position < size:
+            found = match(text, position)
+            if found is None:
+                token = Token(Kind.SYMBOL, text[position], position, position + 1)
+                if token.text == '"':
+                    raise FrontendError("this text has no closing quote on its line", self.span(token))
+                raise FrontendError(f"the character {token.text!r} begins nothing", self.span(token))
+            start, position = position, found.end()
+            group = found.lastgroup or ""
+            if group != "skip":
+                tokens.append(Token(kinds[group], found.group(), start, position))
+        tokens.append(Token(Kind.END, "", size, size))
+        return tokens
+
+    def _matching(self) -> dict[int, int]:
+        """For each opening bracket the position of its closing one."""
+        matching: dict[int, int] = {}
+        opened: list[int] = []
+        for position, token in enumerate(self.tokens):
+            if token.kind is not Kind.SYMBOL:
+                continue
+            if token.text in _CLOSING:
+                opened.append(position)
+            elif token.text in _CLOSING.values():
+                if not opened:
+                    raise FrontendError(f"there is nothing that this `{token.text}` closes", self.span(token))
+                opening = self.tokens[opened[-1]]
+                if _CLOSING[opening.text] != token.text:
+                    raise FrontendError(
+                        f"expected `{_CLOSING[opening.text]}`, found `{token.text}`",
+                        self.span(token),
+                        labels=(Label(self.span(opening), "opened here"),),
+                    )
+                matching[opened.pop()] = position
+        if opened:
+            opening = self.tokens[opened[-1]]
+            raise FrontendError(f"this `{opening.text}` is never closed", self.span(opening))
+        return matching
+
+    # ---- moving
+
+    @property
+    def next(self) -> Token:
+        """The token at the position."""
+        return self.tokens[self.position]
+
+    def after(self, count: int = 1) -> Token:
+        """The token so many places behind the position."""
+        return self.tokens[min(self.position + count, len(self.tokens) - 1)]
+
+    def take(self) -> Token:
+        """The token at the position, and go on."""
+        token = self.tokens[self.position]
+        if token.kind is not Kind.END:
+            self.position += 1
+        return token
+
+    def at(self, *texts: str) -> bool:
+        """Whether these symbols or words stand at the position."""
+        for offset, text in enumerate(texts):
+            token = self.after(offset)
+            if token.text != text or token.kind is Kind.STRING:
+                return False
+        return True
+
+    def accept(self, text: str) -> Token | None:
+        """The symbol or word, if it is the next token."""
+        return self.take() if self.at(text) else None
+
+    def expect(self, text: str, where: str = "") -> Token:
+        """The symbol or word. Raises FrontendError for anything else."""
+        if not self.at(text):
+            raise self.expected(f"`{text}`{where}")
+        return self.take()
+
+    def expect_kind(self, kind: Kind, what: str = "") -> Token:
+        """A token of a kind. Raises FrontendError for any other."""
+        if self.next.kind is not kind:
+            raise self.expected(what or kind.value)
+        return self.take()
+
+    def name(self, what: str) -> str:
+        """A name, plain or in quotes. Raises FrontendError for anything else."""
+        if self.next.kind not in (Kind.NAME, Kind.STRING):
+            raise self.expected(what)
+        return self.unquoted(self.take())
+
+    def string(self, what: str) -> str:
+        """The content of a text in quotes. Raises FrontendError for anything else."""
+        return self.unquoted(self.expect_kind(Kind.STRING, what))
+
+    def unquoted(self, token: Token) -> str:
+        """What a name or text in quotes says. Raises FrontendError for an unknown escape."""
+        try:
+            return unquoted(token.text[1:] if token.kind is Kind.GLOBAL else token.text)
+        except ValueError:
+            raise FrontendError("this text has an escape that does not exist", self.span(token)) from None
+
+    # ---- places and errors
+
+    def span(self, first: Token, last: Token | None = None) -> Span:
+        """The place of a token, or of those from one to another."""
+        line, column = self._place(first.start)
+        end_line, end_column = self._place((last or first).end)
+        return Span(self.source, line, column, end_line, end_column)
+
+    def span_from(self, first: Token) -> Span:
+        """The place of the tokens from this one to the one before the position."""
+        return self.span(first, self.tokens[max(self.position - 1, 0)])
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        line = bisect.bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def expected(self, what: str, help: str | None = None) -> FrontendError:
+        """The error that something else stands at the position."""
+        token = self.next
+        found = token.kind.value if token.kind is Kind.END else f"`{shortened(token.text)}`"
+        return FrontendError(f"expected {what}, found {found}", self.span(token), help=help)
+
+    def unknown(self, what: str, token: Token, name: str, known: Iterable[str], mark: str = "") -> FrontendError:
+        """The error that a name means nothing, with the nearest that does."""
+        near = difflib.get_close_matches(name, list(known), 1)
+        help = f"did you mean `{mark}{near[0]}`?" if near else None
+        return FrontendError(f"there is no {what} `{mark}{name}`", self.span(token), help=help)
+
+
+def shortened(text: str) -> str:
+    """A text of at most 40 characters."""
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,206 @@
+"""Modules from their text: the inverse of `relay.text.printer`, whose notation it reads.
+
+    module      ::= (data D { C, C(T, ..), .. } | [entry] function | derivative f: T = grad{..} @f)* [constants { .. }]
+    function    ::= fn f(%x: T, ..) -> T block                   block ::= { (statement;)* terminator }
+
+The declarations are read first, so that they may mention each other in any order; then the bodies. What is read is
+checked by `relay.ir.check`, and a mistake is an error at its place.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from relay.errors import FrontendError, Label, Span, TypeCheckError
+from relay.ir.check import Violation, check
+from relay.ir.expr import Derivative, Function, Global, Module, Var
+from relay.ir.types import FunctionType, Type
+from relay.text.body_parser import BodyParser, Declared
+from relay.text.constants import decode
+from relay.text.lexer import Cursor, Kind, Token, quoted
+from relay.text.type_parser import TypeParser
+
+
+def parse(text: str, filename: str = "<relay>") -> Module:
+    """The module that a text describes. `parse(to_text(m))` is `m` up to names.
+
+    Raises FrontendError for what is not in the notation, TypeCheckError where the types do not fit.
+    """
+    try:
+        module = _Parser(Cursor(text, filename)).module()
+        pending = any(isinstance(f, Derivative) for f in module.functions.values())
+        check(module, "core" if pending else "typed")
+    except Violation as error:
+        raise TypeCheckError(error.violation, error.span) from None
+    except RecursionError:
+        raise FrontendError("this text is nested too deeply") from None
+    return module
+
+
+@attrs.define(eq=False)
+class _Header:
+    """A function whose body has not been read: where that begins, and what stands before it."""
+
+    name: str
+    parameters: tuple[Var, ...]
+    result: Type
+    body: int
+    span: Span
+
+
+class _Parser:
+    """Reads the declarations of a module."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self.types = TypeParser(cursor)
+        self.declared = Declared()
+        self.bodies = BodyParser(cursor, self.types, self.declared)
+        self._places: dict[str, Span] = {}
+        self._entry: tuple[str, Span] | None = None
+
+    def module(self) -> Module:
+        cursor = self.cursor
+        starts = self._starts()
+        for word, position in starts:
+            cursor.position = position
+            if word == "data":
+                self.types.declare()
+        for word, position in starts:
+            cursor.position = position
+            if word == "data":
+                self.types.define()
+        headers: list[_Header | Derivative] = []
+        for word, position in starts:
+            cursor.position = position
+            match word:
+                case "entry" | "fn":
+                    headers.append(self._header(word == "entry"))
+                case "derivative":
+                    headers.append(self._derivative())
+                case "constants":
+                    self._constants()
+        functions: dict[str, Function | Derivative] = {}
+        for header in headers:
+            functions[header.name] = header if isinstance(header, Derivative) else self._function(header)
+        return Module(functions, self._entry_of(headers), tuple(self.types.data.values()))
+
+    def _starts(self) -> list[tuple[str, int]]:
+        """The declarations: the word that each begins with, and the position after it."""
+        cursor = self.cursor
+        starts: list[tuple[str, int]] = []
+        while cursor.next.kind is not Kind.END:
+            word = cursor.next.text
+            if word not in ("data", "entry", "fn", "derivative", "constants") or cursor.next.kind is not Kind.NAME:
+                raise cursor.expected("`fn`, `entry fn`, `data`, `derivative` or `constants`")
+            cursor.take()
+            starts.append((word, cursor.position))
+            if word == "derivative":  # it has no braces of its own at its end
+                while cursor.next.kind is not Kind.END and not cursor.at("="):
+                    cursor.take()
+                self._skip_to(Kind.GLOBAL)
+            else:
+                self._skip_braces()
+        return starts
+
+    def _skip_braces(self) -> None:
+        cursor = self.cursor
+        while not cursor.at("{"):
+            if cursor.next.kind is Kind.END:
+                raise cursor.expected("`{`")
+            cursor.position = cursor.closing.get(cursor.position, cursor.position) + 1
+        cursor.position = cursor.closing[cursor.position] + 1
+
+    def _skip_to(self, kind: Kind) -> None:
+        cursor = self.cursor
+        while cursor.next.kind is not kind:
+            if cursor.next.kind is Kind.END:
+                raise cursor.expected(kind.value)
+            cursor.take()
+        cursor.take()
+
+    # ---- functions
+
+    def _header(self, is_entry: bool) -> _Header:
+        cursor = self.cursor
+        if is_entry:
+            cursor.expect("fn", " after `entry`")
+        token = cursor.next
+        name = self._new_name()
+        parameters, result = self.bodies.signature()
+        self.declared.functions[name] = FunctionType(
+            tuple(p.type for p in parameters if p.type is not None), result
+        )
+        if is_entry:
+            if self._entry is not None:
+                raise FrontendError(
+                    "a module has one entry",
+                    cursor.span(token),
+                    labels=(Label(self._entry[1], "this is the entry already"),),
+                )
+            self._entry = name, cursor.span(token)
+        return _Header(name, parameters, result, cursor.position, cursor.span(token))
+
+    def _function(self, header: _Header) -> Function:
+        self.cursor.position = header.body
+        return self.bodies.function(header.name, header.parameters, header.result, header.span)
+
+    def _derivative(self) -> Derivative:
+        cursor = self.cursor
+        token = cursor.next
+        name = self._new_name()
+        cursor.expect(":", " and the type of the derivative")
+        type_token = cursor.next
+        type_ = self.types.type()
+        if not isinstance(type_, FunctionType):
+            raise FrontendError("the type of a derivative is a function type", cursor.span_from(type_token))
+        cursor.expect("=")
+        self.declared.functions[name] = type_
+        grad = cursor.expect("grad")
+        options = self.bodies.grad_options()
+        of = cursor.unquoted(cursor.expect_kind(Kind.GLOBAL, "the function that is differentiated"))
+        span = cursor.span(token)
+        return Derivative(name, of, type_, attrs.evolve(options, function=Global(of), span=cursor.span(grad)), span)
+
+    def _new_name(self) -> str:
+        cursor = self.cursor
+        token = cursor.next
+        name = cursor.name("the name of a function")
+        if name in self._places:
+            raise FrontendError(
+                f"the function `{name}` is defined twice",
+                cursor.span(token),
+                labels=(Label(self._places[name], "first here"),),
+            )
+        self._places[name] = cursor.span(token)
+        return name
+
+    def _entry_of(self, headers: list[_Header | Derivative]) -> str:
+        if self._entry is not None:
+            return self._entry[0]
+        if len(headers) == 1:
+            return headers[0].name
+        if not headers:
+            raise FrontendError("a module has at least one function, found none", self.cursor.span(self.cursor.next))
+        raise FrontendError(
+            "the module does not say which function a call enters",
+            self._places[headers[0].name],
+            help=f"write `entry fn {headers[0].name}`",
+        )
+
+    # ---- constants
+
+    def _constants(self) -> None:
+        cursor = self.cursor
+        cursor.expect("{")
+        while not cursor.accept("}"):
+            token = cursor.expect_kind(Kind.CONSTANT, "a constant or `}`")
+            cursor.expect(":", " and the type of the constant")
+            base, shape = self.bodies.array_type()
+            cursor.expect("=", " and the bytes of the constant")
+            data = cursor.expect_kind(Kind.STRING, "the bytes of the constant in base64")
+            cursor.expect(";")
+            self._constant(token, decode_at(cursor, data, lambda text: decode(text, base, shape)))
+
+    def _constant(self, token: Token, array: object) -> None:
+        raise NotImplementedError(quoted(token.text))

@@ -1,0 +1,258 @@
+"""Types and data types from their text, as `relay.ir.types.show` writes them.
+
+    Tensor[float32, (3, n)]   (T, U)   fn(T) -> U   Ref[T]   Stack[T]   List   Tree[T]   forall (a: Type) (s: Shape). T
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from relay.errors import FrontendError, Label, Span
+from relay.ir.types import (
+    ANY,
+    BASE_TYPES,
+    Base,
+    Constructor,
+    DataDefinition,
+    DataType,
+    Dim,
+    FunctionType,
+    Kind,
+    QuantifiedType,
+    RefType,
+    Shape,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+)
+from relay.text import lexer
+from relay.text.lexer import Cursor
+
+_T = TypeVar("_T")
+
+RESERVED = frozenset({"Tensor", "Ref", "Stack", "fn", "forall"})
+"""Names that no data type has in a text."""
+
+
+class TypeParser:
+    """Reads types at a cursor. `data` are the data types of the module, `places` where their names stand."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self.data: dict[str, DataDefinition] = {}
+        self._places: dict[str, Span] = {}
+        self._variables: dict[str, TypeId] = {}
+
+    # ---- data types
+
+    def declare(self) -> None:
+        """`data D`: the name of a data type, so that others may mention it before its constructors are known."""
+        cursor = self.cursor
+        token = cursor.next
+        name = cursor.name("the name of a data type")
+        if name in self.data:
+            raise FrontendError(
+                f"the data type `{name}` is declared twice",
+                cursor.span(token),
+                labels=(Label(self._places[name], "first here"),),
+            )
+        if name in RESERVED:
+            raise FrontendError(f"`{name}` is the name of a type of the language", cursor.span(token))
+        self.data[name], self._places[name] = DataDefinition(name), cursor.span(token)
+
+    def define(self) -> None:
+        """`D { C, C(T, ..), .. }`: the constructors of a declared data type."""
+        cursor = self.cursor
+        definition = self.data[cursor.name("the name of a data type")]
+        variables: list[TypeId] = []
+        if cursor.accept("["):
+            variables = self.separated("]", self._quantified)
+        outer, self._variables = self._variables, {v.name: v for v in variables}
+        definition.parameters = tuple(variables)
+        cursor.expect("{", " and the constructors")
+        constructors: dict[str, Constructor] = {}
+        for token, constructor in self.separated("}", self._constructor):
+            if constructor.name in constructors:
+                raise FrontendError(f"`{definition.name}` has two constructors `{constructor.name}`", cursor.span(token))
+            constructors[constructor.name] = constructor
+        definition.constructors = tuple(constructors.values())
+        self._variables = outer
+
+    def _constructor(self) -> tuple[lexer.Token, Constructor]:
+        cursor = self.cursor
+        token = cursor.next
+        name = cursor.name("the name of a constructor")
+        fields = self.separated(")", self._field) if cursor.accept("(") else []
+        names = tuple(n for n, _ in fields if n is not None)
+        if names and len(names) < len(fields):
+            raise FrontendError("all fields of a constructor have names, or none", cursor.span_from(token))
+        return token, Constructor(name, tuple(t for _, t in fields), names)
+
+    def _field(self) -> tuple[str | None, Type]:
+        cursor = self.cursor
+        if cursor.next.kind in (lexer.Kind.NAME, lexer.Kind.STRING) and cursor.after().text == ":":
+            name = cursor.name("the name of a field")
+            cursor.expect(":")
+            return name, self.type()
+        return None, self.type()
+
+    def definition(self) -> DataDefinition:
+        """The name of a data type, where one stands. Raises FrontendError if there is none of that name."""
+        token = self.cursor.next
+        name = self.cursor.name("a data type")
+        if name not in self.data:
+            raise self.cursor.unknown("data type", token, name, self.data)
+        return self.data[name]
+
+    # ---- types
+
+    def type(self) -> Type:
+        """The type at the cursor. Raises FrontendError."""
+        cursor = self.cursor
+        if cursor.accept("("):
+            return TupleType(self.tuple_items(self.type))
+        if cursor.at("fn", "("):
+            cursor.position += 2
+            parameters = self.separated(")", self.type)
+            cursor.expect("->", " and the type of the result")
+            return FunctionType(tuple(parameters), self.type())
+        if cursor.at("forall"):
+            return self._forall()
+        if cursor.at("Tensor", "["):
+            cursor.position += 2
+            base = self._base()
+            cursor.expect(",", " and the shape")
+            shape = self._shape()
+            cursor.expect("]")
+            return TensorType(base, shape)
+        if cursor.at("Ref", "[") or cursor.at("Stack", "["):
+            is_reference = cursor.take().text == "Ref"
+            cursor.take()
+            inner = self.type()
+            cursor.expect("]")
+            return RefType(inner) if is_reference else StackType(inner)
+        return self._named()
+
+    def _named(self) -> Type:
+        cursor = self.cursor
+        token = cursor.next
+        name = cursor.name("a type")
+        variable = self._variables.get(name)
+        if variable is not None:
+            return variable
+        definition = self.data.get(name)
+        if definition is None:
+            raise cursor.unknown("type", token, name, (*self._variables, *self.data, *RESERVED))
+        if not cursor.accept("["):
+            return DataType(definition)
+        arguments: list[Type | Base | Shape | Dim] = []
+        for parameter in definition.parameters:
+            if arguments:
+                cursor.expect(",")
+            match parameter.kind:
+                case Kind.BaseType:
+                    arguments.append(self._base())
+                case Kind.Shape:
+                    arguments.append(self._shape())
+                case Kind.Dim:
+                    arguments += self._dim()
+                case _:
+                    arguments.append(self.type())
+        cursor.expect("]")
+        return DataType(definition, tuple(arguments))
+
+    def _forall(self) -> QuantifiedType:
+        cursor = self.cursor
+        cursor.take()
+        outer, self._variables = self._variables, dict(self._variables)
+        variables: list[TypeId] = []
+        while cursor.accept("("):
+            variables.append(self._quantified())
+            self._variables[variables[-1].name] = variables[-1]
+            cursor.expect(")")
+        cursor.expect(".", " and the type")
+        body = self.type()
+        self._variables = outer
+        return QuantifiedType(tuple(variables), body)
+
+    def _quantified(self) -> TypeId:
+        cursor = self.cursor
+        name = cursor.name("a type variable")
+        cursor.expect(":", " and its kind")
+        token = cursor.next
+        kind = cursor.name("a kind")
+        kinds = {k.value: k for k in Kind}
+        if kind not in kinds:
+            raise cursor.unknown("kind", token, kind, kinds)
+        return TypeId(name, kinds[kind])
+
+    def _base(self) -> Base:
+        token = self.cursor.next
+        name = self.cursor.name("an element type")
+        variable = self._variables.get(name)
+        if variable is not None and variable.kind is Kind.BaseType:
+            return variable
+        if name not in BASE_TYPES:
+            raise self.cursor.unknown("element type", token, name, BASE_TYPES)
+        return BASE_TYPES[name]
+
+    def _shape(self) -> Shape:
+        cursor = self.cursor
+        variable = self._variables.get(cursor.next.text)
+        if variable is not None and variable.kind is Kind.Shape:
+            cursor.take()
+            return (variable,)
+        cursor.expect("(", " and the dims of a shape")
+        return tuple(d for dims in self.tuple_items(self._dim) for d in dims)
+
+    def _dim(self) -> tuple[Dim, ...]:
+        cursor = self.cursor
+        kind = Kind.Shape if cursor.accept("*") else Kind.Dim
+        token = cursor.next
+        if kind is Kind.Dim and token.kind is lexer.Kind.NUMBER and token.text.isdigit():
+            return (int(cursor.take().text),)
+        if kind is Kind.Dim and cursor.accept("Any"):
+            return (ANY,)
+        variable = self._variables.get(token.text)
+        if variable is None or variable.kind is not kind:
+            raise cursor.expected("a dim: a number, `Any` or a variable" if kind is Kind.Dim else "a shape variable")
+        cursor.take()
+        return (variable,)
+
+    # ---- sequences
+
+    def separated(self, closing: str, item: Callable[[], _T]) -> list[_T]:
+        """Items with commas between them, up to the closing bracket; the opening one has been read."""
+        cursor = self.cursor
+        items: list[_T] = []
+        if cursor.accept(closing):
+            return items
+        while True:
+            items.append(item())
+            if cursor.accept(closing):
+                return items
+            cursor.expect(",", f" or `{closing}`")
+
+    def tuple_items(self, item: Callable[[], _T]) -> tuple[_T, ...]:
+        """The items of `()`, `(a,)`, `(a, b)`; the opening bracket has been read."""
+        cursor = self.cursor
+        items: list[_T] = []
+        while not cursor.accept(")"):
+            items.append(item())
+            if cursor.at(")") and len(items) == 1:
+                raise cursor.expected("`,`", help="a tuple with one item is written with a comma: (a,)")
+            if not cursor.at(")"):
+                cursor.expect(",", " or `)`")
+        return tuple(items)
+
+
+def parse_type(text: str, filename: str = "<relay>") -> Type:
+    """The type that a text says, without data types. Raises FrontendError."""
+    cursor = Cursor(text, filename)
+    type_ = TypeParser(cursor).type()
+    if cursor.next.kind is not lexer.Kind.END:
+        raise cursor.expected("the end of the type")
+    return type_

@@ -1,0 +1,192 @@
+"""Functions of Python and NumPy beside the operators: `any`, `round`, `np.array`, .., and what to use for others."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from relay.errors import FrontendError, Span, TypeCheckError
+from relay.operator import lookup, resolve_name
+from relay.typecheck.elaboration import operators
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed, is_constant_bool
+from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.intrinsics import elements
+from relay.typecheck.elaboration.objects import object_entity
+from relay.typecheck.elaboration.session import Session
+
+Keywords = Sequence[tuple[str, Entity]]
+Rule = Callable[[Session, Output, Sequence[Entity], "Span | None"], Entity]
+
+
+def call(
+    session: Session, out: Output, function: object, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
+) -> Entity | None:
+    """Call one of these functions; None for all others."""
+    rule = next((rule for known, rule in _RULES if known is function), None)
+    if rule is None:
+        return None
+    name = getattr(function, "__name__", "function")
+    given = list(arguments)
+    dtype: Entity | None = None
+    for key, entity in keywords:
+        if key != "dtype" or rule is not _array:
+            raise TypeCheckError(f"{name} takes no argument {key!r} here", span)
+        dtype = entity
+    low, high = _ARITY.get(name, (1, 1))
+    if not low <= len(given) <= high:
+        raise TypeCheckError(f"{name} takes {low} argument{'s' * (low != 1)}, found {len(given)}", span)
+    result = rule(session, out, given, span)
+    if dtype is not None:
+        attributes = {"dtype": operators.normalise_attribute("dtype", operators.static_value(dtype, "dtype", span))}
+        result = operators.apply(session, out, lookup("cast"), [result], attributes, span, [])
+    return result
+
+
+def refusal(function: object, span: Span | None) -> FrontendError | None:
+    """The error for a function of Python or NumPy that users try, with what to write instead; None for others."""
+    module = (getattr(function, "__module__", None) or "").split(".")
+    name = getattr(function, "__name__", "")
+    if "random" in module or hasattr(getattr(function, "__self__", None), "get_state"):
+        return FrontendError(
+            f"{name} of Python's or NumPy's random numbers is not part of a program",
+            span,
+            help="make the numbers outside and pass them as an argument",
+        )
+    help = _INSTEAD.get(function) if callable(function) and _hashable(function) else None
+    return None if help is None else FrontendError(f"`{name}` is not part of Relay", span, help=help)
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _items(session: Session, out: Output, entity: Entity, span: Span | None) -> list[Entity] | None:
+    """The components of a tuple; None for a tensor."""
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    return list(entity.items) if isinstance(entity, Tuple) else None
+
+
+def _quantifier(name: str, pair: str, decides: bool) -> Rule:
+    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+        items = _items(session, out, arguments[0], span)
+        if items is None:
+            return operators.apply(session, out, lookup(name), [arguments[0]], {}, span, [])
+        result: Entity | None = None
+        for item in items:
+            known = bool(item.value) if isinstance(item, Number) else is_constant_bool(item)
+            if known is decides:
+                return object_entity(decides, span)
+            if known is None:
+                both = None if result is None else [result, item]
+                result = item if both is None else operators.apply(session, out, lookup(pair), both, {}, span, [])
+        return object_entity(not decides, span) if result is None else result
+
+    return rule
+
+
+def _round(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    match list(arguments):
+        case [Number(value)]:
+            return Number(round(value), span)
+        case [Number(value), Number(int(digits))]:
+            return Number(round(value, digits), span)
+    operator = resolve_name("round")
+    if operator is None or len(arguments) > 1:
+        raise TypeCheckError(
+            "`round` is for numbers that are known before the program runs", span, help="use (x + 0.5) // 1.0"
+        )
+    return operators.apply(session, out, operator, [arguments[0]], {}, span, [])
+
+
+def _pow(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    return operators.apply_named(session, out, "power", list(arguments), {}, span, [])
+
+
+def _divmod(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    names = ("floor_divide", "mod")
+    return Tuple(tuple(operators.apply_named(session, out, n, list(arguments), {}, span, []) for n in names))
+
+
+def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    found = elements(session, out, arguments[0], span)
+    if found is None:
+        raise TypeCheckError("`reversed` needs a length that is known", span, help="use range(n - 1, -1, -1), or x[::-1]")
+    return Tuple(tuple(reversed(found)))
+
+
+def _array(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """`np.array([[a, b], [c, d]])`: stacked, from the inside out."""
+    (entity,) = arguments
+    items = _items(session, out, entity, span)
+    if items is None:
+        return session.materialise(out, entity, span)
+    if not items:
+        raise TypeCheckError("an array of nothing has no dtype", span, help="use relay.zeros((0,))")
+    rows = [_array(session, out, [i], span) if isinstance(i, Tuple | Typed) else i for i in items]
+    return operators.apply(session, out, lookup("stack"), rows, {}, span, [])
+
+
+def _dot(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    return operators.apply(session, out, lookup("matmul"), list(arguments), {}, span, [])
+
+
+def _clip(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    value, low, high = arguments
+    for name, bound in (("maximum", low), ("minimum", high)):
+        if not (isinstance(bound, Object) and bound.value is None):
+            value = operators.apply(session, out, lookup(name), [value, bound], {}, span, [])
+    return value
+
+
+def clip(
+    session: Session, out: Output, value: Entity, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
+) -> Entity:
+    """`x.clip(low, high)`, also by name."""
+    bounds: dict[str, Entity] = dict(zip(("min", "max"), arguments, strict=False)) | dict(keywords)
+    if len(arguments) > 2 or not bounds.keys() <= {"min", "max"}:
+        raise TypeCheckError("clip takes the bounds min and max", span)
+    limits = [bounds.get(name, Object(None)) for name in ("min", "max")]
+    return _clip(session, out, [value, *limits], span)
+
+
+_RULES: list[tuple[object, Rule]] = [
+    (builtins.any, _quantifier("any", "logical_or", True)),
+    (builtins.all, _quantifier("all", "logical_and", False)),
+    (builtins.round, _round),
+    (builtins.pow, _pow),
+    (builtins.divmod, _divmod),
+    (builtins.reversed, _reversed),
+    (np.array, _array),
+    (np.asarray, _array),
+    (np.dot, _dot),
+    (np.clip, _clip),
+]
+_ARITY = {"round": (1, 2), "pow": (2, 2), "divmod": (2, 2), "dot": (2, 2), "clip": (3, 3)}
+KNOWN = tuple(function for function, _ in _RULES)
+
+_INSTEAD: dict[object, str] = {
+    builtins.sorted: "sort outside of the program, or use relay.argmax in a loop",
+    builtins.isinstance: "types are known: write two functions, or test `x is None`, `x.ndim == 1`",
+    builtins.type: "types are known: test `x.ndim == 1` or `x.dtype == relay.Float32`",
+    builtins.str: 'use an f-string in print: print(f"{x}")',
+    builtins.repr: 'use an f-string in print: print(f"{x}")',
+    builtins.map: "write a comprehension: [f(x) for x in xs]",
+    builtins.filter: "write a comprehension with `if`",
+    builtins.set: "use a tuple",
+    builtins.iter: "write a `for`",
+    builtins.next: "write a `for`",
+    builtins.input: "pass what is read as an argument",
+    builtins.open: "pass what is read as an argument",
+    builtins.complex: "use real numbers",
+    builtins.id: "values have no identity; compare them with `==`",
+    builtins.hasattr: "what a value has is known before the program runs",
+    builtins.getattr: "write the attribute: x.name",
+    builtins.setattr: "build a new value with relay.replace",
+}
