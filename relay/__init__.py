@@ -77,6 +77,7 @@ from relay.ir.types import (
 )
 from relay.operator import Pattern, Relation, Requirement, get_env, register_op, resolve_name
 from relay.ops.placeholders import func_ty_to_placeholders
+from relay.text.parser import parse
 from relay.text.printer import to_text
 from relay.tracebacks import install as _install
 
@@ -146,8 +147,7 @@ def data(cls: type[_T]) -> type[_T]:
 
 def replace(value: _Value, /, **fields: _Any) -> _Value:
     """The value of a data type with other fields. In Python also of any constructor of a sum."""
-    new: _Value = _replace(value, **fields)
-    return new
+    return _replace(value, **fields)  # type: ignore[return-value]
 
 
 replace.__relay_builtin__ = "replace"  # type: ignore[attr-defined]
@@ -239,6 +239,7 @@ __all__ = [
     "get_env",
     "grad",
     "ir",
+    "parse",
     "read",
     "ref",
     "register_op",

@@ -185,8 +185,8 @@ class RelayFunction:
         except SchemeOnly:
             return to_text(self._function)
         if isinstance(self.__relay__, Definition) and not is_known(module.main.type):
-            return f"# {type_}\n{to_text(module)}"
-        return to_text(module)
+            return f"# {type_}\n{to_text(module, elide=True)}"
+        return to_text(module, elide=True)
 
     def __str__(self) -> str:
         return self.text()
@@ -321,8 +321,8 @@ def _describe(value: Any, function: Function, position: int) -> _Described:
         if any(isinstance(p.argument, Fixed) for p in parts):
             raise _bad_argument(function, position, "holds something that is no array or number")
         items, values = tuple(p.argument for p in parts), tuple(p.value for p in parts)
-        key = ("tuple", form, *(p.key for p in parts))
-        return _Described(key, items if form is None else Structure(form, items), values)
+        structure = ("tuple", form, *(p.key for p in parts))
+        return _Described(structure, items if form is None else Structure(form, items), values)
     if isinstance(value, Fixed):
         inner = value.value
         key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)

@@ -76,7 +76,7 @@ def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Da
 
 
 def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any]) -> Any:
-    """A run-time value as the Python object that its type stands for. `type_` may be polymorphic, with its arguments."""
+    """A run-time value as the Python object that its type stands for. `type_` may have arguments of a data type."""
     done: dict[int, Any] = {}
     layouts: dict[tuple[Type, str], tuple[DataClass, Constructor, list[Type]]] = {}
     pending: list[tuple[Data, Type]] = [(value, type_)]

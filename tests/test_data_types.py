@@ -281,7 +281,8 @@ def test_a_class_in_a_function() -> None:
 def test_a_class_without_source() -> None:
     names: dict[str, Any] = {"relay": relay, "A": A, "__name__": "nowhere"}
     exec(
-        "@relay.data\nclass P:\n    x: A\n    y: 'Q[A]'\n\n@relay.data\nclass Q:\n    z: A\n    p: 'relay.Option[P[A]]'",
+        "@relay.data\nclass P:\n    x: A\n    y: 'Q[A]'\n\n"
+        "@relay.data\nclass Q:\n    z: A\n    p: 'relay.Option[P[A]]'",
         names,
     )
     assert str(names["P"].__relay_data__.definition.parameters[0]) == "A"

@@ -14,6 +14,7 @@ from relay.frontend.unsupported import STATEMENTS
 from relay.ir import expr
 from relay.ir.annotation import Tensor
 from relay.ir.expr import Var
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import FLOAT32
 
 # ---- expressions
@@ -145,8 +146,10 @@ def test_indices() -> None:
 def test_tuples_and_lists() -> None:
     function = lower("def f(x):\n    return (x, [x, 1], ())\n")
     inner, empty, outer = values(function.body)
-    assert all(isinstance(v, expr.MakeTuple) for v in (inner, empty, outer))
-    assert [len(v.items) for v in (inner, empty, outer)] == [2, 0, 3]
+    assert all(isinstance(v, expr.MakeTuple) for v in (empty, outer))
+    assert isinstance(inner, expr.Apply) and isinstance(inner.function, expr.Static)
+    assert inner.function.value == Intrinsic("list") and len(inner.arguments) == 2
+    assert [len(v.items) for v in (empty, outer)] == [0, 3]
 
 
 def test_and_computes_the_second_only_if_needed() -> None:

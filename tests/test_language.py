@@ -42,13 +42,13 @@ def chatty(x, n):
 
 def test_print(run: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
     run(chatty, np.ones(2), 2)
-    assert capsys.readouterr().out == "start; 2; ((2,), None, 'a'); {'x': 1.5}; (True,)\n0: 3.000   0|1: 4.500   1|\n"
+    assert capsys.readouterr().out == "start; 2; ((2,), None, 'a'); {'x': 1.5}; [True]\n0: 3.000   0|1: 4.500   1|\n"
 
 
 def test_print_once_under_grad(run: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
     gradient, _ = run(relay.grad(chatty), np.ones(2), 1)
     np.testing.assert_allclose(gradient, [1.5, 1.5])
-    assert capsys.readouterr().out == "start; 1; ((2,), None, 'a'); {'x': 1.5}; (True,)\n0: 3.000   0|\n"
+    assert capsys.readouterr().out == "start; 1; ((2,), None, 'a'); {'x': 1.5}; [True]\n0: 3.000   0|\n"
 
 
 @relay.relay

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from test_error_files import NAMES, Case, all_cases, verify
 
@@ -12,7 +13,7 @@ from relay.typecheck.elaboration import elaborate
 
 def check_types(text: str, filename: str) -> object:
     """Check every function of a text whose parameters are all annotated."""
-    definitions = lower_text(text, filename, {**NAMES, "relay": relay})
+    definitions = lower_text(text, filename, {**NAMES, "relay": relay, "np": np})
     checked = [d for d in definitions.values() if all(p.type is not None for p in d.function.parameters)]
     return [elaborate(d, [None] * len(d.function.parameters)) for d in checked]
 

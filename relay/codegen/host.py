@@ -42,8 +42,9 @@ from relay.codegen.layout import (
     leaves,
 )
 from relay.codegen.pools import Pools
+from relay.codegen.sharing import has_exits, share
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
-from relay.codegen.values import DataValue, Immediate, Leaf, Memory, StackValue, Value, parts
+from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
 from relay.errors import InternalError
 from relay.ir.expr import (
     Assert,
@@ -77,10 +78,9 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks
 from relay.ir.types import BOOL, UINT8, FunctionType
 from relay.operator import lookup
-from relay.transform.fusion import Group, plan
+from relay.transform.fusion import Group, updated
 
 CONDITION = TensorLayout(BOOL, ())
 
@@ -112,7 +112,7 @@ class _LoopState:
 
 def generate(function: Function, shared: Shared, recursive: bool) -> dict[Any, Any]:
     """The native functions for a core function. A caller provides `shared.frames` bytes, set here, of workspace."""
-    generator = _Generator(shared)
+    generator = _Generator(function, shared)
     code, layouts = generator.code, shared.layouts
     parameters: list[Any] = []
     for parameter in function.parameters:
@@ -168,8 +168,11 @@ def _guarded(inner: Any, like: Sequence[Any], frame: int) -> Any:
 class _Generator:
     """Generates one function."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, function: Function, shared: Shared) -> None:
         self.shared = shared
+        self.sharing = share(function)
+        self.homes: dict[Var, Value] = {}  # the memory of each class of variables that share it
+        self.taken: set[Place] = set()  # all of it: nothing else is made there
         self.code = Code()
         self.variables: dict[Var, Value] = {}
         self.exits: dict[LoopLabel, tuple[Value, ...]] = {}
@@ -197,30 +200,42 @@ class _Generator:
 
     def block(self, block: Block, targets: Sequence[Value]) -> None:
         """Emit a block whose `Yield` gives to the targets."""
-        wanted = self._destinations(block, targets)
-        groups = plan(block)
-        for position, binding in enumerate(block.bindings):
-            if isinstance(binding.value, OpCall):
-                if position in groups:
-                    self.group(groups[position], wanted)
+        wanted = {
+            variable: target
+            for variable, target in self._destinations(block, targets).items()
+            if not any(leaf.place in self.taken for leaf in parts(target))
+        }
+        settled = [self._settle(variable, target) for variable, target in wanted.items()]
+        for position, group in self.sharing.order[block]:
+            if group is not None:
+                self.group(group, wanted)
             else:
-                self.binding(block, position, binding, wanted)
+                self.binding(block, position, block.bindings[position], wanted)
         self._leave(block, targets)
+        self.taken.difference_update(place for places in settled for place in places)
+
+    def _settle(self, variable: Var, target: Value) -> list[Place]:
+        """If a variable shares memory that has no place yet, let it be where the variable is wanted."""
+        home = self.sharing.home.get(variable)
+        if home is None or home in self.homes:
+            return []
+        self.homes[home] = target
+        places = [leaf.place for leaf in parts(target)]
+        self.taken.update(places)
+        return places
 
     def _leave(self, block: Block, targets: Sequence[Value]) -> None:
         code = self.code
         match block.terminator:
             case Yield(values):
-                for target, atom in zip(targets, values, strict=True):
-                    code.assign(target, self.value(atom))
+                code.assign_parallel(targets, [self.value(v) for v in values])
             case Next(label, values):
                 state = self.loops[label]
                 code.assign_parallel(state.parameters, [self.value(v) for v in values])
                 if state.index is not None:
                     code.store(state.index, code.load(state.index) + tir.literal(1, state.index.layout.base))
             case Exit(label, values):
-                for target, atom in zip(self.exits[label], values, strict=True):
-                    code.assign(target, self.value(atom))
+                code.assign_parallel(self.exits[label], [self.value(v) for v in values])
                 if label in self.loops:
                     running = self.loops[label].running
                     assert running is not None
@@ -262,7 +277,13 @@ class _Generator:
 
     def _target(self, target: Var, wanted: Mapping[Var, Value]) -> Value:
         """New places for a variable, or the ones where it is wanted."""
-        if target in wanted:
+        home = self.sharing.home.get(target)
+        if home is not None:
+            if home not in self.homes:
+                self.homes[home] = self.code.allocate(self.shared.layouts.of[target])
+                self.taken.update(leaf.place for leaf in parts(self.homes[home]))
+            value = self.homes[home]
+        elif target in wanted:
             value = self.code.in_registers(wanted[target])
         else:
             value = self.code.allocate(self.shared.layouts.of[target])
@@ -279,6 +300,8 @@ class _Generator:
         if output.layout.elements == 0:
             return
         code.touch(output)
+        for old in updated(group.bindings[-1]):
+            code.copy(output, self.leaf(old))
         last = group.bindings[-1].value
         assert isinstance(last, OpCall)
         operator = lookup(last.operator)
@@ -417,15 +440,14 @@ class _Generator:
 
     def _loop(self, loop: Loop, targets: Sequence[Var], wanted: Mapping[Var, Value]) -> None:
         code, counter = self.code, loop.counter
-        exits = any(isinstance(b.terminator, Exit) and b.terminator.label is loop.label for b in all_blocks(loop.body))
+        exits = has_exits(loop)
         if counter is None or exits:
             results = tuple(self._target(t, wanted) for t in targets)
-            parameters = tuple(code.allocate(self.shared.layouts.of[p]) for p in loop.parameters)
+            parameters = tuple(self._target(p, {}) for p in loop.parameters)
         else:
             # Such a loop ends with its parameters as results, so they are the same places.
             results = parameters = tuple(self._target(t, wanted) for t in targets)
-        for target, initial in zip(parameters, loop.initial, strict=True):
-            code.assign(target, self.value(initial))
+        code.assign_parallel(parameters, [self.value(initial) for initial in loop.initial])
         running = index = count = None
         if counter is None or exits:
             running = code.leaf(CONDITION)
@@ -447,8 +469,7 @@ class _Generator:
         code.emit(tirx.While(condition, tir.sequence(body)))
         if counter is not None and running is not None:
             with code.collect() as completed:
-                for target, parameter in zip(results, parameters, strict=True):
-                    code.assign(target, parameter)
+                code.assign_parallel(results, parameters)
             code.when(code.load(running), completed)
 
     # ---- calls

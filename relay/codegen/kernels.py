@@ -17,9 +17,9 @@ from relay.codegen import tir
 from relay.codegen.schedules import schedule
 from relay.codegen.tir import GlobalVar, Statement, tirx
 from relay.errors import CompileError, InternalError
-from relay.ir.expr import Atom, Constant, OpCall, Var
+from relay.ir.expr import Atom, Binding, Constant, OpCall, Var
 from relay.ir.types import BaseType, TensorType
-from relay.operator import lookup
+from relay.operator import InPlace, lookup
 from relay.transform.fusion import Group
 
 
@@ -61,7 +61,7 @@ def inlined(atom: Atom) -> bool:
 
 
 def signature(group: Group) -> tuple[tuple[Atom, ...], object]:
-    """A group's operands, and a key that equal groups share."""
+    """A group's operands, and a key that equal groups share. What is updated in place is no operand: the output is it."""
     inner = {binding.targets[0]: i for i, binding in enumerate(group.bindings)}
     operands: dict[Atom, int] = {}
     calls = []
@@ -69,8 +69,11 @@ def signature(group: Group) -> tuple[tuple[Atom, ...], object]:
         value = binding.value
         assert isinstance(value, OpCall)
         wiring: list[object] = []
-        for atom in value.arguments:
-            if isinstance(atom, Var) and atom in inner:
+        in_place = _in_place(group, binding)
+        for position, atom in enumerate(value.arguments):
+            if in_place is not None and position == in_place.operand:
+                wiring.append("output")
+            elif isinstance(atom, Var) and atom in inner:
                 wiring.append(inner[atom])
             elif inlined(atom):
                 assert isinstance(atom, Constant)
@@ -81,6 +84,12 @@ def signature(group: Group) -> tuple[tuple[Atom, ...], object]:
         calls.append((value.operator, attributes, tuple(wiring)))
     types = tuple(_type(atom) for atom in operands)
     return tuple(operands), (tuple(calls), types, _type(group.output))
+
+
+def _in_place(group: Group, binding: Binding) -> InPlace | None:
+    """How a member of a group writes over an operand: only the last one may."""
+    assert isinstance(binding.value, OpCall)
+    return lookup(binding.value.operator).in_place if binding is group.bindings[-1] else None
 
 
 def _exact(value: object) -> object:
@@ -100,8 +109,16 @@ def _build(group: Group, operands: Sequence[Atom], threads: int) -> tuple[Any, l
     for binding in group.bindings:
         call = binding.value
         assert isinstance(call, OpCall)
-        arguments = [tensors[a] if a in tensors else _number(a) for a in call.arguments]
-        tensors[binding.targets[0]] = _stage(call, arguments, _type(binding.targets[0]))
+        in_place = _in_place(group, binding)
+        arguments = [
+            _placeholder(i, _type(a))
+            if in_place is not None and i == in_place.operand
+            else tensors[a]
+            if a in tensors
+            else _number(a)
+            for i, a in enumerate(call.arguments)
+        ]
+        tensors[binding.targets[0]] = _stage(call, arguments, _type(binding.targets[0]), in_place)
     output = tensors[group.output]
     if any(output.same_as(tensor) for tensor in inputs):
         source = output
@@ -125,13 +142,14 @@ def _number(atom: Atom) -> Any:
     return te.compute((), lambda: tir.literal(value.item(), base), name="number")
 
 
-def _stage(call: OpCall, arguments: Sequence[Any], type_: TensorType) -> Any:
+def _stage(call: OpCall, arguments: Sequence[Any], type_: TensorType, in_place: InPlace | None) -> Any:
     operator = lookup(call.operator)
-    if operator.compute is None:
+    compute = operator.compute if in_place is None else in_place.compute
+    if compute is None:
         raise InternalError(f"the operator {call.operator} in a kernel has no compute function")
     attributes: Mapping[str, Any] = call.attributes
     try:
-        made = operator.compute(*((tuple(arguments),) if operator.variadic else arguments), **attributes)
+        made = compute(*((tuple(arguments),) if operator.variadic else arguments), **attributes)
         shape = tuple(int(dim) for dim in made.shape)
         dtype = str(made.dtype)
     except Exception as error:

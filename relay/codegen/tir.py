@@ -163,7 +163,7 @@ def flat_kernel(function: Any) -> tuple[Any, list[int]]:
     flat = tvm.transform.Sequential(passes)(tvm.IRModule({"kernel": function}))["kernel"]
     parameters, sizes = list(flat.params), []
     statements: list[Statement] = []
-    for statement in _outermost(flat.body):
+    for statement in outermost(flat.body):
         size = _bytes(statement.buffer) if isinstance(statement, tirx.AllocBuffer) else 0
         if size >= STACK_BYTES:
             address = tirx.Var(statement.buffer.name, "int64")
@@ -177,10 +177,10 @@ def flat_kernel(function: Any) -> tuple[Any, list[int]]:
     return tirx.PrimFunc(parameters, sequence(statements), ret_type=flat.ret_type, attrs=flat.attrs), sizes
 
 
-def _outermost(statement: Statement) -> list[Statement]:
+def outermost(statement: Statement) -> list[Statement]:
     """A statement as the statements that it is a sequence of."""
     if isinstance(statement, tirx.SeqStmt):
-        return [inner for part in statement for inner in _outermost(part)]
+        return [inner for part in statement for inner in outermost(part)]
     return [statement]
 
 

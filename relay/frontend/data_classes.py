@@ -6,8 +6,8 @@
         class Leaf: ..
 
 A field's type may mention the class itself, or one that is defined later, as a string. So types are read late, by
-`DataClass.complete`: at the decoration if all names are known, else at the first use. The type variables in them are the
-parameters of the data type, in the order of their first occurrence.
+`DataClass.complete`: at the decoration if all names are known, else at the first use. The type variables in them are
+the parameters of the data type, in the order of their first occurrence.
 
 Methods become functions of the language, whose first parameter is a value of the type. Double-underscore methods stay
 Python's own.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
 import inspect
 import linecache
@@ -52,7 +53,7 @@ _OWN = ("__init__", "__new__", "__eq__", "__hash__", "__setattr__", "__delattr__
 """Methods that a data type brings itself."""
 
 _NEIGHBOURS: dict[tuple[str, str], dict[str, type]] = {}
-"""The data types of each module (or function) by name, so that they see each other before Python has bound the names."""
+"""The data types of each module (or function) by name: they see each other before Python has bound the names."""
 
 
 def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) -> type:
@@ -122,10 +123,8 @@ def _applied(owner: DataClass, item: object) -> DataType | GenericAlias:
     """`Tree[A]`, evaluated by Python."""
     if any(isinstance(part, str) for part in (item if isinstance(item, tuple) else (item,))):
         return GenericAlias(owner.cls, item)  # in the type of a field, which is read from the source
-    try:
+    with contextlib.suppress(UndefinedName):  # as in the type of a field, before a later class is defined
         owner.complete()
-    except UndefinedName:
-        pass  # as in the type of a field, before a later class is defined
     return data_type(owner, item)
 
 

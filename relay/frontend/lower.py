@@ -61,6 +61,11 @@ later; their `Var.span` is that of an assignment. If no arm yields, the If has n
 right after it. Code after it is an error ("never reached"). `Yield.span` is the expression's for a conditional
 expression, that of the arm's last statement for a statement.
 
+*match.* PatternMatch(subject, cases); targets as with If. The classes and dotted names of the patterns are computed
+before it. The variables of a pattern are bound in its case, one for each name, also if several alternatives bind it; a
+guard is a block that yields one bool. A name that a guarded case binds has no value in later cases and after the match,
+unless they bind it themselves.
+
 *while.* Loop(label, params, init, body) without counter. Parameters: the variables that the loop assigns, that are
 bound before it and read at its head. Results (targets) are others: those that the loop assigns, that are bound at
 every exit and read after it, in the order of their first assignment. Body: the condition's bindings, then Binding((),

@@ -25,14 +25,18 @@ def assigned_names(nodes: Iterable[ast.AST]) -> Names:
             base = subscripted_name(node)
             if base is not None:
                 names[base] = None
-        elif isinstance(node, ast.Expr):
-            grown = grown_list(node)
-            names |= {} if grown is None else {grown: None}
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names[node.name] = None
-        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name is not None:
-            names[node.name] = None
+        elif isinstance(node, ast.Expr) and (grown := grown_list(node)) is not None:
+            names[grown] = None
+        elif (name := _defined_name(node)) is not None:
+            names[name] = None
     return names
+
+
+def _defined_name(node: ast.AST) -> str | None:
+    """The name that a definition or a part of a pattern gives a value."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.MatchAs | ast.MatchStar):
+        return node.name
+    return None
 
 
 def grown_list(statement: ast.stmt) -> str | None:
@@ -58,10 +62,8 @@ def local_names(function: ast.FunctionDef | ast.Lambda) -> Names:
     for node in _walk_function(body):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names[node.id] = None
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names[node.name] = None
-        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name is not None:
-            names[node.name] = None
+        elif (defined := _defined_name(node)) is not None:
+            names[defined] = None
     for name in nonlocal_names(function):
         names.pop(name, None)
     return names

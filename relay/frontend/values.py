@@ -58,14 +58,14 @@ def _make_constructor(owner: DataClass, name: str, cls: type) -> None:
 
     cls.__init__ = init  # type: ignore[misc]
     cls.__signature__ = signature  # type: ignore[attr-defined]
-    cls.__match_args__ = owner.fields[name]  # type: ignore[attr-defined]
+    cls.__match_args__ = owner.fields[name]  # type: ignore[attr-defined, misc]
     cls.__relay_constructor__ = name  # type: ignore[attr-defined]
 
 
 def make(owner: DataClass, constructor: str, fields: Mapping[str, object]) -> object:
     """A value of a constructor."""
     cls = owner.constructors[constructor]
-    value = object.__new__(cls)
+    value: object = object.__new__(cls)
     vars(value).update(fields)
     return value
 

@@ -1,5 +1,6 @@
 """The intermediate representation: types and nodes. `relay.ir` also holds the constructors of the 2018 talk."""
 
+from relay.ir.alpha import alpha_equal, alpha_hash
 from relay.ir.types import (
     BoolType,
     FloatType,
@@ -30,6 +31,8 @@ __all__ = [
     "Type",
     "TypeId",
     "UIntType",
+    "alpha_equal",
+    "alpha_hash",
     "mk_arrow",
     "mk_quant",
 ]

@@ -6,7 +6,8 @@
     structured   and: the arms of an If or Match either all yield, or it stands last in its block (before Dead) and all
                  leave the innermost loop, or outside of loops the function; nothing leaves several constructs at once
 
-A violation is an InternalError: a pass made it, not the user.
+A violation is an InternalError: a pass made it, not the user. (Where the user wrote the module as text, the parser
+makes it the user's error.)
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Literal, TypeAlias, assert_never
 
 import attrs
 
-from relay.errors import InternalError, RelayError
+from relay.errors import InternalError, RelayError, Span
 from relay.ir.derivative import derivative_type, gradient_type
 from relay.ir.expr import (
     Annotated,
@@ -105,6 +106,15 @@ def use_operators(operator_type: OperatorType) -> None:
     _operator_type = operator_type
 
 
+class Violation(InternalError):
+    """What is wrong, as text without the excuse, and near which place."""
+
+    def __init__(self, violation: str, span: Span | None) -> None:
+        super().__init__(violation)
+        self.violation = violation
+        self.span = span
+
+
 def check(module: Module, stage: Stage = "typed") -> None:
     """Raise InternalError unless the module is well formed at this stage."""
     if module.entry not in module.functions:
@@ -138,6 +148,7 @@ class _Checker:
         self.core = stage != "typed"
         self.structured = stage == "structured"
         self.where = ""
+        self.span: Span | None = None  # the place of what is being checked
         self.bound: set[Var] = set()
         self.labels: set[LoopLabel] = set()
         self.visible: set[Var] = set()
@@ -145,8 +156,8 @@ class _Checker:
         self._known: set[Type] = set()
         self._definitions: set[DataDefinition] = set()
 
-    def fail(self, message: str) -> InternalError:
-        return InternalError(f"in {self.where}: {message}")
+    def fail(self, message: str) -> Violation:
+        return Violation(f"in {self.where}: {message}", self.span)
 
     # ---- types
 
@@ -253,6 +264,7 @@ class _Checker:
 
     def function(self, function: Function) -> None:
         """A function of the module, or of a lambda, whose surroundings' variables are visible."""
+        self.span = function.span
         if function.result is None:
             raise self.fail(f"{function.name} has no result type")
         self.known(function.result)
@@ -262,7 +274,7 @@ class _Checker:
 
     def derivative(self, derivative: Derivative) -> None:
         """A pending derivative: its type is that of the gradient of the function."""
-        self.where = derivative.name
+        self.where, self.span = derivative.name, derivative.span
         if not self.core:
             raise self.fail("a pending derivative before the core")
         of = self.module.functions.get(derivative.of)
@@ -306,6 +318,8 @@ class _Checker:
             self.visible.difference_update(binding.targets)
 
     def terminator(self, block: Block, around: _Surroundings) -> None:
+        if not isinstance(block.terminator, Dead):
+            self.span = block.terminator.span or self.span
         match block.terminator:
             case Yield(values):
                 if around.yields is None:
@@ -351,6 +365,7 @@ class _Checker:
 
     def binding(self, binding: Binding, around: _Surroundings) -> None:
         """The expression has the type of its targets, which are not in scope yet."""
+        self.span = binding.value.span or self.span
         wanted = []
         for target in binding.targets:
             if target.type is None:
@@ -497,7 +512,10 @@ class _Checker:
             case StackLength(stack):
                 self.element(stack)
                 return (scalar(INT64),)
-            case Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach() | PatternMatch():
+            case (
+                Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
+                | PatternMatch()
+            ):  # fmt: skip
                 raise self.fail(f"{type(expression).__name__} belongs to the surface IR")
             case If() | Match() | Loop():
                 raise AssertionError(f"{type(expression).__name__} has {len(tuple(blocks(expression)))} blocks")

@@ -362,7 +362,7 @@ def show_shape(shape: Shape) -> str:
 
 def show_argument(argument: Type | Base | Shape | Dim) -> str:
     """The argument of a data type: a type, an element type, a shape or a dim."""
-    argument = prune(argument)  # type: ignore[arg-type, assignment]
+    argument = prune(argument)  # type: ignore[arg-type]
     if isinstance(argument, tuple):
         return show_shape(argument)
     return str(argument) if isinstance(argument, int | BaseType | AnyDim) else show(argument)

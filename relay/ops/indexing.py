@@ -104,8 +104,7 @@ def _at_index_in_place(value: Callable[[Element, Element], Element]) -> InPlace:
     def compute(x: Stage, index: Stage, new: Stage) -> Stage:
         shape = dims(x)
 
-        def statement(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-            (index, new), result = inputs, outputs[0]
+        def statement(result: Any, index: Any, new: Any) -> Any:
             first = _from_start(tirx.BufferLoad(index, []), shape[0])
 
             def store(rest: list[Any]) -> Any:
@@ -115,7 +114,7 @@ def _at_index_in_place(value: Callable[[Element, Element], Element]) -> InPlace:
 
             return loops(shape[1:], store)
 
-        return te.extern(shape, [index, new], statement, name="at_index", dtype=str(x.dtype))
+        return stages.written(shape, [index, new], str(x.dtype), statement)
 
     return InPlace(0, compute)
 
@@ -260,22 +259,16 @@ def _scatter_add(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
         return te.compute(shape, lambda *index: x(*index))
     accumulate = _accumulation(x, indices, updates, axis)
 
-    def statement(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        old, *rest = inputs
-        copy = loops(shape, lambda index: tirx.BufferStore(outputs[0], tirx.BufferLoad(old, index), index))
-        return tirx.SeqStmt([copy, accumulate(outputs[0], *rest)])
+    def statement(result: Any, old: Any, *rest: Any) -> Any:
+        copy = loops(shape, lambda index: tirx.BufferStore(result, tirx.BufferLoad(old, index), index))
+        return tirx.SeqStmt([copy, accumulate(result, *rest)])
 
-    return te.extern(shape, [x, indices, updates], statement, name="scatter_add", dtype=str(x.dtype))
+    return stages.written(shape, [x, indices, updates], str(x.dtype), statement)
 
 
 def _scatter_add_in_place(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
-    accumulate = _accumulation(x, indices, updates, axis)
-    return te.extern(
-        dims(x),
-        [indices, updates],
-        lambda inputs, outputs: accumulate(outputs[0], *inputs),
-        name="scatter_add",
-        dtype=str(x.dtype),
+    return stages.written(
+        dims(x), [indices, updates], str(x.dtype), _accumulation(x, indices, updates, axis)
     )
 
 

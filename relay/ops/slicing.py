@@ -148,14 +148,14 @@ def _update_slice(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bou
 def _update_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bounds) -> Stage:
     extents = dims(new)
 
-    def statement(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    def statement(result: Any, new: Any) -> Any:
         def store(index: list[Any]) -> Any:
             place = [b + i * s for i, b, s in zip(index, begin, strides, strict=True)]
-            return tirx.BufferStore(outputs[0], tirx.BufferLoad(inputs[0], index), place)
+            return tirx.BufferStore(result, tirx.BufferLoad(new, index), place)
 
         return loops(extents, store)
 
-    return te.extern(dims(x), [new], statement, name="update_slice", dtype=str(x.dtype))
+    return stages.written(dims(x), [new], str(x.dtype), statement)
 
 
 def _update_slice_gradient(

@@ -55,6 +55,21 @@ def reduction(
     return te.compute(kept, lambda *index: scalar.cast(stage(*index), result_dtype))
 
 
+def written(shape: Sequence[int], inputs: Sequence[Stage], dtype: str, statement: Callable[..., Element]) -> Stage:
+    """A stage that `statement(output, *inputs)`, a TIR statement of buffers, writes."""
+
+    # These buffers are at offset 0, which te would leave open.
+    return te.extern(
+        tuple(shape),
+        list(inputs),
+        lambda ins, outs: statement(outs[0], *ins),
+        name="written",
+        in_buffers=[tirx.decl_buffer(x.shape, str(x.dtype), f"input{i}") for i, x in enumerate(inputs)],
+        out_buffers=[tirx.decl_buffer(tuple(shape), dtype, "written")],
+        dtype=dtype,
+    )
+
+
 def _any_element(x: Stage) -> Element:
     """An expression of x's dtype, to ask for the dtype of what is made of it."""
     return tirx.Var("x", str(x.dtype))

@@ -1,6 +1,6 @@
 """`List[A]`: a sequence of any length, from its head on.
 
-What goes through a whole list is a loop, so its length is not limited by the stack. Gradients flow through the elements.
+What goes through a whole list is a loop, so the stack does not limit its length. Gradients flow through the elements.
 """
 
 from __future__ import annotations

@@ -13,11 +13,11 @@ import attrs
 
 from relay.errors import FrontendError, Label, Span, TypeCheckError
 from relay.ir.check import Violation, check
-from relay.ir.expr import Derivative, Function, Global, Module, Var
+from relay.ir.expr import Constant, Derivative, Function, Global, Module, Var
 from relay.ir.types import FunctionType, Type
 from relay.text.body_parser import BodyParser, Declared
 from relay.text.constants import decode
-from relay.text.lexer import Cursor, Kind, Token, quoted
+from relay.text.lexer import Cursor, Kind, Token
 from relay.text.type_parser import TypeParser
 
 
@@ -58,6 +58,7 @@ class _Parser:
         self.bodies = BodyParser(cursor, self.types, self.declared)
         self._places: dict[str, Span] = {}
         self._entry: tuple[str, Span] | None = None
+        self._differentiated: list[tuple[Token, str]] = []
 
     def module(self) -> Module:
         cursor = self.cursor
@@ -80,6 +81,9 @@ class _Parser:
                     headers.append(self._derivative())
                 case "constants":
                     self._constants()
+        for token, name in self._differentiated:
+            if name not in self._places:
+                raise cursor.unknown("function", token, name, self._places, "@")
         functions: dict[str, Function | Derivative] = {}
         for header in headers:
             functions[header.name] = header if isinstance(header, Derivative) else self._function(header)
@@ -96,9 +100,7 @@ class _Parser:
             cursor.take()
             starts.append((word, cursor.position))
             if word == "derivative":  # it has no braces of its own at its end
-                while cursor.next.kind is not Kind.END and not cursor.at("="):
-                    cursor.take()
-                self._skip_to(Kind.GLOBAL)
+                self._skip_derivative()
             else:
                 self._skip_braces()
         return starts
@@ -111,11 +113,11 @@ class _Parser:
             cursor.position = cursor.closing.get(cursor.position, cursor.position) + 1
         cursor.position = cursor.closing[cursor.position] + 1
 
-    def _skip_to(self, kind: Kind) -> None:
+    def _skip_derivative(self) -> None:
         cursor = self.cursor
-        while cursor.next.kind is not kind:
-            if cursor.next.kind is Kind.END:
-                raise cursor.expected(kind.value)
+        while (found := cursor.next.kind) is not Kind.GLOBAL:
+            if found is Kind.END:
+                raise cursor.expected("the function that is differentiated")
             cursor.take()
         cursor.take()
 
@@ -128,9 +130,7 @@ class _Parser:
         token = cursor.next
         name = self._new_name()
         parameters, result = self.bodies.signature()
-        self.declared.functions[name] = FunctionType(
-            tuple(p.type for p in parameters if p.type is not None), result
-        )
+        self.declared.functions[name] = FunctionType(tuple(p.type for p in parameters if p.type is not None), result)
         if is_entry:
             if self._entry is not None:
                 raise FrontendError(
@@ -158,9 +158,11 @@ class _Parser:
         self.declared.functions[name] = type_
         grad = cursor.expect("grad")
         options = self.bodies.grad_options()
-        of = cursor.unquoted(cursor.expect_kind(Kind.GLOBAL, "the function that is differentiated"))
+        of_token = cursor.expect_kind(Kind.GLOBAL, "the function that is differentiated")
+        of = cursor.unquoted(of_token)
+        self._differentiated.append((of_token, of))
         span = cursor.span(token)
-        return Derivative(name, of, type_, attrs.evolve(options, function=Global(of), span=cursor.span(grad)), span)
+        return Derivative(name, of, type_, options.of(Global(of), cursor.span(grad)), span)
 
     def _new_name(self) -> str:
         cursor = self.cursor
@@ -198,9 +200,13 @@ class _Parser:
             cursor.expect(":", " and the type of the constant")
             base, shape = self.bodies.array_type()
             cursor.expect("=", " and the bytes of the constant")
-            data = cursor.expect_kind(Kind.STRING, "the bytes of the constant in base64")
+            data = cursor.next
+            text = cursor.string("the bytes of the constant, in base64")
             cursor.expect(";")
-            self._constant(token, decode_at(cursor, data, lambda text: decode(text, base, shape)))
-
-    def _constant(self, token: Token, array: object) -> None:
-        raise NotImplementedError(quoted(token.text))
+            if token.text in self.declared.constants:
+                raise FrontendError(f"the constant `{token.text}` is given twice", cursor.span(token))
+            try:
+                array = decode(text, base, shape)
+            except ValueError as error:
+                raise FrontendError(f"{token.text}: {error}", cursor.span(data)) from None
+            self.declared.constants[token.text] = Constant(array, cursor.span(token))

@@ -17,13 +17,13 @@
     }
 
 `%x` is a variable, `@f` a function of the module, `'l` a loop. A number has its dtype as a suffix (`2.0f32`, `3i64`),
-or none in the surface IR; a large array appears as `constant#0[float32, (64, 64)]`. Within a function, variables with
-one name are told apart by a number. The text of a module depends on its structure and names only.
+or none in the surface IR; a large array appears as `constant#0[float32, (64, 64)]`, and its bytes stand at the end of
+the module, in `constants { .. }`. Within a function, variables with one name are told apart by a number. The text of a
+module depends on its structure and names only; `relay.text.parser` reads it.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, assert_never
@@ -88,21 +88,40 @@ from relay.ir.expr import (
     WildcardPattern,
     Yield,
 )
-from relay.ir.types import BaseType, DataDefinition, show, show_shape
+from relay.ir.types import (
+    BaseType,
+    Constructor,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    prune,
+    show,
+    show_shape,
+)
+from relay.text.constants import array_text, encode, is_inline
+from relay.text.lexer import name_text, quoted
+from relay.text.type_parser import RESERVED
 
 Printable: TypeAlias = Module | Function | Derivative | Block | Expr
 
 _INDENT = "  "
-_INLINE_SIZE = 16
-"""Arrays with more elements are abbreviated."""
 
 
-def to_text(part: Printable) -> str:
-    """A module, function, block or expression as text, without a newline at its end. Linear in its size."""
+def to_text(part: Printable, *, elide: bool = False) -> str:
+    """A module, function, block or expression as text, without a newline at its end. Linear in its size.
+
+    The text of a typed or core module is complete: `relay.parse` reads it back. With `elide`, which is for reading, it
+    lacks the elements of large constants.
+    """
     printer = _Printer()
     match part:
         case Module():
-            printer.module(part)
+            printer.module(part, elide)
         case Function():
             printer.function(part)
         case Derivative():
@@ -117,12 +136,15 @@ def to_text(part: Printable) -> str:
 class _Names:
     """Unique names in the order of asking: the wanted one, then with a number."""
 
-    def __init__(self) -> None:
+    def __init__(self, taken: Iterable[str] = ()) -> None:
         self._names: dict[object, str] = {}
-        self._taken: set[str] = set()
+        self._taken: set[str] = set(taken)
         self._counts: dict[str, int] = {}
 
-    def of(self, thing: Var | LoopLabel) -> str:
+    def __contains__(self, thing: object) -> bool:
+        return thing in self._names
+
+    def of(self, thing: Var | LoopLabel | DataDefinition) -> str:
         name = self._names.get(thing)
         if name is None:
             name = base = re.sub(r"[^A-Za-z0-9_]", "_", thing.name) or "_"
@@ -142,7 +164,9 @@ class _Printer:
         self._indentation = 0
         self._names, self._labels = _Names(), _Names()
         self._function_label: LoopLabel | None = None
-        self._constants: dict[Constant, int] = {}
+        self._constants: dict[int, tuple[int, np.ndarray]] = {}  # the number and array, by the array's identity
+        self._data_names = _Names(RESERVED)
+        self._data: list[DataDefinition] = []
 
     def text(self) -> str:
         return "".join(self._pieces)
@@ -155,9 +179,9 @@ class _Printer:
 
     # ---- declarations
 
-    def module(self, module: Module) -> None:
+    def module(self, module: Module, elide: bool) -> None:
         for definition in module.data:
-            self._put(data_text(definition), "\n\n")
+            self._data_name(definition)
         for position, (name, function) in enumerate(module.functions.items()):
             self._put("\n\n" if position else "", "entry " if name == module.entry else "")
             if isinstance(function, Derivative):
@@ -165,17 +189,63 @@ class _Printer:
             else:
                 self._names, self._labels = _Names(), _Names()
                 self.function(function)
+        declared: list[str] = []
+        for definition in self._data:  # which grows if a field mentions one more
+            declared += self._declaration(definition), "\n\n"
+        self._pieces[:0] = declared
+        if self._constants and not elide:
+            self._put("\n\nconstants {")
+            for number, array in self._constants.values():
+                type_ = show(Constant(array).type)
+                self._put(f"\n{_INDENT}constant#{number}: {type_} = ", quoted(encode(array)), ";")
+            self._put("\n}")
+
+    def _declaration(self, definition: DataDefinition) -> str:
+        parameters = ", ".join(f"{p.name}: {p.kind.value}" for p in definition.parameters)
+        constructors = ", ".join(map(self._constructor, definition.constructors))
+        return f"data {self._data_name(definition)}{f'[{parameters}]' * bool(parameters)} {{ {constructors} }}"
+
+    def _constructor(self, constructor: Constructor) -> str:
+        fields = [self._type(t) for t in constructor.fields]
+        if len(constructor.names) == len(fields):
+            fields = [f"{name_text(n)}: {t}" for n, t in zip(constructor.names, fields, strict=True)]
+        return name_text(constructor.name) + (f"({', '.join(fields)})" if fields else "")
+
+    def _data_name(self, definition: DataDefinition) -> str:
+        if definition not in self._data_names:
+            self._data.append(definition)
+        return self._data_names.of(definition)
+
+    def _type(self, type_: Type) -> str:
+        """As `show`, with the names that the data types of this text have."""
+        type_ = prune(type_)  # type: ignore[assignment]
+        match type_:
+            case TensorType():
+                return show(type_)
+            case TupleType(items, None):
+                return f"({', '.join(map(self._type, items))}{',' if len(items) == 1 else ''})"
+            case FunctionType(parameters, result, ()):
+                return f"fn({', '.join(map(self._type, parameters))}) -> {self._type(result)}"
+            case RefType(content):
+                return f"Ref[{self._type(content)}]"
+            case StackType(element):
+                return f"Stack[{self._type(element)}]"
+            case DataType(definition, ()):
+                return self._data_name(definition)
+            case _:
+                return show(type_)
 
     def derivative(self, derivative: Derivative) -> None:
         self._put(
-            f"derivative {derivative.name}: {show(derivative.type)} = grad{_options(derivative.grad)} @{derivative.of}"
+            f"derivative {name_text(derivative.name)}: {self._type(derivative.type)} = ",
+            f"grad{_options(derivative.grad)} @{name_text(derivative.of)}",
         )
 
     def function(self, function: Function) -> None:
         signature = function.signature or (Parameter(),) * len(function.parameters)
-        self._put(f"fn {function.name}({', '.join(map(self._parameter, function.parameters, signature))})")
+        self._put(f"fn {name_text(function.name)}({', '.join(map(self._parameter, function.parameters, signature))})")
         if function.result is not None:
-            self._put(f" -> {show(function.result)}")
+            self._put(f" -> {self._type(function.result)}")
         self._put(" ")
         around, self._function_label = self._function_label, function.label
         self._braces(function.body, returns=True)
@@ -234,8 +304,8 @@ class _Printer:
             case Var() | Constant() | Global() | Static():
                 self._put(atom(expression))
             case OpCall(operator, arguments, attributes):
-                given = [f"{name}={attribute_text(value)}" for name, value in attributes.items()]
-                self._put(f"{operator}({', '.join([*map(atom, arguments), *given])})")
+                given = [f"{name_text(name)}={attribute_text(value)}" for name, value in attributes.items()]
+                self._put(f"{name_text(operator)}({', '.join([*map(atom, arguments), *given])})")
             case Call(function, arguments):
                 self._put(f"{atom(function)}({self._atoms(arguments)})")
             case MakeTuple(items):
@@ -249,7 +319,7 @@ class _Printer:
                 self._indentation += 1
                 for arm in match_arms:
                     self._line()
-                    self._put(arm.constructor, f"({self._bound(arm.fields)})" if arm.fields else "", " -> ")
+                    self._put(name_text(arm.constructor), f"({self._bound(arm.fields)})" if arm.fields else "", " -> ")
                     self._braces(arm.body)
                 self._indentation -= 1
                 self._line()
@@ -271,16 +341,16 @@ class _Printer:
             case RefWrite(reference, value):
                 self._put(f"write {atom(reference)} {atom(value)}")
             case Assert(condition, message):
-                self._put(f"assert {atom(condition)} {_quoted(message)}")
+                self._put(f"assert {atom(condition)} {quoted(message)}")
             case Print(pieces, values, formats):
-                self._put(f"print {_quoted(pieces[0])}")
+                self._put(f"print {quoted(pieces[0])}")
                 for value, specification, piece in zip(values, formats, pieces[1:], strict=True):
-                    form = f" as {_quoted(specification)}" if specification else ""
-                    self._put(f" {atom(value)}{form} {_quoted(piece)}")
+                    form = f" as {quoted(specification)}" if specification else ""
+                    self._put(f" {atom(value)}{form} {quoted(piece)}")
             case Construct(definition, constructor, arguments):
-                self._put(f"{definition.name}.{constructor}({self._atoms(arguments)})")
+                self._put(f"{self._data_name(definition)}.{name_text(constructor)}({self._atoms(arguments)})")
             case StackNew(element):
-                self._put(f"stack[{show(element)}]")
+                self._put(f"stack[{self._type(element)}]")
             case StackPush(stack, value):
                 self._put(f"push {atom(stack)} {atom(value)}")
             case StackGet(stack, position):
@@ -372,7 +442,7 @@ class _Printer:
 
     def _variable(self, var: Var) -> str:
         """A variable where it is bound."""
-        return f"%{self._names.of(var)}" + ("" if var.type is None else f": {show(var.type)}")
+        return f"%{self._names.of(var)}" + ("" if var.type is None else f": {self._type(var.type)}")
 
     def _parameter(self, var: Var, parameter: Parameter) -> str:
         kind = "" if parameter.kind == "positional_or_keyword" else f"{parameter.kind} "
@@ -389,12 +459,12 @@ class _Printer:
             case Var():
                 return f"%{self._names.of(atom)}"
             case Constant(value):
-                if value.size > _INLINE_SIZE or (value.size == 0 and value.ndim > 1):
-                    number = self._constants.setdefault(atom, len(self._constants))
+                if not is_inline(value):
+                    number, _ = self._constants.setdefault(id(value), (len(self._constants), value))
                     return f"constant#{number}[{value.dtype}, {show_shape(value.shape)}]"
                 return array_text(value)
             case Global(name):
-                return f"@{name}"
+                return f"@{name_text(name)}"
             case Static(value):
                 return _static_text(value)
             case other:
@@ -415,14 +485,6 @@ class _Printer:
 # ---- values
 
 
-def data_text(definition: DataDefinition) -> str:
-    """The declaration of a data type."""
-    constructors = ", ".join(
-        f"{c.name}({', '.join(show(t) for t in c.fields)})" if c.fields else c.name for c in definition.constructors
-    )
-    return f"data {definition.name} {{ {constructors} }}"
-
-
 def attribute_text(value: AttributeValue) -> str:
     """The value of an operator's attribute."""
     match value:
@@ -430,10 +492,12 @@ def attribute_text(value: AttributeValue) -> str:
             return "none"
         case bool():
             return "true" if value else "false"
-        case int() | float():
-            return repr(value)
+        case int():
+            return repr(int(value))
+        case float():
+            return repr(float(value))
         case str():
-            return _quoted(value)
+            return quoted(value)
         case BaseType():
             return value.name
         case tuple():
@@ -441,31 +505,6 @@ def attribute_text(value: AttributeValue) -> str:
             return f"({inside},)" if len(value) == 1 else f"({inside})"
         case other:
             assert_never(other)
-
-
-def array_text(array: np.ndarray) -> str:
-    """An array with all its elements, `2.0f32`, `true`, `[[1, 2], [3, 4]]i32`. The text determines every element."""
-    if array.dtype == bool:
-        return _elements(array)
-    text, suffix = _elements(array), _suffix(array.dtype)
-    return f"{text}.{suffix}" if text[-1].isalpha() else text + suffix  # inf.f32
-
-
-def _elements(array: np.ndarray) -> str:
-    if array.ndim:
-        return f"[{', '.join(map(_elements, array))}]"
-    if array.dtype == bool:
-        return "true" if array else "false"
-    if array.dtype.kind in "iu":
-        return str(int(array))
-    if array.dtype.itemsize == 4:
-        return str(np.float32(array))  # the shortest text that this float32 is read back from
-    return repr(float(array))
-
-
-def _suffix(dtype: np.dtype[np.generic]) -> str:
-    letter = {"int": "i", "uint": "u", "float": "f", "bfloat": "bf"}[dtype.name.rstrip("0123456789")]
-    return f"{letter}{dtype.itemsize * 8}"
 
 
 def _static_text(value: object) -> str:
@@ -477,7 +516,7 @@ def _static_text(value: object) -> str:
         case int() | float():
             return repr(value)
         case str():
-            return _quoted(value)
+            return quoted(value)
         case _ if value is Ellipsis:
             return "..."
         case tuple():
@@ -487,10 +526,6 @@ def _static_text(value: object) -> str:
             return value.name
         case _:
             return f"<{getattr(value, '__qualname__', None) or type(value).__qualname__}>"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _options(grad: Grad) -> str:

@@ -1,6 +1,6 @@
 """Types and data types from their text, as `relay.ir.types.show` writes them.
 
-    Tensor[float32, (3, n)]   (T, U)   fn(T) -> U   Ref[T]   Stack[T]   List   Tree[T]   forall (a: Type) (s: Shape). T
+Tensor[float32, (3, n)]   (T, U)   fn(T) -> U   Ref[T]   Stack[T]   List   forall (a: Type) (s: Shape). T
 """
 
 from __future__ import annotations
@@ -67,19 +67,14 @@ class TypeParser:
         """`D { C, C(T, ..), .. }`: the constructors of a declared data type."""
         cursor = self.cursor
         definition = self.data[cursor.name("the name of a data type")]
-        variables: list[TypeId] = []
-        if cursor.accept("["):
-            variables = self.separated("]", self._quantified)
-        outer, self._variables = self._variables, {v.name: v for v in variables}
-        definition.parameters = tuple(variables)
         cursor.expect("{", " and the constructors")
         constructors: dict[str, Constructor] = {}
         for token, constructor in self.separated("}", self._constructor):
             if constructor.name in constructors:
-                raise FrontendError(f"`{definition.name}` has two constructors `{constructor.name}`", cursor.span(token))
+                message = f"`{definition.name}` has two constructors `{constructor.name}`"
+                raise FrontendError(message, cursor.span(token))
             constructors[constructor.name] = constructor
         definition.constructors = tuple(constructors.values())
-        self._variables = outer
 
     def _constructor(self) -> tuple[lexer.Token, Constructor]:
         cursor = self.cursor
@@ -123,11 +118,9 @@ class TypeParser:
             return self._forall()
         if cursor.at("Tensor", "["):
             cursor.position += 2
-            base = self._base()
-            cursor.expect(",", " and the shape")
-            shape = self._shape()
+            tensor = self.tensor()
             cursor.expect("]")
-            return TensorType(base, shape)
+            return tensor
         if cursor.at("Ref", "[") or cursor.at("Stack", "["):
             is_reference = cursor.take().text == "Ref"
             cursor.take()
@@ -135,6 +128,12 @@ class TypeParser:
             cursor.expect("]")
             return RefType(inner) if is_reference else StackType(inner)
         return self._named()
+
+    def tensor(self) -> TensorType:
+        """`B, (d, ..)`: what stands in the brackets of a tensor type."""
+        base = self._base()
+        self.cursor.expect(",", " and the shape")
+        return TensorType(base, self._shape())
 
     def _named(self) -> Type:
         cursor = self.cursor
@@ -146,23 +145,7 @@ class TypeParser:
         definition = self.data.get(name)
         if definition is None:
             raise cursor.unknown("type", token, name, (*self._variables, *self.data, *RESERVED))
-        if not cursor.accept("["):
-            return DataType(definition)
-        arguments: list[Type | Base | Shape | Dim] = []
-        for parameter in definition.parameters:
-            if arguments:
-                cursor.expect(",")
-            match parameter.kind:
-                case Kind.BaseType:
-                    arguments.append(self._base())
-                case Kind.Shape:
-                    arguments.append(self._shape())
-                case Kind.Dim:
-                    arguments += self._dim()
-                case _:
-                    arguments.append(self.type())
-        cursor.expect("]")
-        return DataType(definition, tuple(arguments))
+        return DataType(definition)
 
     def _forall(self) -> QuantifiedType:
         cursor = self.cursor

@@ -14,6 +14,10 @@ A group has at most one reduction or matmul (its anchor). A matmul's own inputs 
 element often. For the same reason arithmetic does not move into a consumer with more elements than it has itself; pure
 data movement does. Calls without operands (`zeros`) are repeated in each group that uses them. A group's
 expression, written out as a tree, has at most `LIMIT` calls: TVM's expressions are trees, and deep ones break it.
+
+A call that can update an operand in place ends its group, and that operand is in memory. What the others are computed
+from may join, since they are computed completely before anything is written. A read of an array that is updated does
+not move behind the update.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from relay.ir.expr import Atom, Binding, Block, Expr, OpCall, Var
+from relay.ir.expr import Atom, Binding, Block, Expr, Loop, OpCall, Var
 from relay.ir.traverse import blocks, free_variables, operands, terminator_operands
 from relay.ir.types import TensorType
 from relay.operator import Pattern, lookup
@@ -56,6 +60,27 @@ class _Draft:
     feeding: set[int] = attrs.field(factory=set)
 
 
+def updated(binding: Binding) -> tuple[Atom, ...]:
+    """The operand that an operator call can update in place, if there is one."""
+    if isinstance(binding.value, OpCall):
+        in_place = lookup(binding.value.operator).in_place
+        if in_place is not None:
+            return (binding.value.arguments[in_place.operand],)
+    return ()
+
+
+def _overwritten(binding: Binding) -> set[Var]:
+    """The variables whose memory a binding may take for an update, also inside its blocks."""
+    found = {a for a in updated(binding) if isinstance(a, Var)}
+    for block in blocks(binding.value):
+        for inner in block.bindings:
+            found |= _overwritten(inner)
+    if isinstance(binding.value, Loop):
+        pairs = zip(binding.value.parameters, binding.value.initial, strict=True)
+        found |= {initial for parameter, initial in pairs if parameter in found and isinstance(initial, Var)}
+    return found
+
+
 def plan(block: Block) -> dict[int, Group]:
     """The groups of a block's operator calls, each under the position of the binding where it runs."""
     return _Planner(block).plan()
@@ -66,6 +91,8 @@ class _Planner:
         self.block = block
         self.position: dict[Var, int] = {}
         self.patterns: dict[int, Pattern] = {}
+        self.updated: dict[int, Atom] = {}  # what calls update in place
+        self.overwritten: dict[Var, int] = {}  # where variables may first be overwritten
         self.users: dict[int, set[int]] = {}  # operator calls by the calls of this block that read them
         self.escaping: set[int] = set()  # calls whose value something other than a call of this block reads
         for i, binding in enumerate(block.bindings):
@@ -73,6 +100,9 @@ class _Planner:
                 self.position[binding.targets[0]] = i
                 self.patterns[i] = lookup(binding.value.operator).pattern
                 self.users[i] = set()
+                self.updated.update((i, atom) for atom in updated(binding))
+            for variable in _overwritten(binding):
+                self.overwritten.setdefault(variable, i)
         for i, binding in enumerate(block.bindings):
             read = set(self._positions(_reads(binding.value)))
             for j in read:
@@ -102,12 +132,13 @@ class _Planner:
             if self.patterns[i] in _ANCHOR:
                 draft.anchor = i
         for i in self.repeated:
-            if i in self.escaping or not all(self._absorbs(j) for j in self.users[i]):
+            if i in self.escaping or not all(self._absorbs(j, i) for j in self.users[i]):
                 drafts.append(_Draft(i, [i], 1))
         return {draft.root: self._finish(draft) for draft in drafts}
 
     def _finish(self, draft: _Draft) -> Group:
-        repeated = {j for i in draft.members if self._absorbs(i) for j in self._operands(i) if j in self.repeated}
+        repeated = {j for i in draft.members for j in self._operands(i) if j in self.repeated and self._absorbs(i, j)}
+        repeated = {j for j in repeated if not self._updates(draft.root, j)}
         return Group(tuple(self.block.bindings[i] for i in sorted(repeated.union(draft.members))))
 
     def _measure(self) -> None:
@@ -123,7 +154,7 @@ class _Planner:
             sizes[i] = size
 
     def _inlinable(self, i: int) -> bool:
-        return i not in self.escaping and self.patterns[i] in _INJECTIVE
+        return i not in self.escaping and self.patterns[i] in _INJECTIVE and i not in self.updated
 
     def _operands(self, i: int) -> list[int]:
         return list(self._positions(operands(self.block.bindings[i].value)))
@@ -136,20 +167,36 @@ class _Planner:
         value = self.block.bindings[i].value
         return isinstance(value, OpCall) and not value.arguments and self.patterns[i] in _INJECTIVE
 
-    def _absorbs(self, i: int) -> bool:
-        """Whether a call takes repeated operands into its kernel."""
+    def _absorbs(self, i: int, operand: int) -> bool:
+        """Whether a call takes a repeated operand into its kernel."""
+        if i in self.updated:
+            return not self._updates(i, operand)
         return self.patterns[i] not in (Pattern.OPAQUE, Pattern.OUTPUT_FUSABLE)
+
+    def _updates(self, i: int, operand: int) -> bool:
+        """Whether a call updates another one's result in place."""
+        return i in self.updated and self.updated[i] is self.block.bindings[operand].targets[0]
+
+    def _reads_too_early(self, i: int, root: int) -> bool:
+        """Whether a call reads what may be overwritten before the group runs."""
+        return any(
+            self.overwritten.get(atom, root) < root
+            for atom in operands(self.block.bindings[i].value)
+            if isinstance(atom, Var)
+        )
 
     def _joined(self, i: int) -> _Draft | None:
         """The group that a call can join, if any. All its users have their groups already."""
         users, pattern = self.users[i], self.patterns[i]
-        if i in self.escaping or not users or pattern is Pattern.OPAQUE:
+        if i in self.escaping or not users or pattern is Pattern.OPAQUE or i in self.updated:
             return None
         groups = {id(self.group_of[j]): self.group_of[j] for j in users if j in self.group_of}
         if len(groups) != 1:
             return None
         (draft,) = groups.values()
-        if draft.size + 1 > LIMIT:
+        if draft.size + 1 > LIMIT or self._reads_too_early(i, draft.root):
+            return None
+        if any(self._updates(j, i) for j in users):
             return None
         if pattern in _ANCHOR:
             if draft.anchor is not None or not self._is_epilogue(i, draft):
@@ -162,7 +209,7 @@ class _Planner:
                 return None
             if any(not self._may_move(i, j) for j in users if j != draft.anchor):
                 return None
-            if any(self.patterns[j] is Pattern.OPAQUE for j in users):
+            if any(self.patterns[j] is Pattern.OPAQUE and j not in self.updated for j in users):
                 return None
             if all(feeds):
                 draft.feeding.add(i)
@@ -191,7 +238,9 @@ class _Planner:
         return self.patterns[i] is Pattern.INJECTIVE or self._elements(anchor) < self._elements(i)
 
     def _may_move(self, i: int, user: int) -> bool:
-        return self.patterns[i] is Pattern.INJECTIVE or self._elements(user) <= self._elements(i)
+        if self.patterns[i] is Pattern.INJECTIVE or user in self.updated:
+            return True
+        return self._elements(user) <= self._elements(i)
 
     def _shape(self, i: int) -> tuple[int, ...]:
         type_ = self.block.bindings[i].targets[0].type

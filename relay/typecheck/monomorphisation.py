@@ -1,7 +1,7 @@
 """Polymorphic data types become monomorphic ones, when a program's types are known.
 
-Each choice of arguments makes one definition. A recursive definition meets itself at the same arguments, which are found
-among those made already. Definitions in which nothing is polymorphic stay what they are.
+Each choice of arguments makes one definition. A recursive definition meets itself at the same arguments, which are
+found among those made already. Definitions in which nothing is polymorphic stay what they are.
 """
 
 from __future__ import annotations

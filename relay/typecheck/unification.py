@@ -123,8 +123,8 @@ class Solver:
             case StackType(a), StackType(b):
                 self.unify(a, b)
             case (DataType(d1, a1), DataType(d2, a2)) if d1 is d2 and len(a1) == len(a2):
-                for parameter, x, y in zip(d1.parameters, a1, a2, strict=True):
-                    self.unify_argument(parameter.kind, x, y)
+                for parameter, mine, other in zip(d1.parameters, a1, a2, strict=True):
+                    self.unify_argument(parameter.kind, mine, other)
             case _:
                 if left != right:
                     raise Clash(left, right)
@@ -358,6 +358,9 @@ def resolve(type_: Type) -> Type:
             raise InternalError(f"no type: {type_!r}")
 
 
+_TYPES = (TensorType, TupleType, FunctionType, RefType, StackType, DataType)
+
+
 def plain(type_: Type) -> Type:
     """The type with every record and list as the tuple that it is at run time."""
     match type_:
@@ -369,5 +372,7 @@ def plain(type_: Type) -> Type:
             return RefType(plain(content))
         case StackType(element):
             return StackType(plain(element))
+        case DataType(definition, arguments) if arguments:
+            return DataType(definition, tuple(plain(a) if isinstance(a, _TYPES) else a for a in arguments))
         case _:
             return type_

@@ -136,7 +136,7 @@ def record(x, y):
 @relay
 def record_in_loop(x):
     z, c = Complex(x, x * 0.0), Complex(0.3, 0.1)
-    for i in range(6):
+    for _ in range(6):
         square = z.times(z)
         z = Complex(square.re * 0.5 + c.re, square.im * 0.5 + c.im)
     return z.norm()
@@ -199,6 +199,24 @@ def list_walk(values):
                 break
         count += 1
     return total * float(count)
+
+
+@relay
+def list_loop(values):
+    xs = List.Nil()
+    for v in values:
+        xs = List.Cons((v, v * v), xs)
+    total, seen = 0.0, List.Nil()
+    for v, w in xs:
+        if v < -1.0:
+            continue
+        total = total * 0.5 + v * w
+        seen = List.Cons(total, seen)
+        if total > 10.0:
+            break
+    for v in seen:
+        total += v
+    return total
 
 
 @relay
@@ -308,7 +326,7 @@ def functions_in_data(x):
 def references_in_data(x):
     z = Complex(rl.ref(x), rl.ref(x * x))
     same = z
-    for i in range(3):
+    for _ in range(3):
         same.re.value = z.im.value * 0.5
         same.im.value = z.re.value + x
     return z.re.value * z.im.value
@@ -325,6 +343,7 @@ PROGRAMS = [
     Program(tree_of_depth, (4, np.float64(0.8))),
     Program(list_fold, (_random(5),)),
     Program(list_walk, (_random(7),)),
+    Program(list_loop, (_random(7),)),
     Program(list_zip, (np.abs(_random(4)) + 0.1,)),
     Program(option_chain, (np.float64(4.0),), expected=3.0, expected_gradient=(0.375,)),
     Program(interpreter, (np.float64(2.0),), expected=156.0, expected_gradient=(150.0,)),

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvm.s_tir import Schedule
+from tvm import tirx
+from tvm.ir import Range
+from tvm.ir.expr import TensorLoad
+from tvm.s_tir import SBlock, SBlockRealize, Schedule
+from tvm_ffi import structural_walk
 
 from relay.codegen.schedules import elementwise, matmul, reduction
 from relay.codegen.schedules.stage import Stage, stages
+from relay.codegen.tir import outermost, sequence
 
 __all__ = ["schedule"]
 
 
 def schedule(function: Any, threads: int) -> Any:
     """The function of te stages, scheduled."""
+    statements, function = _with_accesses(function)
+    if function.body.block.name_hint != "root":
+        return function  # nothing but one statement
     s = Schedule(function)
-    _inline(s)
-    found = stages(s)
+    _inline(s, statements)
+    found = [stage for stage in stages(s) if stage.name not in statements]
     handled: set[str] = set()
     for stage in found:
         if stage.is_reduction and stage.vectorises:
@@ -36,12 +44,53 @@ def schedule(function: Any, threads: int) -> Any:
     return s.mod["main"]
 
 
-def _inline(s: Any) -> None:
-    """Inline what is computed elementwise, unless reductions would repeat it."""
+def _with_accesses(function: Any) -> tuple[set[str], Any]:
+    """The names of the extern stages, and the function where they declare what they read and write."""
+    root = function.body.block
+    names: set[str] = set()
+
+    def declared(realized: Any) -> Any:
+        block = getattr(realized, "block", None)
+        if block is None or len(block.writes):
+            return realized
+        names.add(block.name_hint)
+        loaded: dict[Any, None] = {}
+        stored: dict[Any, None] = {}
+        structural_walk(
+            block.body,
+            (
+                (TensorLoad, lambda load: loaded.setdefault(load.source)),
+                (tirx.BufferStore, lambda store: stored.setdefault(store.buffer)),
+            ),
+        )
+        reads, writes = ([_whole(buffer) for buffer in buffers] for buffers in (loaded, stored))
+        changed = SBlock(block.iter_vars, reads, writes, block.name_hint, block.body)
+        return SBlockRealize(realized.iter_values, realized.predicate, changed)
+
+    if root.name_hint != "root":
+        body = declared(function.body)
+    else:
+        inner = sequence([declared(part) for part in outermost(root.body)])
+        whole = SBlock(root.iter_vars, root.reads, root.writes, "root", inner, root.init, root.alloc_buffers)
+        body = SBlockRealize(function.body.iter_values, function.body.predicate, whole)
+    if not names:
+        return names, function
+    return names, tirx.PrimFunc(function.params, body, function.ret_type, attrs=function.attrs)
+
+
+def _whole(buffer: Any) -> Any:
+    return tirx.BufferRegion(buffer, [Range.from_min_extent(0, dim) for dim in buffer.shape])
+
+
+def _inline(s: Any, statements: set[str]) -> None:
+    """Inline what is computed elementwise, unless reductions would repeat it, or a statement may overwrite what it is
+    computed from."""
     found = stages(s)
     for stage in found[:-1]:
         consumers = [c.name for c in found if stage.output in c.inputs]
         repeated = len(consumers) > 1 and any(c.is_reduction for c in found if c.name in consumers)
+        if stage.name in statements or not statements.isdisjoint(consumers):
+            continue
         if not stage.is_reduction and not repeated:
             try:
                 s.compute_inline(s.get_sblock(stage.name))

@@ -13,6 +13,9 @@ higher-order, and holds no node marked "surface".
     calls.py       everything that can be called
     functions.py   instances, function values, derivatives
     objects.py     Python objects
+    data.py        data types: constructors, fields, methods
+    lists.py       for over lists
+    matching.py    match; patterns.py its rows, decision_tree.py its tests
 """
 
 from __future__ import annotations

@@ -91,11 +91,13 @@ def apply(
                 return found
             for builtin, rule in _PYTHON.items():
                 if value is builtin:
+                    if builtin is builtins.zip:
+                        return intrinsics.zipped(arguments, keywords, span)
                     if keywords and builtin is not builtins.enumerate:
                         raise TypeCheckError(
                             f"{getattr(builtin, '__name__', builtin)} takes no keyword arguments here", span
                         )
-                    return rule(session, out, arguments, span)
+                    return rule(session, out, [*arguments, *_start(keywords, span)], span)
             raise TypeCheckError(f"{getattr(value, '__name__', value)!r} cannot be called", span)
         case _:
             raise TypeCheckError("this value is no function", span)
@@ -270,15 +272,18 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     return Range(start, stop, step.value)
 
 
-def _zip(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    if not arguments:
-        raise TypeCheckError("zip needs something to go through", span)
-    return Zip(tuple(arguments))
+def _start(keywords: Keywords, span: Span | None) -> list[Entity]:
+    """The keyword argument of `enumerate`."""
+    if len(keywords) > 1 or any(name != "start" for name, _ in keywords):
+        raise TypeCheckError("enumerate takes no keyword argument but start", span)
+    return [start for _, start in keywords]
 
 
 def _enumerate(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    _arity("enumerate", arguments, 1, span)
-    return Zip((Range(Number(0, span), Object(None), 1), arguments[0]))
+    if not 1 <= len(arguments) <= 2:
+        raise TypeCheckError(f"enumerate takes something to go through and a start, found {len(arguments)}", span)
+    start = arguments[1] if len(arguments) == 2 else Number(0, span)
+    return Zip((Range(start, Object(None), 1), arguments[0]))
 
 
 def _convert(base: BaseType | None) -> Callable[..., Entity]:
@@ -339,6 +344,9 @@ def _extreme(pair: str, reduction: str) -> Callable[..., Entity]:
 
 
 def _sum(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    if len(arguments) == 2:
+        total = _sum(session, out, arguments[:1], span)
+        return operators.apply_named(session, out, "add", [arguments[1], total], {}, span, [])
     _arity("sum", arguments, 1, span)
     only = arguments[0]
     if isinstance(only, Typed):
@@ -371,7 +379,7 @@ def _list(session: Session, out: Output, arguments: Sequence[Entity], span: Span
 _PYTHON: dict[object, Callable[..., Entity]] = {
     builtins.len: _len,
     builtins.range: _range,
-    builtins.zip: _zip,
+    builtins.zip: lambda session, out, arguments, span: intrinsics.zipped(arguments, (), span),
     builtins.enumerate: _enumerate,
     builtins.float: _convert(None),
     builtins.int: _convert(INT32),

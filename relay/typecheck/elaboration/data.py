@@ -267,8 +267,8 @@ def fill(session: Session, type_: Type) -> Type:
             return fresh_type(session, definition)
         case DataType(definition, arguments) if arguments:
             return DataType(definition, tuple(fill(session, a) if isinstance(a, Type) else a for a in arguments))
-        case TupleType(items):
-            return TupleType(tuple(fill(session, t) for t in items))
+        case TupleType(items, form):
+            return TupleType(tuple(fill(session, t) for t in items), form)
         case FunctionType(parameters, result, where):
             return FunctionType(tuple(fill(session, t) for t in parameters), fill(session, result), where)
         case RefType(content):

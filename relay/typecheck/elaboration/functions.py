@@ -371,8 +371,8 @@ def function_value(
 ) -> Typed:
     """A function as a value of the typed IR. Its instance is made when its parameters' types are known.
 
-    `fixed` are the parameters, by position, that specialise the function; the others are the value's. A parameter with a
-    default is none of the value's.
+    `fixed` are the parameters, by position, that specialise the function; the others are the value's. Without it, those
+    with a default are fixed.
     """
     if fixed is None:
         fixed = _defaults(entity)

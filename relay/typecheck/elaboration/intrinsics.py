@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.types import Form
+from relay.ir.types import Form, TupleType, prune
 from relay.typecheck.elaboration import records, texts
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -52,6 +52,22 @@ def elements(session: Session, out: Output, entity: Entity, span: Span | None) -
             return [Tuple(tuple(_row(c, i, span) for c in columns)) for i in range(count)]
         case _:
             return None
+
+
+def zipped(arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+    """`zip(x, ..)`; with `strict=True` the lengths must be known and equal."""
+    if not arguments:
+        raise TypeCheckError("zip needs something to go through", span)
+    for name, value in keywords:
+        strict = is_constant_bool(value)
+        if name != "strict" or strict is None:
+            raise TypeCheckError(f"zip takes no argument {name!r} but strict, which is True or False", span)
+        counts = [_count(a) for a in arguments]
+        if strict and None in counts:
+            raise TypeCheckError("zip(strict=True) needs lengths that are known", span, help="leave strict out")
+        if strict and len(set(counts)) > 1:
+            raise TypeCheckError(f"zip(strict=True) of lengths {', '.join(map(str, counts))}", span)
+    return Zip(tuple(arguments))
 
 
 def _column(session: Session, out: Output, part: Entity, span: Span | None) -> list[Entity] | Range | None:
@@ -136,6 +152,8 @@ def _count(entity: Entity) -> int | None:
             return len(items)
         case Range(Number(int(start)), Number(int(stop)), step):
             return len(range(start, stop, step))
+        case Typed(_, type_) if isinstance(prune(type_), TupleType):
+            return len(prune(type_).items)  # type: ignore[union-attr]
         case Typed():
             known = tensor_type(entity)
             return known.shape[0] if known is not None and known.shape and isinstance(known.shape[0], int) else None

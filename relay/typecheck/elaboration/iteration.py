@@ -23,6 +23,7 @@ from relay.ir.expr import (
 from relay.ir.traverse import all_blocks
 from relay.ir.types import INT32, INT64, BaseType, TensorType, prune, scalar, show
 from relay.operator import lookup
+from relay.typecheck.elaboration import lists
 from relay.typecheck.elaboration.blocks import Carried, Join, _entities, assign, atom_entity, elaborate_block
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -50,6 +51,9 @@ def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], 
     iterable = atom_entity(context, node.iterable)
     if isinstance(iterable, Typed):
         iterable = expand(session, out, iterable, node.span)
+    if isinstance(iterable, Typed) and lists.list_constructors(iterable) is not None:
+        lists.elaborate_for_list(session, context, targets, node, iterable, out)
+        return
     items = _static_items(session, out, iterable, node.span)
     if items is not None:
         _unroll(session, context, targets, node, items, out)
@@ -205,7 +209,7 @@ def _counted(
     elaborate_block(session, context, node.body, body, None)
     results = [session.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
-    assign(context, targets, [_rename(e, renamed) for e in carried.entities])
+    assign(context, targets, [rename(e, renamed) for e in carried.entities])
     counter = Counter(index, count.atom)
 
     def build() -> Loop:
@@ -214,12 +218,13 @@ def _counted(
     out.items.append(Later(tuple(results), build))
 
 
-def _rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:
+def rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:
+    """An entity with other variables."""
     match entity:
         case Typed(Var() as var, type_):
             return Typed(renamed[var], type_)
         case Tuple(items, form):
-            return Tuple(tuple(_rename(i, renamed) for i in items), form)
+            return Tuple(tuple(rename(i, renamed) for i in items), form)
         case _:
             return entity
 

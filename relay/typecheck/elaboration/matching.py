@@ -1,666 +1,95 @@
-"""`match`: patterns become a decision tree of `Match` and `If`.
+"""`match`: the bodies of the cases, at the leaves of the decision tree.
 
-The cases are rows of a matrix; a row's patterns stand at occurrences, the parts of the matched value that are known so
-far. Row by row, from left to right:
-
-    the first row has no test left       it is taken; a guard becomes an If, with the other rows in its else
-    .. a tuple, or a record              the occurrence is replaced by its components in all rows; no test
-    .. a constructor                     a Match; in its arm for C are the rows that have C or no pattern there
-    .. a literal                         an If; in its arm for v are the rows that have v or no pattern there
-    no row is left                       a value is not covered; what was tested on the way names it
-
-What the checker knows (a number, a string, None) is decided at once. A case that is reached in one place has its body
-there; one that is reached in several stands after a loop that runs once, which these places leave.
+A case that is reached in one place has its body there; one that is reached in several stands after a loop that runs
+once, which these places leave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias, assert_never
+from collections.abc import Sequence
 
-import attrs
-
-from relay.errors import InternalError, Span, TypeCheckError
-from relay.ir.definition import completed
-from relay.ir.expr import (
-    Arm,
-    Block,
-    CapturePattern,
-    ClassPattern,
-    Constant,
-    Dead,
-    Exit,
-    Expr,
-    If,
-    Loop,
-    LoopLabel,
-    Match,
-    MatchArm,
-    OrPattern,
-    Pattern,
-    PatternMatch,
-    TuplePattern,
-    ValuePattern,
-    Var,
-    WildcardPattern,
-    Yield,
-)
-from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
-from relay.typecheck.elaboration import data, operators
-from relay.typecheck.elaboration.blocks import Join, assign, atom_entity, elaborate_block, require_bool
-from relay.typecheck.elaboration.entities import (
-    Context,
-    Entity,
-    Later,
-    Number,
-    Object,
-    Output,
-    Tuple,
-    Typed,
-    is_constant_bool,
-)
-from relay.typecheck.elaboration.functions import expand
+from relay.errors import InternalError, Span
+from relay.ir.expr import Dead, Exit, Loop, LoopLabel, PatternMatch, Var, Yield
+from relay.typecheck.elaboration.blocks import Join, assign, elaborate_block
+from relay.typecheck.elaboration.decision_tree import DecisionTree
+from relay.typecheck.elaboration.entities import Context, Entity, Later, Output
 from relay.typecheck.elaboration.session import Session
-from relay.typecheck.unification import resolve
-
-Path: TypeAlias = "tuple[int, ...]"
-
-
-@attrs.define(eq=False)
-class Occurrence:
-    """A part of the matched value: where it is, and its components once a pattern has looked inside."""
-
-    entity: Entity
-    path: Path
-    items: tuple[Occurrence, ...] | None = None
-
-
-@attrs.frozen(eq=False)
-class Row:
-    """A case with the patterns that are still to be tested, and the variables that are bound so far."""
-
-    case: int
-    patterns: tuple[tuple[Occurrence, Pattern], ...]
-    bound: tuple[tuple[Var, Occurrence], ...] = ()
-
-    def at(self, occurrence: Occurrence) -> Pattern | None:
-        """The pattern at an occurrence, if the row has one."""
-        return next((p for o, p in self.patterns if o is occurrence), None)
-
-    def replacing(self, occurrence: Occurrence, new: Sequence[tuple[Occurrence, Pattern]]) -> Row:
-        """The row with other patterns in place of the one at an occurrence."""
-        patterns: list[tuple[Occurrence, Pattern]] = []
-        for o, p in self.patterns:
-            patterns += new if o is occurrence else [(o, p)]
-        return Row(self.case, tuple(patterns), self.bound)
 
 
 def elaborate_match(
     session: Session, context: Context, targets: tuple[Var, ...], node: PatternMatch, out: Output
 ) -> None:
     """`match`. Raises TypeCheckError for values that no case covers, and for cases that others cover."""
-    _Tree(session, context, targets, node).run(out)
+    tree, tests = DecisionTree(session, context, node), Output()
+    tree.write(tests)
+    bodies = _Bodies(session, context, targets, tree)
+    if tree.tests == 0:
+        bodies.direct(out, tests)
+    else:
+        bodies.joined(out, tests)
 
 
-class _Tree:
-    def __init__(self, session: Session, context: Context, targets: tuple[Var, ...], node: PatternMatch) -> None:
+class _Bodies:
+    def __init__(self, session: Session, context: Context, targets: tuple[Var, ...], tree: DecisionTree) -> None:
         self.session = session
         self.context = context
         self.targets = targets
-        self.node = node
-        self.leaves: dict[int, list[tuple[Output, tuple[Entity, ...]]]] = {}
-        self.decided = False  # whether the checker has left out a case because it knows the value
-        self.depth = 0
-        self.deepest = 0
-        self.tests = 0
-        self.opened: list[tuple[Occurrence, Entity]] = []
-        self.known: dict[Path, tuple[str, int] | None] = {}
+        self.tree = tree
+        self.cases = tree.node.cases
+        self.span = tree.node.span
 
-    def run(self, out: Output) -> None:
-        root = Occurrence(atom_entity(self.context, self.node.value), ())
-        rows = [self._simple(Row(i, ((root, case.pattern),))) for i, case in enumerate(self.node.cases)]
-        tree = Output()
-        self._compile([row for alternatives in rows for row in alternatives], tree)
-        for position, case in enumerate(self.node.cases):
-            if position not in self.leaves and not self.decided:
-                raise TypeCheckError("this case is never reached: those above cover it", case.span, help="remove it")
-        if self.tests == 0:
-            self._direct(out, tree)
-        else:
-            self._joined(out, tree)
-
-    # ---- the bodies
-
-    def _direct(self, out: Output, tree: Output) -> None:
+    def direct(self, out: Output, tests: Output) -> None:
         """The checker knows which case is taken."""
-        ((case, ((leaf, entities),)),) = self.leaves.items()
-        if leaf is not tree:
+        ((case, ((leaf, entities),)),) = self.tree.leaves.items()
+        if leaf is not tests:
             raise InternalError("a decided match with a test")
-        out.items.append(tree)
+        out.items.append(tests)
         self._bind(case, entities)
 
         def on_yield(_: Output, values: tuple[Entity, ...], __: Span | None) -> None:
             assign(self.context, self.targets, values)
 
-        elaborate_block(self.session, self.context, self.node.cases[case].body, out, on_yield)
+        elaborate_block(self.session, self.context, self.cases[case].body, out, on_yield)
 
-    def _joined(self, out: Output, tree: Output) -> None:
+    def joined(self, out: Output, tests: Output) -> None:
+        """Cases that meet after the match."""
         join = Join(self.session, [t.name for t in self.targets])
-        shared = [case for case, leaves in self.leaves.items() if len(leaves) > 1]
-        flat = not shared and self.deepest == 1
-        for case, leaves in sorted(self.leaves.items()):
+        leaves = self.tree.leaves
+        shared = sorted(case for case, places in leaves.items() if len(places) > 1)
+        flat = not shared and self.tree.deepest == 1
+        for case, places in sorted(leaves.items()):
             if case not in shared:
-                ((leaf, entities),) = leaves
+                ((leaf, entities),) = places
                 self._bind(case, entities)
-                elaborate_block(self.session, self.context, self.node.cases[case].body, leaf, join.add)
-        for case in sorted(shared):
-            tree = self._shared(case, tree, join)
-        span = self.node.span
+                elaborate_block(self.session, self.context, self.cases[case].body, leaf, join.add)
+        for case in shared:
+            tests = self._shared(case, tests, join)
         if flat:
             bound, entities = join.close(lambda atoms, at: Yield(atoms, at))
-            last = tree.items.pop()
+            last = tests.items.pop()
             assert isinstance(last, Later)
-            out.items += [tree, Later(bound, last.build)]
+            out.items += [tests, Later(bound, last.build)]
         else:
             label = LoopLabel("match")
             bound, entities = join.close(lambda atoms, at: Exit(label, atoms, at))
-            out.items.append(Later(bound, lambda: Loop(label, (), (), tree.block(), None, span)))
+            out.items.append(Later(bound, lambda: Loop(label, (), (), tests.block(), None, self.span)))
         if join.paths:
             assign(self.context, self.targets, entities)
         else:
             out.terminator = Dead()
 
-    def _shared(self, case: int, tree: Output, join: Join) -> Output:
-        """A body that several places reach: it stands after a loop around the tree, which they leave."""
+    def _shared(self, case: int, tests: Output, join: Join) -> Output:
+        """The tests in a loop that the leaves of a case leave, and its body after it."""
         label = LoopLabel("case")
-        variables = self._variables(case)
-        reached = Join(self.session, [v.name for v in variables])
-        for leaf, entities in self.leaves[case]:
-            reached.add(leaf, entities, self.node.cases[case].span)
+        reached = Join(self.session, [v.name for v in self.tree.variables(case)])
+        for leaf, entities in self.tree.leaves[case]:
+            reached.add(leaf, entities, self.cases[case].span)
         bound, merged = reached.close(lambda atoms, at: Exit(label, atoms, at))
         after = Output()
-        span = self.node.span
-        after.items.append(Later(bound, lambda: Loop(label, (), (), tree.block(), None, span)))
+        after.items.append(Later(bound, lambda: Loop(label, (), (), tests.block(), None, self.span)))
         self._bind(case, merged)
-        elaborate_block(self.session, self.context, self.node.cases[case].body, after, join.add)
+        elaborate_block(self.session, self.context, self.cases[case].body, after, join.add)
         return after
 
-    def _variables(self, case: int) -> tuple[Var, ...]:
-        from relay.ir.traverse import pattern_variables
-
-        return tuple(dict.fromkeys(pattern_variables(self.node.cases[case].pattern)))
-
     def _bind(self, case: int, entities: Sequence[Entity]) -> None:
-        assign(self.context, self._variables(case), entities)
-
-    # ---- the tree
-
-    def _simple(self, row: Row) -> list[Row]:
-        """The row without captures, wildcards and alternatives at its head: one row for each alternative."""
-        patterns: list[tuple[Occurrence, Pattern]] = []
-        bound = list(row.bound)
-        pending = list(reversed(row.patterns))
-        while pending:
-            occurrence, pattern = pending.pop()
-            match pattern:
-                case WildcardPattern():
-                    pass
-                case CapturePattern(variable, inner):
-                    bound.append((variable, occurrence))
-                    pending.append((occurrence, inner))
-                case OrPattern(alternatives):
-                    before, after = tuple(patterns), tuple(reversed(pending))
-                    return [
-                        simple
-                        for alternative in alternatives
-                        for simple in self._simple(
-                            Row(row.case, (*before, (occurrence, alternative), *after), tuple(bound))
-                        )
-                    ]
-                case _:
-                    patterns.append((occurrence, pattern))
-        return [Row(row.case, tuple(patterns), tuple(bound))]
-
-    def _compile(self, rows: Sequence[Row], out: Output) -> None:
-        if not rows:
-            raise self._missing()
-        first = rows[0]
-        if not first.patterns:
-            self._leaf(first, rows[1:], out)
-            return
-        occurrence, pattern = first.patterns[0]
-        match pattern:
-            case TuplePattern():
-                self._tuple(occurrence, pattern, rows, out)
-            case ClassPattern():
-                self._class(occurrence, pattern, rows, out)
-            case ValuePattern():
-                self._value(occurrence, pattern, rows, out)
-            case WildcardPattern() | CapturePattern() | OrPattern():
-                raise InternalError("a pattern that tests nothing")
-            case _:
-                assert_never(pattern)
-
-    def _leaf(self, row: Row, others: Sequence[Row], out: Output) -> None:
-        """The first row fits."""
-        meaning = {variable: occurrence.entity for variable, occurrence in row.bound}
-        variables = self._variables(row.case)
-        entities = tuple(meaning[v] for v in variables)
-        guard = self.node.cases[row.case].guard
-        if guard is None:
-            self.leaves.setdefault(row.case, []).append((out, entities))
-            return
-        assign(self.context, variables, entities)
-        condition = self._guard(guard, out)
-        known = is_constant_bool(condition)
-        if known is not None:
-            self.decided = True
-            if known:
-                self.leaves.setdefault(row.case, []).append((out, entities))
-            else:
-                self._compile(others, out)
-            return
-        body, otherwise = Output(), Output()
-        self.leaves.setdefault(row.case, []).append((body, entities))
-        test = Output()
-        test.terminator = Yield((condition.atom,), self.node.span)
-        self._test(out, lambda: If((Arm(test.block(), body.block()),), otherwise.block(), self.node.span))
-        with self._inside():
-            self._compile(others, otherwise)
-
-    def _guard(self, block: Block, out: Output) -> Typed:
-        found: list[Typed] = []
-
-        def on_yield(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
-            known = is_constant_bool(entities[0])
-            typed = require_bool(self.session, place, entities[0], at, "a guard")
-            found.append(typed if known is None else Typed(typed.atom, typed.type, known))
-
-        elaborate_block(self.session, self.context, block, out, on_yield)
-        return found[0]
-
-    def _test(self, out: Output, build: Callable[[], Expr]) -> None:
-        """Write a test, which ends the block."""
-        self.tests += 1
-        self.deepest = max(self.deepest, self.depth + 1)
-        out.items.append(Later((), build))
-        out.terminator = Dead()
-
-    def _inside(self) -> _Inside:
-        return _Inside(self)
-
-    def _open(self, occurrence: Occurrence, entity: Entity, items: Sequence[Entity]) -> tuple[Occurrence, ...]:
-        """Note the components of an occurrence, which are visible up to the end of this arm."""
-        self.opened.append((occurrence, occurrence.entity))
-        occurrence.entity = entity
-        occurrence.items = tuple(Occurrence(e, (*occurrence.path, i)) for i, e in enumerate(items))
-        return occurrence.items
-
-    # ---- tuples
-
-    def _tuple(self, occurrence: Occurrence, pattern: TuplePattern, rows: Sequence[Row], out: Output) -> None:
-        items = self._items(occurrence, pattern, out)
-        new: list[Row] = []
-        for row in rows:
-            found = row.at(occurrence)
-            match found:
-                case None:
-                    new.append(row)
-                case TuplePattern(parts, star, span):
-                    if (len(parts) != len(items)) if star is None else len(parts) - 1 > len(items):
-                        raise TypeCheckError(
-                            f"the tuple has {len(items)} components, the pattern has {len(parts) - (star is not None)}",
-                            span,
-                        )
-                    new += self._simple(row.replacing(occurrence, _aligned(items, parts, star)))
-                case ClassPattern(span=span) | ValuePattern(span=span):
-                    raise TypeCheckError("this pattern does not fit: the value is a tuple", span)
-                case _:
-                    raise InternalError("a pattern that tests nothing")
-        self.known[occurrence.path] = ("", len(items))
-        self._compile(new, out)
-        del self.known[occurrence.path]
-
-    def _items(self, occurrence: Occurrence, pattern: TuplePattern, out: Output) -> tuple[Occurrence, ...]:
-        if occurrence.items is not None:
-            return occurrence.items
-        entity = occurrence.entity
-        if isinstance(entity, Typed):
-            if isinstance(prune(entity.type), Unknown):
-                if pattern.star is not None:
-                    raise TypeCheckError("the length of the tuple is not known here", pattern.span, help="annotate it")
-                parts = TupleType(tuple(self.session.solver.fresh(Kind.Type) for _ in pattern.items))
-                self.session.unify_at(entity.type, parts, pattern.span, "the matched value")
-            entity = expand(self.session, out, entity, pattern.span)
-        if not isinstance(entity, Tuple):
-            raise TypeCheckError(f"this pattern is a tuple, the value is {self._shown(entity)}", pattern.span)
-        return self._open(occurrence, entity, entity.items)
-
-    def _shown(self, entity: Entity) -> str:
-        match entity:
-            case Typed(_, type_):
-                return show(resolve(type_))
-            case Number(value) | Object(value):
-                return repr(value)
-            case Tuple():
-                return "a tuple"
-            case _:
-                return "a function"
-
-    # ---- constructors
-
-    def _class(self, occurrence: Occurrence, pattern: ClassPattern, rows: Sequence[Row], out: Output) -> None:
-        typed, type_ = self._data(occurrence, pattern)
-        definition = type_.definition
-        if len(definition.constructors) == 1 and occurrence.items is None:
-            positions = range(len(definition.constructors[0].fields))
-            fields = data.read_fields(self.session, out, typed, type_, positions, pattern.span)
-            self._open(occurrence, typed, fields)
-        if occurrence.items is not None:
-            (constructor,) = definition.constructors
-            self._arm(occurrence, occurrence.items, definition, constructor, rows, out)
-            return
-        arms: list[tuple[Constructor, tuple[Var, ...], Output]] = []
-        value = typed.atom
-        self._test(
-            out,
-            lambda: Match(
-                value, tuple(MatchArm(c.name, fields, body.block()) for c, fields, body in arms), self.node.span
-            ),
-        )
-        for constructor in definition.constructors:
-            names = constructor.names or tuple("field" for _ in constructor.fields)
-            types = data.field_types(type_, constructor)
-            variables = tuple(self.session.variable(n, t, pattern.span) for n, t in zip(names, types, strict=True))
-            body = Output()
-            arms.append((constructor, variables, body))
-            items = tuple(
-                Occurrence(expand(self.session, body, Typed(v, t), pattern.span), (*occurrence.path, i))
-                for i, (v, t) in enumerate(zip(variables, types, strict=True))
-            )
-            with self._inside():
-                self._arm(occurrence, items, definition, constructor, rows, body)
-
-    def _data(self, occurrence: Occurrence, pattern: ClassPattern) -> tuple[Typed, DataType]:
-        """The value and its type, which the pattern may tell."""
-        owner, _ = self._constructor(pattern)
-        entity = occurrence.entity
-        if not isinstance(entity, Typed):
-            raise TypeCheckError(f"this case is a {owner.name}, the value is {self._shown(entity)}", pattern.span)
-        if data.data_type(entity) is None:
-            expected = data.fresh_type(self.session, owner)
-            self.session.unify_at(entity.type, expected, pattern.span, "the matched value")
-        type_ = data.data_type(entity)
-        assert type_ is not None
-        completed(type_.definition)
-        return entity, type_
-
-    def _constructor(self, pattern: ClassPattern) -> tuple[DataDefinition, Constructor]:
-        entity = atom_entity(self.context, pattern.function)
-        if not isinstance(entity, Object):
-            raise TypeCheckError("this is no class of a data type", pattern.span)
-        owner, constructor = data.constructor_of(entity.value, pattern.span)
-        return owner.definition, constructor
-
-    def _arm(
-        self,
-        occurrence: Occurrence,
-        items: tuple[Occurrence, ...],
-        definition: DataDefinition,
-        constructor: Constructor,
-        rows: Sequence[Row],
-        out: Output,
-    ) -> None:
-        """The rows that fit a constructor."""
-        new: list[Row] = []
-        for row in rows:
-            found = row.at(occurrence)
-            match found:
-                case None:
-                    new.append(row)
-                case ClassPattern():
-                    owner, wanted = self._constructor(found)
-                    if owner is not definition:
-                        raise TypeCheckError(
-                            f"this case is a {owner.name}, the value is a {definition.name}", found.span
-                        )
-                    if wanted is constructor:
-                        new += self._simple(row.replacing(occurrence, _fields(found, wanted, items)))
-                case TuplePattern(span=span) | ValuePattern(span=span):
-                    help = f"write {definition.name}.{definition.constructors[0].name}(..)"
-                    raise TypeCheckError(
-                        f"this pattern does not fit: the value is a {definition.name}", span, help=help
-                    )
-                case _:
-                    raise InternalError("a pattern that tests nothing")
-        single = len(definition.constructors) == 1
-        self.known[occurrence.path] = (
-            constructor.name if single else f"{definition.name}.{constructor.name}",
-            len(items),
-        )
-        self._compile(new, out)
-        del self.known[occurrence.path]
-
-    # ---- values
-
-    def _value(self, occurrence: Occurrence, pattern: ValuePattern, rows: Sequence[Row], out: Output) -> None:
-        entity = occurrence.entity
-        static = _static(entity)
-        if static is not None:
-            self._decide(occurrence, static[0], rows, out)
-            return
-        if not isinstance(entity, Typed):
-            raise TypeCheckError(f"{self._shown(entity)} cannot be compared with a value", pattern.span)
-        literal = self._literal(pattern)
-        if literal is None:
-            unit = TupleType(())
-            self.session.unify_at(entity.type, unit, pattern.span, "the matched value")
-            self._decide(occurrence, None, rows, out)
-            return
-        if isinstance(literal, str):
-            raise TypeCheckError("no value of a running program is a string", pattern.span, help="match a number")
-        self._chain(occurrence, entity, pattern, rows, out)
-
-    def _decide(self, occurrence: Occurrence, value: object, rows: Sequence[Row], out: Output) -> None:
-        """The checker knows the value at an occurrence."""
-        new = []
-        for row in rows:
-            found = row.at(occurrence)
-            if found is None:
-                new.append(row)
-            elif isinstance(found, ValuePattern):
-                literal = self._literal(found)
-                both_numbers = isinstance(literal, int | float) and isinstance(value, int | float)
-                if literal == value and (both_numbers or type(literal) is type(value)):
-                    new.append(row.replacing(occurrence, ()))
-                else:
-                    self.decided = True
-            else:
-                raise TypeCheckError(f"this pattern does not fit: the value is {value!r}", found.span)
-        if not new:
-            raise TypeCheckError(
-                f"no case fits {value!r}, which the value is here", self.node.span, help="add `case _:`"
-            )
-        self._compile(new, out)
-
-    def _literal(self, pattern: ValuePattern) -> bool | int | float | str | None:
-        """What a pattern compares with. Raises TypeCheckError for what is no literal."""
-        entity = atom_entity(self.context, pattern.value)
-        match entity:
-            case Number(value):
-                return value
-            case Object(None):
-                return None
-            case Object(str() as text):
-                return text
-            case Typed(Constant(value)) if value.ndim == 0:
-                return value.item()  # type: ignore[no-any-return]
-            case Object(value) if data.is_data_class(value):
-                raise TypeCheckError(
-                    f"the pattern names the class {getattr(value, '__name__', value)}",
-                    pattern.span,
-                    help="write it with `()`",
-                )
-            case _:
-                raise TypeCheckError(
-                    "a pattern compares with a literal or a global number", pattern.span, help="use a guard"
-                )
-
-    def _chain(
-        self, occurrence: Occurrence, typed: Typed, pattern: ValuePattern, rows: Sequence[Row], out: Output
-    ) -> None:
-        """An If with an arm for each literal that the rows have here."""
-        groups: dict[tuple[bool, object], list[Row]] = {}
-        for row in rows:
-            found = row.at(occurrence)
-            if found is not None:
-                if not isinstance(found, ValuePattern):
-                    raise TypeCheckError(f"this pattern does not fit: the value is {self._shown(typed)}", found.span)
-                literal = self._literal(found)
-                if isinstance(literal, str) or literal is None:
-                    raise TypeCheckError(f"this pattern does not fit: the value is {self._shown(typed)}", found.span)
-                groups.setdefault((isinstance(literal, bool), literal), [])
-        for (_, literal), group in groups.items():
-            for row in rows:
-                found = row.at(occurrence)
-                if found is None:
-                    group.append(row)
-                elif isinstance(found, ValuePattern) and self._literal(found) == literal:
-                    group.append(row.replacing(occurrence, ()))
-        others = [row for row in rows if row.at(occurrence) is None]
-        truths = {literal for is_bool, literal in groups if is_bool}
-        values = list(groups.items())
-        if truths == {True, False}:  # the last one needs no test
-            others = values.pop()[1]
-        arms: list[tuple[Output, Output]] = []
-        otherwise = Output()
-        conditions = []
-        for position, ((is_bool, literal), _) in enumerate(values):
-            place = Output() if position else out
-            condition = self._equal(typed, is_bool, literal, place, pattern.span)
-            block = place if position else Output()
-            conditions.append((block, condition))
-        for (block, condition), _ in zip(conditions, values, strict=True):
-            block.terminator = Yield((condition.atom,), self.node.span)
-            arms.append((block, Output()))
-        self._test(
-            out, lambda: If(tuple(Arm(c.block(), b.block()) for c, b in arms), otherwise.block(), self.node.span)
-        )
-        for (_, body), ((_, literal), group) in zip(arms, values, strict=True):
-            self.known[occurrence.path] = (repr(literal), -1)
-            with self._inside():
-                self._compile(group, body)
-        rest = {True, False} - {v for v in truths if any(v is literal for (_, literal), _ in values)}
-        self.known[occurrence.path] = (repr(rest.pop()), -1) if truths and len(rest) == 1 else None
-        with self._inside():
-            self._compile(others, otherwise)
-        del self.known[occurrence.path]
-
-    def _equal(self, typed: Typed, is_bool: bool, literal: object, out: Output, span: Span | None) -> Typed:
-        if is_bool:
-            condition = require_bool(self.session, out, typed, span, "the matched value")
-            if literal:
-                return condition
-            entity = operators.apply_named(self.session, out, "logical_not", [condition], {}, span, [])
-        else:
-            assert isinstance(literal, int | float)
-            self.session.unify_at(
-                typed.type,
-                scalar(self.session.solver.fresh(Kind.BaseType)),
-                span,
-                "the matched value",
-                help="use a guard",
-            )
-            entity = operators.apply_named(self.session, out, "equal", [typed, Number(literal, span)], {}, span, [])
-        assert isinstance(entity, Typed)
-        return entity
-
-    # ---- errors
-
-    def _missing(self) -> TypeCheckError:
-        shown = self._witness(())
-        guarded = any(case.guard is not None for case in self.node.cases)
-        notes = ("a case with a guard does not count: its guard may not hold",) if guarded else ()
-        help = "add `case _:`" if shown == "_" else f"add `case {shown}:`, or `case _:`"
-        return TypeCheckError(f"no case covers {shown}", self.node.span, notes=notes, help=help)
-
-    def _witness(self, path: Path) -> str:
-        found = self.known.get(path)
-        if found is None:
-            return "_"
-        name, count = found
-        if count < 0:
-            return name
-        inside = ", ".join(self._witness((*path, i)) for i in range(count))
-        return f"({inside},)" if not name and count == 1 else f"{name}({inside})"
-
-
-class _Inside:
-    """While an arm is written: counts how deep tests nest, and forgets afterwards what was read inside of the arm."""
-
-    def __init__(self, tree: _Tree) -> None:
-        self.tree = tree
-        self.opened = len(tree.opened)
-
-    def __enter__(self) -> None:
-        self.tree.depth += 1
-
-    def __exit__(self, *error: object) -> None:
-        self.tree.depth -= 1
-        while len(self.tree.opened) > self.opened:
-            occurrence, entity = self.tree.opened.pop()
-            occurrence.entity, occurrence.items = entity, None
-
-
-def _static(entity: Entity) -> tuple[object] | None:
-    """The value that the checker knows, or None."""
-    match entity:
-        case Number(value):
-            return (value,)
-        case Object(None | str() as value):
-            return (value,)
-        case Typed():
-            known = is_constant_bool(entity)
-            return None if known is None else (known,)
-        case Tuple(()):
-            return (None,)
-        case _:
-            return None
-
-
-def _aligned(
-    items: tuple[Occurrence, ...], parts: tuple[Pattern, ...], star: int | None
-) -> list[tuple[Occurrence, Pattern]]:
-    """The patterns of a tuple with the components that they stand for."""
-    if star is None:
-        return list(zip(items, parts, strict=True))
-    tail = len(parts) - star - 1
-    middle = items[star : len(items) - tail]
-    rest = Occurrence(Tuple(tuple(o.entity for o in middle)), (*items[0].path[:-1], -1) if items else (-1,))
-    return [
-        *zip(items[:star], parts[:star], strict=True),
-        (rest, parts[star]),
-        *zip(items[len(items) - tail :], parts[star + 1 :], strict=True),
-    ]
-
-
-def _fields(
-    pattern: ClassPattern, constructor: Constructor, items: tuple[Occurrence, ...]
-) -> list[tuple[Occurrence, Pattern]]:
-    """The patterns of a constructor with the fields that they stand for. Raises TypeCheckError."""
-    if len(pattern.items) > len(items):
-        raise TypeCheckError(
-            f"{constructor.name} has {len(items)} fields, the pattern has {len(pattern.items)}", pattern.span
-        )
-    found = list(zip(items, pattern.items, strict=False))
-    for name, inner in pattern.keywords:
-        if name not in constructor.names:
-            fields = ", ".join(constructor.names) or "none"
-            raise TypeCheckError(
-                f"{constructor.name} has no field {name!r}", pattern.span, help=f"its fields are {fields}"
-            )
-        position = constructor.names.index(name)
-        if any(o is items[position] for o, _ in found):
-            raise TypeCheckError(f"the field {name!r} is matched twice", pattern.span)
-        found.append((items[position], inner))
-    return found
+        assign(self.context, self.tree.variables(case), entities)

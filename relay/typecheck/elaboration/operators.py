@@ -148,11 +148,11 @@ def _operand(
         what = "a tuple" if isinstance(entity, Tuple) else "a function or Python object"
         if isinstance(entity, Object) and entity.value is None:
             what = "None"
-        joined = operator.name == "add" and isinstance(entity, Tuple)
+        instead = {"add": "make one of two by `(*a, *b)`", "multiply": "repeat it by `[x for _ in range(n)]`"}
         raise TypeMismatch(
             f"operand {position + 1} of {_name(operator)} must be a tensor, found {what}",
             span,
-            help="make one tuple of two by `(*a, *b)`" if joined else None,
+            help=instead.get(operator.name) if isinstance(entity, Tuple) else None,
         )
     type_ = prune(entity.type)
     if isinstance(type_, Unknown):

@@ -117,7 +117,9 @@ def _divmod(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     found = elements(session, out, arguments[0], span)
     if found is None:
-        raise TypeCheckError("`reversed` needs a length that is known", span, help="use range(n - 1, -1, -1), or x[::-1]")
+        raise TypeCheckError(
+            "`reversed` needs a length that is known", span, help="use range(n - 1, -1, -1), or x[::-1]"
+        )
     return Tuple(tuple(reversed(found)))
 
 

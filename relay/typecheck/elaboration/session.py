@@ -30,8 +30,8 @@ from relay.ir.types import (
     show,
 )
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
-from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.elaboration.survivors import Rounds
+from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
 
 

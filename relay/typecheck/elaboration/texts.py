@@ -98,7 +98,11 @@ def _string(entity: Entity) -> str:
 
 
 def print_(
-    session: Session, out: Output, arguments: Sequence[Entity], keywords: Sequence[tuple[str, Entity]], span: Span | None
+    session: Session,
+    out: Output,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
 ) -> Entity:
     """`print(..)`"""
     options = {"sep": " ", "end": "\n"}
@@ -119,7 +123,8 @@ def print_(
         for value, specification in zip(writer.values, writer.formats, strict=True):
             type_ = resolve(value.type)
             if not isinstance(type_, TensorType):
-                raise TypeMismatch(f"print cannot write a value of type {type_}", span, help="print tensors and numbers")
+                message = f"print cannot write a value of type {type_}"
+                raise TypeMismatch(message, span, help="print tensors and numbers")
             wrong = check_format(specification, type_.dtype, type_.rank)
             if wrong is not None:
                 raise TypeMismatch(wrong, span)

@@ -1,0 +1,432 @@
+"""Equality of programs up to names, and a hash that respects it.
+
+A program is written as a sequence of bytes in which every bound thing is a number, given where it is first met: the
+variables and labels of each function, the type variables, the data types, the functions of the module, beginning with
+the entry. Two programs are equal if these sequences are. So the names, the places in the source, and the order of the
+functions and data types that the entry reaches do not matter; constructors, operators, attributes, types and the bytes
+of constants do.
+
+A solver's variables and the nodes of the surface IR are outside of it: InternalError.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Hashable, Iterable, Mapping
+from typing import assert_never
+
+import numpy as np
+
+from relay.errors import InternalError
+from relay.ir.expr import (
+    Annotated,
+    Apply,
+    Assert,
+    Atom,
+    Attribute,
+    AttributeValue,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Dead,
+    Derivative,
+    Exit,
+    Expr,
+    ForEach,
+    Function,
+    Global,
+    Grad,
+    If,
+    Index,
+    IndexUpdate,
+    Lambda,
+    Loop,
+    MakeTuple,
+    Match,
+    Module,
+    Next,
+    OpCall,
+    PatternMatch,
+    Print,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    SetAttribute,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Static,
+    Terminator,
+    Unpack,
+    Var,
+    Yield,
+)
+from relay.ir.types import (
+    AnyDim,
+    BaseType,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    QuantifiedType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+)
+
+VERSION = b"relay alpha 1\n"
+"""Stands before everything that is hashed; a new one for every change of what the hash depends on."""
+
+
+def alpha_equal(a: Module | Function, b: Module | Function) -> bool:
+    """Whether two modules, or two functions that mention the same functions, are equal up to names. Linear in their
+    size."""
+    return type(a) is type(b) and _serialised(a) == _serialised(b)
+
+
+def alpha_hash(part: Module | Function) -> str:
+    """The same for alpha-equal modules (or functions) and, but for chance, for no others: 64 hexadecimal digits.
+
+    It depends on nothing else: not on names, the source, the process or the machine. Linear in the size.
+    """
+    digest = hashlib.sha256(VERSION)
+    for piece in _serialised(part):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _serialised(part: Module | Function) -> list[bytes]:
+    serialiser = _Serialiser()
+    if isinstance(part, Module):
+        serialiser.module(part)
+    else:
+        serialiser.function(part)
+    return serialiser.pieces
+
+
+class _Numbers:
+    """Numbers for things by identity (types: by structure), in the order of asking."""
+
+    def __init__(self) -> None:
+        self.of: dict[Hashable, int] = {}
+
+    def __getitem__(self, thing: Hashable) -> int:
+        return self.of.setdefault(thing, len(self.of))
+
+
+class _Serialiser:
+    """Appends pieces. Each says how many parts follow or ends with a mark, so that different programs differ."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self._variables, self._labels = _Numbers(), _Numbers()
+        self._types, self._data, self._identifiers = _Numbers(), _Numbers(), _Numbers()
+        self._functions: dict[str, int] | None = None  # None: a lone function, which mentions others by their names
+        self._order: list[str] = []
+
+    def put(self, *words: str | int) -> None:
+        """One line of words."""
+        self.pieces.append((" ".join(map(str, words)) + "\n").encode("utf-8", "surrogatepass"))
+
+    # ---- declarations
+
+    def module(self, module: Module) -> None:
+        """The functions in the order in which the entry reaches them, the others, and then the other data types."""
+        self._functions = {}
+        done = 0
+        for name in (module.entry, *module.functions):
+            self._callee(name)
+            while done < len(self._order):
+                self._definition(module.functions.get(self._order[done]))
+                done += 1
+        for definition in module.data:
+            self.data(definition)
+
+    def _definition(self, function: Function | Derivative | None) -> None:
+        match function:
+            case None:
+                self.put("missing")
+            case Derivative(_, of, type_, grad):
+                self.type(type_)
+                self.put("derivative", self._callee(of), *_options(grad))
+            case Function():
+                self._variables, self._labels = _Numbers(), _Numbers()
+                self.function(function)
+
+    def _callee(self, name: str) -> int | str:
+        if self._functions is None:
+            return json.dumps(name)
+        number = self._functions.get(name)
+        if number is None:
+            number = self._functions[name] = len(self._order)
+            self._order.append(name)
+        return number
+
+    def function(self, function: Function) -> None:
+        """A function or lambda."""
+        self.put("function", len(function.parameters), self._labels[function.label])
+        if function.result is not None:
+            self.type(function.result)
+        for parameter in function.parameters:
+            self.bind(parameter)
+        self.block(function.body)
+
+    def data(self, definition: DataDefinition) -> int:
+        """The number of a data type, whose constructors stand where it is first met."""
+        if definition in self._data.of:
+            return self._data[definition]
+        number = self._data[definition]
+        self.put("data", number, len(definition.parameters), len(definition.constructors))
+        for identifier in definition.parameters:
+            self.put(self._identifiers[identifier], identifier.kind.value)
+        for constructor in definition.constructors:
+            self.put("constructor", len(constructor.fields), json.dumps(constructor.name))
+            for field in constructor.fields:
+                self.type(field)
+        return number
+
+    # ---- types
+
+    def type(self, type_: Type) -> None:
+        """A type: its number, after its structure where it is first met."""
+        if type_ in self._types.of:
+            self.put("type", self._types[type_])
+            return
+        match type_:
+            case TensorType(base, shape):
+                self.put("tensor", self._argument(base), *map(self._argument, shape))
+            case TupleType(items):
+                self.put("tuple", len(items))
+                self._each_type(items)
+            case FunctionType(parameters, result, where):
+                self.put("fn", len(parameters), json.dumps(where))
+                self._each_type((*parameters, result))
+            case QuantifiedType(identifiers, body):
+                self.put("forall", *(f"{self._identifiers[i]}:{i.kind.value}" for i in identifiers))
+                self.type(body)
+            case RefType(content):
+                self.put("ref")
+                self.type(content)
+            case StackType(element):
+                self.put("stack")
+                self.type(element)
+            case DataType(definition, arguments):
+                self.put("data type", self.data(definition), len(arguments))
+                for argument in arguments:
+                    match argument:
+                        case tuple():
+                            self.put("shape", *map(self._argument, argument))
+                        case int() | BaseType() | AnyDim():
+                            self.put("argument", self._argument(argument))
+                        case _:
+                            self.type(argument)
+            case TypeId():
+                self.put("variable", self._argument(type_))
+            case Unknown():
+                raise InternalError(f"the type variable {type_.name} was never solved")
+            case _:
+                assert_never(type_)
+        self._types[type_]
+
+    def _each_type(self, types: Iterable[Type]) -> None:
+        for type_ in types:
+            self.type(type_)
+
+    def _argument(self, argument: object) -> str:
+        """A dim or an element type."""
+        match argument:
+            case TypeId(_, kind):
+                return f"{kind.value}:{self._identifiers[argument]}"
+            case Unknown(_, name):
+                raise InternalError(f"the type variable {name} was never solved")
+            case _:
+                return str(argument)
+
+    # ---- variables and atoms
+
+    def bind(self, var: Var) -> None:
+        """A variable where it is bound."""
+        self.put("bind", self._variables[var])
+        if var.type is not None:
+            self.type(var.type)
+
+    def atoms(self, atoms: Iterable[Atom]) -> None:
+        """Operands in order."""
+        words: list[str] = []
+        for atom in atoms:
+            match atom:
+                case Var():
+                    words.append(f"%{self._variables[atom]}")
+                case Global(name):
+                    words.append(f"@{self._callee(name)}")
+                case Constant(value):
+                    words.append(f"#{self._constant(value)}")
+                case Static():
+                    raise _surface(atom)
+                case _:
+                    assert_never(atom)
+        self.put("atoms", *words)
+
+    def _constant(self, array: np.ndarray) -> str:
+        """An array by its bytes, or if these are many their digest. One that is there twice is like two equal ones."""
+        data = _little_endian(array)
+        content = data.hex() if len(data) <= 32 else hashlib.sha256(data).hexdigest()
+        return f"{array.dtype.name}{array.shape}{content}".replace(" ", "")
+
+    # ---- blocks and expressions
+
+    def block(self, block: Block) -> None:
+        """Its bindings and its end. A group of lambdas is bound before them, since they see each other."""
+        self.put("block", len(block.bindings))
+        for binding in block.bindings:
+            self.expression(binding.value)
+            self.put("targets", len(binding.targets))
+            for target in binding.targets:
+                self.bind(target)
+        self._terminator(block.terminator)
+
+    def _terminator(self, terminator: Terminator) -> None:
+        match terminator:
+            case Yield(values):
+                self.put("yield")
+            case Next(label, values):
+                self.put("next", self._labels[label])
+            case Exit(label, values):
+                self.put("exit", self._labels[label])
+            case Dead():
+                values = ()
+                self.put("dead")
+            case _:
+                assert_never(terminator)
+        self.atoms(values)
+
+    def expression(self, expression: Expr) -> None:
+        """One expression with the blocks inside it."""
+        match expression:
+            case Var() | Constant() | Global() | Static():
+                self.put("atom")
+                self.atoms((expression,))
+            case OpCall(operator, arguments, attributes):
+                self.put("operator", json.dumps(operator), _attributes(attributes))
+                self.atoms(arguments)
+            case Call(function, arguments):
+                self.put("call")
+                self.atoms((function, *arguments))
+            case MakeTuple(items):
+                self.put("tuple")
+                self.atoms(items)
+            case Project(value, index):
+                self.put("project", index)
+                self.atoms((value,))
+            case If(arms, orelse):
+                self.put("if", len(arms))
+                for arm in arms:
+                    self.block(arm.condition)
+                    self.block(arm.body)
+                self.block(orelse)
+            case Match(value, match_arms):
+                self.put("match", len(match_arms))
+                self.atoms((value,))
+                for match_arm in match_arms:
+                    self.put("arm", len(match_arm.fields), json.dumps(match_arm.constructor))
+                    for field in match_arm.fields:
+                        self.bind(field)
+                    self.block(match_arm.body)
+            case Loop(label, parameters, initial, body, counter):
+                self.atoms(initial)
+                self.put("loop", self._labels[label], len(parameters))
+                if counter is not None:
+                    self.put("counter")
+                    self.atoms((counter.count,))
+                    self.bind(counter.index)
+                for parameter in parameters:
+                    self.bind(parameter)
+                self.block(body)
+            case Lambda(function):
+                self.put("lambda")
+                self.function(function)
+            case Grad(function) as grad:
+                self.put("grad", *_options(grad))
+                self.atoms((function,))
+            case RefNew(value):
+                self.put("ref")
+                self.atoms((value,))
+            case RefRead(reference):
+                self.put("read")
+                self.atoms((reference,))
+            case RefWrite(reference, value):
+                self.put("write")
+                self.atoms((reference, value))
+            case Assert(condition, message):
+                self.put("assert", json.dumps(message))
+                self.atoms((condition,))
+            case Print(pieces, values, formats):
+                self.put("print", json.dumps(pieces), json.dumps(formats))
+                self.atoms(values)
+            case Construct(definition, constructor, arguments):
+                self.put("construct", self.data(definition), json.dumps(constructor))
+                self.atoms(arguments)
+            case StackNew(element):
+                self.put("stack")
+                self.type(element)
+            case StackPush(stack, value):
+                self.put("push")
+                self.atoms((stack, value))
+            case StackGet(stack, index_atom):
+                self.put("get")
+                self.atoms((stack, index_atom))
+            case StackLength(stack):
+                self.put("length")
+                self.atoms((stack,))
+            case (
+                Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
+                | PatternMatch()
+            ):  # fmt: skip
+                raise _surface(expression)
+            case _:
+                assert_never(expression)
+
+
+def _surface(part: object) -> InternalError:
+    return InternalError(f"{type(part).__name__} belongs to the surface IR, which has no equality up to names")
+
+
+def _little_endian(array: np.ndarray) -> bytes:
+    if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
+        array = array.byteswap()
+    return array.tobytes()
+
+
+def _attributes(attributes: Mapping[str, AttributeValue]) -> str:
+    """Attributes by name; their order has no meaning."""
+    return ", ".join(f"{json.dumps(name)}={_attribute(attributes[name])}" for name in sorted(attributes))
+
+
+def _attribute(value: AttributeValue) -> str:
+    match value:
+        case bool() | None:
+            return str(value)
+        case int():
+            return str(int(value))
+        case float():
+            return float(value).hex() if value == value else "nan"
+        case str():
+            return json.dumps(str(value))
+        case BaseType(name):
+            return name
+        case tuple():
+            return f"({' '.join(map(_attribute, value))})"
+        case _:
+            assert_never(value)
+
+
+def _options(grad: Grad) -> tuple[str, ...]:
+    return tuple(map(str, (grad.wrt, grad.output, grad.keeping, grad.seedable, grad.with_value)))

@@ -1,0 +1,127 @@
+"""Arrays, attributes of operators and options of `grad` from their text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.errors import FrontendError
+from relay.ir.expr import AttributeValue
+from relay.ir.types import BASE_TYPES, BOOL, BaseType
+from relay.text.constants import SUFFIXES, Nested, array_of
+from relay.text.lexer import Cursor, Kind, Token
+from relay.text.type_parser import TypeParser
+
+_WORDS: dict[str, AttributeValue] = {"none": None, "true": True, "false": False}
+_NUMBERS = frozenset({"inf", "nan", "-inf", "-nan"})
+
+
+class ValueParser:
+    """Reads values at a cursor."""
+
+    def __init__(self, cursor: Cursor, types: TypeParser) -> None:
+        self.cursor = cursor
+        self.types = types
+
+    # ---- arrays
+
+    def at_array(self) -> bool:
+        """Whether the elements of an array are at the cursor."""
+        token = self.cursor.next
+        if token.kind is Kind.NAME:
+            return token.text in ("true", "false") or (
+                token.text in _NUMBERS and self.cursor.after().text == "." and self.cursor.after(2).text in SUFFIXES
+            )
+        return token.kind is Kind.NUMBER or self.cursor.at("[")
+
+    def array(self) -> np.ndarray:
+        """`2.0f32`, `true`, `[[1, 2], [3, 4]]i32`, `inf.f32`. Raises FrontendError."""
+        cursor = self.cursor
+        start = cursor.next
+        elements = self._elements()
+        last = cursor.tokens[cursor.position - 1]
+        base = BOOL
+        if last.kind is Kind.NAME and last.text not in _NUMBERS:  # true, false
+            pass
+        elif last.text in _NUMBERS:
+            cursor.expect(".", " and the dtype of the number")
+            base = self._suffix()
+        elif cursor.next.kind is Kind.NAME and cursor.next.start == last.end:
+            base = self._suffix()
+        elif last.kind is Kind.NUMBER:
+            raise FrontendError(
+                f"the number {last.text} has no dtype", cursor.span(last), help=f"write {last.text}f32, for example"
+            )
+        try:
+            return array_of(elements, base)
+        except ValueError as error:
+            raise FrontendError(str(error), cursor.span_from(start)) from None
+
+    def _suffix(self) -> BaseType:
+        cursor = self.cursor
+        token = cursor.expect_kind(Kind.NAME, "a dtype such as f32")
+        if token.text not in SUFFIXES:
+            raise cursor.unknown("dtype", token, token.text, SUFFIXES)
+        return SUFFIXES[token.text]
+
+    def _elements(self) -> Nested:
+        cursor = self.cursor
+        if cursor.accept("["):
+            return self.types.separated("]", self._elements)
+        token = cursor.next
+        if token.kind is Kind.NUMBER or (token.kind is Kind.NAME and token.text in ("true", "false", *_NUMBERS)):
+            return cursor.take().text
+        raise cursor.expected("an element of an array")
+
+    def index(self, what: str) -> int:
+        """An integer from 0. Raises FrontendError for anything else."""
+        token = self.cursor.next
+        if not token.text.isdigit():
+            raise self.cursor.expected(what)
+        return int(self.cursor.take().text)
+
+    # ---- attributes
+
+    def attribute(self) -> AttributeValue:
+        """The value of an attribute: a number, a text, an element type, `true`, `false`, `none`, or a tuple of them."""
+        cursor = self.cursor
+        token = cursor.next
+        if cursor.accept("("):
+            return self.types.tuple_items(self.attribute)
+        if token.kind is Kind.STRING:
+            return cursor.string("a text")
+        if token.kind is Kind.NUMBER or token.text in _NUMBERS:
+            cursor.take()
+            return int(token.text) if token.text.lstrip("-").isdigit() else float(token.text)
+        if token.kind is Kind.NAME and (token.text in _WORDS or token.text in BASE_TYPES):
+            cursor.take()
+            return BASE_TYPES[token.text] if token.text in BASE_TYPES else _WORDS[token.text]
+        raise cursor.expected("the value of an attribute")
+
+    def grad_options(self) -> dict[str, object]:
+        """`{wrt=(0,), output=1, keeping=(0,), seedable, with_value}`, each of them or not."""
+        cursor = self.cursor
+        cursor.expect("{")
+        options: dict[str, object] = {}
+        for token, value in self.types.separated("}", self._option):
+            if token.text in options:
+                raise FrontendError(f"the option `{token.text}` is given twice", cursor.span(token))
+            options[token.text] = value
+        return options
+
+    def _option(self) -> tuple[Token, object]:
+        cursor = self.cursor
+        token = cursor.expect_kind(Kind.NAME, "an option of `grad`")
+        match token.text:
+            case "seedable" | "with_value":
+                return token, True
+            case "wrt" | "keeping" | "output":
+                cursor.expect("=")
+                start = cursor.next
+                value = self.attribute()
+                values = (value,) if token.text == "output" else value
+                if not isinstance(values, tuple) or not all(type(v) is int for v in values):
+                    wanted = "an integer" if token.text == "output" else "a tuple of integers"
+                    raise FrontendError(f"`{token.text}` is {wanted}", cursor.span_from(start))
+                return token, value
+        options = ("wrt", "output", "keeping", "seedable", "with_value")
+        raise cursor.unknown("option of `grad`", token, token.text, options)
