@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 
-class Array:
+class Array(NDArrayOperatorsMixin):
     """A tensor result. Read it with `.numpy()`, `np.asarray(x)`, DLPack, `float(x)`, indexing, or pass it to another
     call."""
 
@@ -44,6 +45,12 @@ class Array:
         if dtype is not None and np.dtype(dtype) != self._value.dtype:
             return self._value.astype(dtype)
         return self._value.copy() if copy else self._value
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions and Python's operators work as on the NumPy array, and give an Array again."""
+        plain = [x._value if isinstance(x, Array) else x for x in inputs]
+        result = getattr(ufunc, method)(*plain, **options)
+        return tuple(Array(np.asarray(r)) for r in result) if isinstance(result, tuple) else Array(np.asarray(result))
 
     def __dlpack__(self, **options: Any) -> Any:
         return self._value.__dlpack__(**options)

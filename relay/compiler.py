@@ -108,7 +108,7 @@ class RelayFunction:
         self.__relay__ = definition
         self._options = options
         self._cache: dict[object, Lowered] = {}
-        self._native: dict[object, tuple[Callable[[Sequence[Any]], Any], Type]] = {}  # the way of calls with arrays only
+        self._native: dict[object, tuple[Callable[[Sequence[Any]], Any], Type]] = {}  # for calls with arrays only
         self._used: set[Definition] = set()
         self._lock = threading.Lock()
         self._python = wrapped
@@ -152,6 +152,7 @@ class RelayFunction:
         """
         with self._lock:
             self._cache.clear()
+            self._native.clear()
             for definition in self._used:
                 if isinstance(definition.scope, SnapshotScope):
                     definition.scope.reload()

@@ -13,8 +13,36 @@ import relay
 from relay.codegen.code import Code
 from relay.codegen.values import Leaf, Memory
 from relay.ir.check import check
-from relay.ir.expr import Call, Dead, Global, LoopLabel, Module, Terminator
-from relay.ir.types import FLOAT32, INT32, TupleType, scalar
+from relay.ir.expr import (
+    Call,
+    Construct,
+    Dead,
+    Global,
+    LoopLabel,
+    Match,
+    MatchArm,
+    Module,
+    RefNew,
+    RefRead,
+    RefWrite,
+    StackGet,
+    StackNew,
+    StackPush,
+    Terminator,
+    Var,
+)
+from relay.ir.types import (
+    FLOAT32,
+    INT32,
+    BaseType,
+    Constructor,
+    DataDefinition,
+    DataType,
+    RefType,
+    StackType,
+    TupleType,
+    scalar,
+)
 from relay.operator import Value, lookup
 from relay.transform.pipeline import optimize
 
@@ -184,7 +212,9 @@ def test_a_constant_is_not_overwritten() -> None:
 
     def body(b: Builder, i: Value) -> Value:
         first = b._array(table).op("index_update", i, 7.0)
-        return b.pack(b.loop([b._array(table)], lambda b, label, k, x: next_(label, x.op("index_add", k, 1.0)), i)[0], first)
+        return b.pack(
+            b.loop([b._array(table)], lambda b, label, k, x: next_(label, x.op("index_add", k, 1.0)), i)[0], first
+        )
 
     agree(module(function([NUMBER], body)), i32(2))
     np.testing.assert_array_equal(table, np.arange(5))
@@ -200,6 +230,49 @@ def test_the_caller_of_a_function_keeps_its_array() -> None:
         return x.op("index_update", 1, 7.0)
 
     agree(module(function([tensor(5)], body), function([tensor(5)], change, "change")), f32(5))
+
+
+@pytest.mark.parametrize("base", ["bool", "int8", "int64", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 700)])
+def test_dtypes_and_large_rows(base: str, shape: tuple[int, ...]) -> None:
+    """Rows of 700 are computed in memory that the caller of the kernel provides."""
+    type_ = tensor(*shape, base=BaseType(base))
+
+    def body(b: Builder, x: Value, i: Value) -> Value:
+        def round_(b: Builder, label: LoopLabel, k: Value, a: Value) -> Terminator:
+            row = a.op("index", -1)
+            changed = a.op("index_update", k, row | row if base == "bool" else row * row + row)
+            return next_(label, changed if base == "bool" else changed.op("index_add", 0, a.op("index", k)))
+
+        return b.loop([x], round_, i)[0]
+
+    x = (np.arange(np.prod(shape)).reshape(shape) % 3).astype(BaseType(base).dtype)
+    agree(module(function([type_, NUMBER], body)), x, i32(shape[0]))
+
+
+def test_data_and_references_keep_their_arrays() -> None:
+    pair = DataDefinition("Pair", [Constructor("Pair", [ARRAY, ARRAY])])
+
+    def body(b: Builder, x: Value, i: Value) -> Value:
+        a = x * 2.0
+        both = b.bind(Construct(pair, "Pair", (a.atom, x.atom)), DataType(pair))
+        cell = b.bind(RefNew(a.atom), RefType(ARRAY))
+        stack = b.bind(StackPush(b.bind(StackNew(ARRAY), StackType(ARRAY)).atom, a.atom), StackType(ARRAY))
+        changed = a.op("index_update", i, a.op("index", 0) * 3.0)
+        b.effect(RefWrite(cell.atom, changed.op("index_add", i, changed.op("index", 1)).atom))
+        fields = (Var("first", ARRAY), Var("second", ARRAY))
+        read = b.bind(RefRead(cell.atom), ARRAY)
+        kept = b.bind(StackGet(stack.atom, b.int(0).atom), ARRAY)
+        first, second = (b.value(f) for f in fields)
+
+        def arm(b: Builder) -> tuple[Value, ...]:
+            return (first.op("index_update", i, second.op("index", 0)), second.op("index_add", 0, first.op("index", i)))
+
+        made = b.many(Match(both.atom, (MatchArm("Pair", fields, b.block(arm)),)), [ARRAY, ARRAY])
+        again = kept.op("index_update", 1, kept.op("index", 0))
+        return b.pack(*made, read.op("index_update", 0, read.op("index", 1)), read, kept, again, changed)
+
+    agree(module(function([ARRAY, NUMBER], body)), f32(*SHAPE), i32(2))
 
 
 def test_an_array_written_over_itself() -> None:

@@ -1,49 +1,108 @@
-"""The documentation: programs that show their output print exactly that, and links lead somewhere."""
+"""The documentation: its programs run and print exactly what the page says, and its links lead somewhere.
 
-import os
+The Python blocks of a page run in order, in one namespace. A text block right after one has its whole output. A block
+marked `python error` must raise a RelayError; the text block after it has lines of the diagnostic.
+"""
+
+from __future__ import annotations
+
+import linecache
 import re
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import attrs
 import pytest
 
+from relay import get_env
+from relay.errors import RelayError
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+FENCES = re.compile(r"^```python( error)?\n(.*?)^```$(?:\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
 @attrs.frozen
-class Example:
-    """A fenced Python program that is followed by a fenced text block: what it prints."""
+class Block:
+    """A fenced Python program of a page."""
 
-    page: Path
+    line: int  # of its first line of code
     program: str
-    output: str
-
-    def __str__(self) -> str:
-        return self.page.name
+    fails: bool
+    output: str | None  # the text block after it
 
 
-def examples() -> list[Example]:
-    """All such programs in the pages, in order."""
-    fences = re.compile(r"^```python\n(.*?)^```\n\s*^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    return [Example(page, *found) for page in PAGES for found in fences.findall(page.read_text(encoding="utf-8"))]
+def blocks(text: str) -> list[Block]:
+    """All Python blocks of a page, in order."""
+    return [
+        Block(text.count("\n", 0, found.start(2)) + 1, found[2], found[1] is not None, found[3])
+        for found in FENCES.finditer(text)
+    ]
+
+
+class Runner:
+    """Runs the blocks of a page. Their source is found under the page's path, at the page's line numbers."""
+
+    def __init__(self, page: Path, parts: list[Block]) -> None:
+        self.page = page
+        self.module = ModuleType(f"documentation_{page.stem}")
+        self.module.__file__ = str(page)
+        sys.modules[self.module.__name__] = self.module
+        lines: list[str] = []
+        for part in parts:
+            lines += ["\n"] * (part.line - 1 - len(lines)) + part.program.splitlines(keepends=True)
+        linecache.cache[str(page)] = (sum(map(len, lines)), None, lines, str(page))
+
+    def run(self, block: Block) -> RelayError | None:
+        """Execute a block; the error that it raised, if it is marked as one that does."""
+        code = compile("\n" * (block.line - 1) + block.program, str(self.page), "exec", dont_inherit=True)
+        try:
+            exec(code, vars(self.module))
+        except RelayError as error:
+            if not block.fails:
+                raise
+            return error
+        return None
+
+    def close(self) -> None:
+        """Forget the page's module and source."""
+        del sys.modules[self.module.__name__], linecache.cache[str(self.page)]
+
+
+@pytest.fixture
+def operators() -> Iterator[None]:
+    """Operators that a page registers are gone afterwards."""
+    before = get_env().names()
+    yield
+    for name in set(get_env().names()) - set(before):
+        del get_env()._operators[name]
+
+
+@pytest.mark.usefixtures("operators")
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p.read_text(encoding="utf-8"))], ids=lambda p: p.name)
+def test_programs_print_what_the_page_says(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = blocks(page.read_text(encoding="utf-8"))
+    runner = Runner(page, parts)
+    try:
+        for block in parts:
+            where = f"{page.name}:{block.line}"
+            error = runner.run(block)
+            printed = capsys.readouterr().out
+            if block.fails:
+                assert error is not None, f"{where} raises no error"
+                assert block.output, f"{where} has no text block with its error"
+                for line in block.output.splitlines():
+                    assert line in str(error), where
+            else:
+                assert printed == (block.output or ""), where
+    finally:
+        runner.close()
 
 
 def test_readme_has_an_example() -> None:
-    assert any(example.page.name == "README.md" for example in examples())
-
-
-@pytest.mark.parametrize("example", examples(), ids=str)
-def test_program_prints_what_the_page_says(example: Example, tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(example.program, encoding="utf-8")
-    command = [sys.executable, "-W", "error", str(program)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == example.output
+    assert blocks((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -41,10 +41,25 @@ S = (4, 8)
         (lambda x, y: x * y.op("reshape", shape=(1, 8)), (S, (8,)), [["reshape", "multiply"]]),
         (lambda x: x.op("sum", axis=0).op("sum"), (S,), [["sum"], ["sum"]]),
         (lambda x: x.op("zeros_like") + x, (S,), [["zeros_like", "add"]]),
+        (lambda x, v: x.op("index_update", 1, v * 2.0), (S, (8,)), [["multiply", "index_update"]]),
+        (lambda x, v: x.op("index_update", 1, v) * 2.0, (S, (8,)), [["index_update"], ["multiply"]]),
+        (lambda x, v: (x * 2.0).op("index_add", 1, v), (S, (8,)), [["multiply"], ["index_add"]]),
+        (lambda x, v: x.op("zeros_like").op("index_add", 1, v), (S, (8,)), [["zeros_like"], ["index_add"]]),
+        (lambda x: x.op("index_update", 1, x.op("index", 2) * 2.0), (S,), [["index", "multiply", "index_update"]]),
     ],
 )
 def test_groups(body: Callable[..., Value], shapes: tuple[tuple[int, ...], ...], expected: list[list[str]]) -> None:
     assert groups(body, *shapes) == expected
+
+
+def test_a_read_stays_before_a_later_update() -> None:
+    """If the index joined its only consumer, it would read what the first update has overwritten."""
+
+    def body(x: Value, v: Value) -> Value:
+        changed = x.op("index_update", 1, v)
+        return changed.op("index_add", 0, x.op("index", 2))
+
+    assert groups(body, S, (8,)) == [["index_update"], ["index"], ["index_add"]]
 
 
 def test_a_value_with_two_consumers_is_computed_once() -> None:

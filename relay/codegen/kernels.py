@@ -61,7 +61,7 @@ def inlined(atom: Atom) -> bool:
 
 
 def signature(group: Group) -> tuple[tuple[Atom, ...], object]:
-    """A group's operands, and a key that equal groups share. What is updated in place is no operand: the output is it."""
+    """A group's operands, and a key that equal groups share. What is updated in place is no operand but the output."""
     inner = {binding.targets[0]: i for i, binding in enumerate(group.bindings)}
     operands: dict[Atom, int] = {}
     calls = []

@@ -1,8 +1,8 @@
 """Which variables of a function share memory, so that an operator can update an array in place.
 
-Some operators' results differ from an operand in a part only (`Operator.in_place`). Their code copies the operand to the
-result's memory, unless it is there already, and writes that part. Here the result y of such a call `y = op(x, ..)` and x
-become one, and so do variables of a loop or branch that take each other's values, as far as no variable would be
+Some operators' results differ from an operand in a part only (`Operator.in_place`). Their code copies the operand to
+the result's memory, unless it is there already, and writes that part. Here the result y of such a call `y = op(x, ..)`
+and x become one, and so do variables of a loop or branch that take each other's values, as far as no variable would be
 overwritten that is still needed. It is the coalescing of register allocation:
 
     v, w interfere    if v is written while w is live, unless v gets w's value there

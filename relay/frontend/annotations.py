@@ -1,6 +1,7 @@
 """Annotations, read from the syntax tree.
 
-    T ::= Tensor[B, S] | tuple[T, ..] | Fn[[T, ..], T] | Ref[T] | D | D[T, ..] | int | float | bool | None | a name of a type | "T"
+    T ::= Tensor[B, S] | tuple[T, ..] | Fn[[T, ..], T] | Ref[T] | D | D[T, ..] | int | float | bool | None | a name of
+    a type | "T"
     B ::= Float | Int64 | ..  | a base type variable
     S ::= (D, ..) | a shape variable
     D ::= 3 | n | Any | *s | arithmetic on integers

@@ -529,9 +529,10 @@ class _Checker:
             return _operator_type(call, types)
         except KeyError:
             raise self.fail(f"there is no operator {call.operator!r}") from None
-        except RelayError as error:
+        except Exception as error:  # an operator's rule may raise anything for an attribute that it is not made for
+            message = error.message if isinstance(error, RelayError) else str(error)
             raise self.fail(
-                f"{call.operator}({', '.join(map(show, types))}) with {dict(call.attributes)}: {error.message}"
+                f"{call.operator}({', '.join(map(show, types))}) with {dict(call.attributes)}: {message}"
             ) from error
 
     def content(self, reference: Atom) -> Type:

@@ -11,7 +11,18 @@ from __future__ import annotations
 
 from relay.errors import DifferentiationError
 from relay.ir.expr import Grad
-from relay.ir.types import UNIT, BaseType, FunctionType, TensorType, TupleType, Type, prune, show
+from relay.ir.types import (
+    UNIT,
+    BaseType,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    TensorType,
+    TupleType,
+    Type,
+    prune,
+    show,
+)
 
 
 def cotangent_type(type_: Type) -> Type:
@@ -71,7 +82,36 @@ def gradient_type(function: FunctionType, grad: Grad) -> FunctionType:
                 f"there is no gradient with respect to parameter {position},"
                 f" which is {show(function.parameters[position])}"
             )
+        if _is_data_with_floats(function.parameters[position]):
+            raise DifferentiationError(
+                f"there is no gradient yet with respect to data such as parameter {position},"
+                f" {show(function.parameters[position])}",
+                help="name the parameters to differentiate with wrt=..; pass the weights in a tuple or record",
+            )
     return derivative_type(function, grad)
+
+
+def _is_data_with_floats(type_: Type) -> bool:
+    """Whether values of a data type in this type hold float tensors."""
+    seen: set[DataDefinition] = set()
+    stack: list[tuple[Type, bool]] = [(type_, False)]
+    while stack:
+        part, inside = stack.pop()
+        part = prune(part)  # type: ignore[assignment]
+        match part:
+            case TensorType(base, _):
+                if inside and isinstance(base, BaseType) and base.is_float:
+                    return True
+            case TupleType(items):
+                stack += [(item, inside) for item in items]
+            case DataType(definition):
+                stack += [(a, True) for a in part.arguments if isinstance(a, TensorType | TupleType | DataType)]
+                if definition not in seen:
+                    seen.add(definition)
+                    stack += [(f, True) for c in definition.constructors for f in c.fields]
+            case _:
+                pass
+    return False
 
 
 def derivative_type(function: FunctionType, grad: Grad) -> FunctionType:

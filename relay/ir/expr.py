@@ -6,8 +6,8 @@ have identity and are bound once per module; names are for printing. Nodes are i
     atom  a ::= v | constant | global
     expr  e ::= a | op(a, ..){attributes} | a(a, ..) | (a, ..) | a.i | fn(v, ..) block
               | if block then block elif .. else block | match a { C(v, ..) -> block, .. }
-              | loop L (v = a, ..) [for v < a] block | ref a | read a | write a a | assert a "text" | print ("text", a, ..)
-              | C(a, ..) | grad{options} a | stack | push a a | get a a | len a
+              | loop L (v = a, ..) [for v < a] block | ref a | read a | write a a | assert a "text"
+              | print ("text", a, ..) | C(a, ..) | grad{options} a | stack | push a a | get a a | len a
     block b ::= (v, ..) = e; ..; (yield a, .. | next L a, .. | exit L a, .. | dead)
 
 *Results.* An `If`, `Match` or `Loop` binds any number of targets at once; an effect (write, assert) binds none; every

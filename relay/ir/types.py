@@ -278,7 +278,8 @@ class DataDefinition:
 
 @attrs.frozen
 class DataType:
-    """A data type by its definition. `arguments` stand for the definition's parameters, each of the parameter's kind."""
+    """A data type by its definition. `arguments` stand for the definition's parameters, each of the parameter's
+    kind."""
 
     definition: DataDefinition
     arguments: tuple[Type | Base | Shape | Dim, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -267,9 +267,7 @@ def _scatter_add(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
 
 
 def _scatter_add_in_place(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
-    return stages.written(
-        dims(x), [indices, updates], str(x.dtype), _accumulation(x, indices, updates, axis)
-    )
+    return stages.written(dims(x), [indices, updates], str(x.dtype), _accumulation(x, indices, updates, axis))
 
 
 def _scatter_in_range(x: Value, indices: Value, updates: Value, axis: int) -> Value | None:

@@ -6,12 +6,12 @@ other. Recursion follows the nesting of the text, never its length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from relay.errors import FrontendError, Label, Span
+from relay.errors import FrontendError, Span
 from relay.ir.expr import (
     Arm,
     Assert,
@@ -19,14 +19,12 @@ from relay.ir.expr import (
     Binding,
     Block,
     Call,
-    Constant,
     Construct,
     Counter,
     Dead,
     Exit,
     Expr,
     Function,
-    Global,
     Grad,
     If,
     Lambda,
@@ -50,22 +48,15 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type
+from relay.ir.types import DataDefinition, Type
 from relay.operator import get_env
+from relay.text.atoms import AtomParser, Declared
 from relay.text.lexer import Cursor, Kind, Token
 from relay.text.type_parser import TypeParser
 from relay.text.values import ValueParser
 
 _SURFACE = {"apply", "unpack"}
 _TERMINATORS = "`yield`, `next`, `exit`, `return` or `dead`"
-
-
-@attrs.define(eq=False)
-class Declared:
-    """What the bodies may mention: the functions of the module with their types, and its long constants."""
-
-    functions: dict[str, FunctionType] = attrs.field(factory=dict)
-    constants: dict[str, Constant] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -86,10 +77,7 @@ class BodyParser:
         self.cursor = cursor
         self.types = types
         self.values = ValueParser(cursor, types)
-        self.declared = declared
-        self._visible: dict[str, Var] = {}
-        self._ended: dict[str, Var] = {}  # the last variable of each name whose block has ended
-        self._labels: dict[str, LoopLabel] = {}
+        self.atoms = AtomParser(cursor, types, self.values, declared)
         self._function = LoopLabel("")
         self._lambdas: dict[int, Var] = {}  # those ahead in a group, by the position of their binding
 
@@ -98,20 +86,20 @@ class BodyParser:
     def signature(self) -> tuple[tuple[Var, ...], Type]:
         """`(%x: T, ..) -> T`: the parameters, which are not in scope yet, and the type of the result."""
         self.cursor.expect("(", " and the parameters")
-        parameters = self.types.separated(")", self._variable)
+        parameters = self.types.separated(")", self.atoms.variable)
         self.cursor.expect("->", " and the type of the result")
         return tuple(parameters), self.types.type()
 
     def function(self, name: str, parameters: tuple[Var, ...], result: Type, span: Span) -> Function:
         """A function of the module: its body is at the cursor."""
-        self._visible, self._ended, self._labels = {}, {}, {}
+        self.atoms.enter_function()
         return self._body(name, parameters, result, span)
 
     def _body(self, name: str, parameters: tuple[Var, ...], result: Type, span: Span) -> Function:
         around, self._function = self._function, LoopLabel(name)
-        labels, self._labels = self._labels, {}
+        labels, self.atoms.labels = self.atoms.labels, {}
         function = Function(name, parameters, self._block(parameters, returns=True), self._function, result, span=span)
-        self._function, self._labels = around, labels
+        self._function, self.atoms.labels = around, labels
         return function
 
     def _lambda(self) -> Lambda:
@@ -122,49 +110,13 @@ class BodyParser:
         span = cursor.span_from(start)
         return Lambda(self._body(name, parameters, result, span), span)
 
-    # ---- variables
-
-    def _variable(self) -> Var:
-        """`%x: T`, where it is bound."""
-        cursor = self.cursor
-        token = cursor.expect_kind(Kind.VARIABLE)
-        cursor.expect(":", " and the type of the variable")
-        return Var(token.text[1:], self.types.type(), cursor.span(token))
-
-    def _bind(self, variables: Iterable[Var]) -> None:
-        for var in variables:
-            before = self._visible.get(var.name)
-            if before is not None:
-                labels = () if before.span is None else (Label(before.span, "first here"),)
-                raise FrontendError(f"%{var.name} is bound twice", var.span, labels=labels)
-            self._visible[var.name] = var
-
-    def _unbind(self, variables: Iterable[Var]) -> None:
-        for var in variables:
-            del self._visible[var.name]
-            self._ended[var.name] = var
-
-    def _use(self, token: Token) -> Var:
-        name = token.text[1:]
-        var = self._visible.get(name)
-        if var is not None:
-            return var
-        ended = self._ended.get(name)
-        if ended is not None and ended.span is not None:
-            raise FrontendError(
-                f"%{name} is used outside of the block that binds it",
-                self.cursor.span(token),
-                labels=(Label(ended.span, "bound here"),),
-            )
-        raise self.cursor.unknown("variable", token, name, self._visible, "%")
-
     # ---- blocks
 
     def _block(self, bound: Sequence[Var] = (), returns: bool = False) -> Block:
         """A block in braces, in which `bound` are in scope. With `returns` its last line may be the result."""
         cursor = self.cursor
         cursor.expect("{")
-        self._bind(bound)
+        self.atoms.bind(bound)
         bindings: list[Binding] = []
         while (terminator := self._terminator()) is None:
             if cursor.at("}"):
@@ -186,8 +138,8 @@ class BodyParser:
             raise cursor.expected("`}` after the end of the block")
         cursor.take()
         for binding in bindings:
-            self._unbind(binding.targets)
-        self._unbind(bound)
+            self.atoms.unbind(binding.targets)
+        self.atoms.unbind(bound)
         return Block(tuple(bindings), terminator)
 
     def _let(self) -> Binding:
@@ -196,21 +148,21 @@ class BodyParser:
         targets = self._targets()
         if cursor.at("fn"):
             if known is None:
-                self._bind(targets)
+                self.atoms.bind(targets)
                 self._lambdas_ahead()
             else:
                 targets = (known,)
             return Binding(targets, self._lambda())
         value = self._expression()
-        self._bind(targets)
+        self.atoms.bind(targets)
         return Binding(targets, value)
 
     def _targets(self) -> tuple[Var, ...]:
         cursor = self.cursor
         cursor.expect("let")
-        targets = [self._variable()]
+        targets = [self.atoms.variable()]
         while cursor.accept(","):
-            targets.append(self._variable())
+            targets.append(self.atoms.variable())
         cursor.expect("=")
         return tuple(targets)
 
@@ -231,7 +183,7 @@ class BodyParser:
             targets = self._targets()
             if not cursor.at("fn") or len(targets) != 1:
                 break
-            self._bind(targets)
+            self.atoms.bind(targets)
             self._lambdas[start] = targets[0]
         cursor.position = position
 
@@ -244,83 +196,25 @@ class BodyParser:
         match start.text:
             case "yield":
                 cursor.take()
-                values = [] if cursor.at("}") else [self.atom()]
+                values = [] if cursor.at("}") else [self.atoms.atom()]
                 while cursor.accept(","):
-                    values.append(self.atom())
+                    values.append(self.atoms.atom())
                 return Yield(tuple(values), cursor.span_from(start))
             case "next" | "exit":
                 cursor.take()
-                label = self._label()
+                label = self.atoms.label()
                 cursor.expect("(", " and the values")
-                passed = tuple(self.types.separated(")", self.atom))
+                passed = tuple(self.types.separated(")", self.atoms.atom))
                 span = cursor.span_from(start)
                 return Next(label, passed, span) if start.text == "next" else Exit(label, passed, span)
             case "return":
                 cursor.take()
-                value = self.atom()
+                value = self.atoms.atom()
                 return Exit(self._function, (value,), cursor.span_from(start))
             case "dead":
                 cursor.take()
                 return Dead()
         return None
-
-    def _label(self) -> LoopLabel:
-        token = self.cursor.expect_kind(Kind.LABEL)
-        label = self._labels.get(token.text[1:])
-        if label is None:
-            raise self.cursor.unknown("loop around this", token, token.text[1:], self._labels, "'")
-        return label
-
-    # ---- atoms
-
-    def atom(self) -> Atom:
-        """A variable, a function of the module, or a constant."""
-        cursor = self.cursor
-        token = cursor.next
-        match token.kind:
-            case Kind.VARIABLE:
-                return self._use(cursor.take())
-            case Kind.GLOBAL:
-                cursor.take()
-                name = cursor.unquoted(token)
-                if name not in self.declared.functions:
-                    raise cursor.unknown("function", token, name, self.declared.functions, "@")
-                return Global(name, self.declared.functions[name], cursor.span(token))
-            case Kind.CONSTANT:
-                return self._long_constant()
-        if not self.values.at_array():
-            raise cursor.expected("a variable, a function `@f` or a constant")
-        array = self.values.array()
-        return Constant(array, cursor.span_from(token))
-
-    def _long_constant(self) -> Constant:
-        cursor = self.cursor
-        token = cursor.take()
-        constant = self.declared.constants.get(token.text)
-        if constant is None:
-            raise FrontendError(
-                f"the text does not hold the elements of {token.text}",
-                cursor.span(token),
-                help="they stand at its end, in `constants { .. }`, unless they were elided when it was printed",
-            )
-        cursor.expect("[", " and the type of the constant")
-        start = cursor.next
-        found = self.types.tensor()
-        if found != constant.type:
-            raise FrontendError(f"{token.text} is {constant.type}, found {found}", cursor.span_from(start))
-        cursor.expect("]")
-        return constant
-
-    def array_type(self) -> tuple[BaseType, tuple[int, ...]]:
-        """`Tensor[B, (d, ..)]`: the dtype and shape of an array."""
-        start = self.cursor.next
-        type_ = self.types.type()
-        if not isinstance(type_, TensorType) or not isinstance(type_.base, BaseType):
-            raise FrontendError("a constant is a tensor with a known shape", self.cursor.span_from(start))
-        try:
-            return type_.base, type_.dims
-        except TypeError:
-            raise FrontendError("a constant has a known shape", self.cursor.span_from(start)) from None
 
     # ---- expressions
 
@@ -335,11 +229,11 @@ class BodyParser:
             if not self.values.at_array():
                 return self._keyword()
         if cursor.accept("("):
-            return MakeTuple(self.types.tuple_items(self.atom), cursor.span_from(start))
-        atom = self.atom()
+            return MakeTuple(self.types.tuple_items(self.atoms.atom), cursor.span_from(start))
+        atom = self.atoms.atom()
         if cursor.at("(") and start.kind in (Kind.VARIABLE, Kind.GLOBAL):
             cursor.take()
-            return Call(atom, tuple(self.types.separated(")", self.atom)), cursor.span_from(start))
+            return Call(atom, tuple(self.types.separated(")", self.atoms.atom)), cursor.span_from(start))
         if cursor.accept("."):
             if cursor.next.kind is Kind.NAME:
                 raise cursor.expected("the index of a component", help="attributes exist in Python source only")
@@ -351,7 +245,8 @@ class BodyParser:
         cursor = self.cursor
         start = cursor.next
         name = cursor.name("an operator")
-        if get_env().find(name) is None:
+        operator = get_env().find(name)
+        if operator is None:
             raise cursor.unknown("operator", start, name, get_env().names())
         cursor.expect("(")
         arguments: list[Atom] = []
@@ -360,6 +255,8 @@ class BodyParser:
             token = cursor.next
             if token.kind in (Kind.NAME, Kind.STRING) and cursor.after().text == "=":
                 attribute = cursor.name("an attribute")
+                if attribute not in operator.attributes:
+                    raise cursor.unknown(f"attribute of {name}", token, attribute, operator.attributes)
                 cursor.expect("=")
                 if attribute in attributes:
                     raise FrontendError(f"the attribute `{attribute}` is given twice", cursor.span(token))
@@ -367,11 +264,11 @@ class BodyParser:
             elif attributes:
                 raise cursor.expected("an attribute or `)`", help="attributes follow the operands")
             else:
-                arguments.append(self.atom())
+                arguments.append(self.atoms.atom())
             if not cursor.at(")"):
                 cursor.expect(",", " or `)`")
         cursor.take()
-        return OpCall(name, tuple(arguments), attributes, cursor.span_from(start))
+        return OpCall(operator.name, tuple(arguments), attributes, cursor.span_from(start))
 
     def _construct(self) -> Construct:
         cursor = self.cursor
@@ -380,7 +277,9 @@ class BodyParser:
         cursor.expect(".")
         constructor = self._constructor(definition)
         cursor.expect("(", " and the fields")
-        return Construct(definition, constructor, tuple(self.types.separated(")", self.atom)), cursor.span_from(start))
+        return Construct(
+            definition, constructor, tuple(self.types.separated(")", self.atoms.atom)), cursor.span_from(start)
+        )
 
     def _constructor(self, definition: DataDefinition) -> str:
         token = self.cursor.next
@@ -409,15 +308,15 @@ class BodyParser:
         match start.text:
             case "grad":
                 options = self.grad_options()
-                return options.of(self.atom(), cursor.span_from(start))
+                return options.of(self.atoms.atom(), cursor.span_from(start))
             case "ref":
-                return RefNew(self.atom(), cursor.span_from(start))
+                return RefNew(self.atoms.atom(), cursor.span_from(start))
             case "read":
-                return RefRead(self.atom(), cursor.span_from(start))
+                return RefRead(self.atoms.atom(), cursor.span_from(start))
             case "write":
-                return RefWrite(self.atom(), self.atom(), cursor.span_from(start))
+                return RefWrite(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
             case "assert":
-                condition = self.atom()
+                condition = self.atoms.atom()
                 return Assert(condition, cursor.string("the message, in quotes"), cursor.span_from(start))
             case "print":
                 return self._print(start)
@@ -427,11 +326,11 @@ class BodyParser:
                 cursor.expect("]")
                 return StackNew(element, cursor.span_from(start))
             case "push":
-                return StackPush(self.atom(), self.atom(), cursor.span_from(start))
+                return StackPush(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
             case "get":
-                return StackGet(self.atom(), self.atom(), cursor.span_from(start))
+                return StackGet(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
             case "len":
-                return StackLength(self.atom(), cursor.span_from(start))
+                return StackLength(self.atoms.atom(), cursor.span_from(start))
         cursor.position -= 1
         raise cursor.expected("an expression")
 
@@ -441,7 +340,7 @@ class BodyParser:
         values: list[Atom] = []
         formats: list[str] = []
         while not cursor.at(";"):
-            values.append(self.atom())
+            values.append(self.atoms.atom())
             formats.append(cursor.string("a format, in quotes") if cursor.accept("as") else "")
             pieces.append(cursor.string("the text that follows the value, in quotes"))
         return Print(tuple(pieces), tuple(values), tuple(formats), cursor.span_from(start))
@@ -462,7 +361,7 @@ class BodyParser:
                 condition = self._block()
             else:
                 token = cursor.next
-                atom = self.atom()
+                atom = self.atoms.atom()
                 condition = Block((), Yield((atom,), cursor.span(token)))
             cursor.expect("then")
             arms.append(Arm(condition, self._block()))
@@ -472,13 +371,13 @@ class BodyParser:
     def _match(self) -> Match:
         cursor = self.cursor
         start = cursor.take()
-        value = self.atom()
+        value = self.atoms.atom()
         span = cursor.span_from(start)
         cursor.expect("{", " and the arms")
         arms: list[MatchArm] = []
         while not cursor.accept("}"):
             constructor = cursor.name("a constructor or `}`")
-            fields = tuple(self.types.separated(")", self._variable)) if cursor.accept("(") else ()
+            fields = tuple(self.types.separated(")", self.atoms.variable)) if cursor.accept("(") else ()
             cursor.expect("->")
             arms.append(MatchArm(constructor, fields, self._block(fields)))
         return Match(value, tuple(arms), span)
@@ -488,23 +387,23 @@ class BodyParser:
         start = cursor.take()
         token = cursor.expect_kind(Kind.LABEL)
         name = token.text[1:]
-        if name in self._labels:
+        if name in self.atoms.labels:
             raise FrontendError(f"a loop around this has the label '{name} too", cursor.span(token))
         counter = None
         if cursor.accept("for"):
-            index = self._variable()
+            index = self.atoms.variable()
             cursor.expect("<", " and the number of rounds")
-            counter = Counter(index, self.atom())
+            counter = Counter(index, self.atoms.atom())
         cursor.expect("(", " and the parameters of the loop")
         pairs = self.types.separated(")", self._initialised)
         span = cursor.span_from(start)
         parameters = tuple(p for p, _ in pairs)
-        label = self._labels[name] = LoopLabel(name)
+        label = self.atoms.labels[name] = LoopLabel(name)
         body = self._block((*parameters, *(() if counter is None else (counter.index,))))
-        del self._labels[name]
+        del self.atoms.labels[name]
         return Loop(label, parameters, tuple(v for _, v in pairs), body, counter, span)
 
     def _initialised(self) -> tuple[Var, Atom]:
-        parameter = self._variable()
+        parameter = self.atoms.variable()
         self.cursor.expect("=", " and the initial value")
-        return parameter, self.atom()
+        return parameter, self.atoms.atom()

@@ -15,7 +15,8 @@ from relay.errors import FrontendError, Label, Span, TypeCheckError
 from relay.ir.check import Violation, check
 from relay.ir.expr import Constant, Derivative, Function, Global, Module, Var
 from relay.ir.types import FunctionType, Type
-from relay.text.body_parser import BodyParser, Declared
+from relay.text.atoms import Declared
+from relay.text.body_parser import BodyParser
 from relay.text.constants import decode
 from relay.text.lexer import Cursor, Kind, Token
 from relay.text.type_parser import TypeParser
@@ -198,7 +199,7 @@ class _Parser:
         while not cursor.accept("}"):
             token = cursor.expect_kind(Kind.CONSTANT, "a constant or `}`")
             cursor.expect(":", " and the type of the constant")
-            base, shape = self.bodies.array_type()
+            base, shape = self.bodies.atoms.array_type()
             cursor.expect("=", " and the bytes of the constant")
             data = cursor.next
             text = cursor.string("the bytes of the constant, in base64")

@@ -9,7 +9,8 @@ from relay.transform.graph import call_graph, strong_components
 
 
 def effectful(module: Module) -> frozenset[str]:
-    """The functions whose calls must not be dropped: they may fail an assertion, print, or write to a cell of the caller's.
+    """The functions whose calls must not be dropped: they may fail an assertion, print, or write to a cell of the
+    caller's.
 
     Writes to cells that a function has made itself do not count. A requirement of an operator (no division by zero)
     does not either: the check of a value that nobody uses may go. Not ending is no effect.

@@ -7,8 +7,8 @@
     ?b (literals 2, 0.5; classes C) ~ float32    if float32 is in C and holds every literal exactly enough
     (*?s, 4) ~ (2, 3, 4)   binds ?s := (2, 3)
 
-A variable that is bound wakes the constraints that watch it: they go to the solver's worklist and run later, never inside
-a unification.
+A variable that is bound wakes the constraints that watch it: they go to the solver's worklist and run later, never
+inside a unification.
 """
 
 from __future__ import annotations

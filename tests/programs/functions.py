@@ -18,7 +18,7 @@ def closure(x, k):
 
 @relay
 def lambdas(x):
-    double = lambda y: y + y  # noqa: E731
+    double = lambda y: y + y
     return double(double(x))
 
 
@@ -105,7 +105,7 @@ def perturbation(x):
 
 @relay
 def newton_with_gradient(x):
-    f = lambda t: t * t - 2.0  # noqa: E731
+    f = lambda t: t * t - 2.0
     for _ in range(6):
         x = x - f(x) / relay.grad(f)(x)
     return x

@@ -289,7 +289,8 @@ def _new_instance(
 
     def build() -> Function:
         return Function(
-            name, tuple(parameters), body.block(), label, session.final(result), (), function.documentation, function.span
+            name, tuple(parameters), body.block(), label, session.final(result), (), function.documentation,
+            function.span
         )
 
     instance.build = build

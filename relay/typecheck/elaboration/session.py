@@ -218,7 +218,8 @@ class Session:
                     attributes[name] = prune(value)
 
     def _close_data(self, type_: Type) -> Type:
-        """Let arguments of data types that nothing determines, as the elements of a list that is always empty, be unit."""
+        """Let arguments of data types that nothing determines, as the elements of a list that is always empty, be
+        unit."""
         open_ = set(map(id, outer_unknowns(type_)))
         inside = [u for u in unknowns(type_) if id(u) not in open_]
         defaults: dict[Kind, object] = {Kind.Type: TupleType(()), Kind.BaseType: FLOAT32, Kind.Shape: (), Kind.Dim: 0}

@@ -276,7 +276,8 @@ def _slices(plan: _Plan, type_: TensorType) -> bool:
 
 
 def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
-    """The run-time indices in order, each with its axis after the static integers and the indices before it are done."""
+    """The run-time indices in order, each with its axis after the static integers and the indices before it are
+    done."""
     found: list[tuple[int, Typed]] = []
     moved = 0
     for axis, position in plan.dynamic:
