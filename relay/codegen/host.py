@@ -5,6 +5,7 @@ by address), and the addresses of its result's leaves. It returns a status that 
 function is two: the outer one checks the depth and provides the workspace of the inner one.
 
 A value that a block gives to its surroundings is computed where it will be needed, if possible (`_destinations`).
+Arrays that are updated in place share memory with what they are made from, as `sharing` has planned.
 """
 
 from __future__ import annotations
@@ -248,7 +249,8 @@ class _Generator:
     def _destinations(self, block: Block, targets: Sequence[Value]) -> dict[Var, Value]:
         """Where values of this block's variables are to be made: the places that its end would copy them to.
 
-        Nothing reads these places before the block has ended. Those of the next round of a loop are not among them.
+        Nothing reads these places before the block has ended, unless they are among those `taken` for variables that
+        share memory. Those of the next round of a loop are not among them.
         """
         match block.terminator:
             case Yield(values):

@@ -1,7 +1,7 @@
 """Constants as text: short arrays in place, long ones as the base64 text of their bytes. Both are exact.
 
-    2.0f32   true   [[1, 2], [3, 4]]i32   nan.f64            the elements, with the dtype as a suffix
-    constants { constant#0: Tensor[float32, (64, 64)] = "AACAPw.."; .. }      little-endian, in row-major order
+2.0f32   true   [[1, 2], [3, 4]]i32   nan.f64            the elements, with the dtype as a suffix
+constants { constant#0: Tensor[float32, (64, 64)] = "AACAPw.."; .. }      little-endian, in row-major order
 """
 
 from __future__ import annotations
@@ -120,5 +120,8 @@ def decode(text: str, base: BaseType, shape: Sequence[int]) -> np.ndarray:
     wanted = base.dtype.itemsize * int(np.prod(shape, dtype=object))
     if len(data) != wanted:
         raise ValueError(f"{len(data)} bytes where the type has {wanted}")
-    array = np.frombuffer(data, base.dtype).reshape(shape)
+    try:
+        array = np.frombuffer(data, base.dtype).reshape(shape)
+    except (ValueError, OverflowError):  # an empty array with a dim beyond all limits
+        raise ValueError("there is no array of this shape") from None
     return array.byteswap() if sys.byteorder == "big" else array

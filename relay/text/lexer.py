@@ -1,6 +1,6 @@
 """The tokens of Relay's notation, and a cursor over them that reports what it found where it expected something else.
 
-    %x  @f  @"a b"  'l  constant#0  name  "text"  2.5e-3  -inf  ->  ( ) [ ] { } , ; : = . < *      # a comment
+%x  @f  @"a b"  'l  constant#0  name  "text"  2.5e-3  -inf  ->  ( ) [ ] { } , ; : = . < *      # a comment
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_LONGEST_NUMBER = 1000
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -92,6 +93,11 @@ class Cursor:
                 raise FrontendError(f"the character {token.text!r} begins nothing", self.span(token))
             start, position = position, found.end()
             group = found.lastgroup or ""
+            if group == "NUMBER" and position - start > _LONGEST_NUMBER:
+                raise FrontendError(
+                    f"a number has at most {_LONGEST_NUMBER} characters",
+                    self.span(Token(Kind.NUMBER, "", start, position)),
+                )
             if group != "skip":
                 tokens.append(Token(kinds[group], found.group(), start, position))
         tokens.append(Token(Kind.END, "", size, size))
