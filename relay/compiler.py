@@ -83,7 +83,7 @@ class Lowered:
             if "program" not in self._made:
                 from relay.codegen import cpu
 
-                self._made["program"] = cpu.compile_module(core)
+                self._made["program"] = cpu.compile_module(core, make=Data)
             program: Callable[[Sequence[Any]], Any] = self._made["program"]
             return program
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import relay.ops  # noqa: F401
-from relay.codegen.cpu import Program, compile_module
+from relay.codegen.cpu import DataResult, Program, compile_module
 from relay.errors import CompileError, ExecutionError, InternalError, Source, Span
 from relay.eval.interpreter import run
 from relay.ir.expr import (
@@ -731,10 +731,48 @@ def test_recursive_data() -> None:
         equal(program([i32(n), f32(5)]), run(made, [i32(n), f32(5)]))
 
 
-def test_data_at_the_border_is_refused() -> None:
-    type_ = DataType(shape_data())
+def test_data_at_the_border() -> None:
+    """Values that are not recursive, as arguments and results; the fields of the other constructors hold nothing."""
+    definition = shape_data()
+    type_ = DataType(definition)
+    made = module(function([type_, F], lambda b, shape, x: b.pack(x, shape)))
+    program = compile_module(made)
+    for constructor, fields in (("Point", ()), ("Circle", (f32(), f32(30))), ("Square", (f32(30), i32(3)))):
+        x, shape = program([DataResult(definition, constructor, fields), f32()])
+        equal(x, f32())
+        assert shape.constructor == constructor
+        equal(shape.fields, fields)
+
+
+def test_lists_at_the_border() -> None:
+    """Recursive values of any length go in and out, one program for all; what they share is passed once."""
+    definition = DataDefinition("List")
+    type_ = DataType(definition)
+    definition.constructors = (Constructor("Nil", ()), Constructor("Cons", (tensor(3), type_)))
+
+    def grow(b: Builder, xs: Value, x: Value) -> Value:
+        longer = b.bind(Construct(definition, "Cons", (x.atom, xs.atom)), type_)
+        return b.pack(longer, xs)
+
+    program = compile_module(module(function([type_, tensor(3)], grow)))
+    for length in (0, 1, 3000, 2):
+        xs = DataResult(definition, "Nil", ())
+        for i in range(length):
+            xs = DataResult(definition, "Cons", (f32(3) * i, xs))
+        longer, same = program([xs, f32(3)])
+        assert longer.fields[1] is same
+        equal(longer.fields[0], f32(3))
+        count = 0
+        while same.constructor == "Cons":
+            count += 1
+            equal(same.fields[0], f32(3) * (length - count))
+            same = same.fields[1]
+        assert count == length
+
+
+def test_references_at_the_border_are_refused() -> None:
     with pytest.raises(CompileError, match="cannot be compiled yet"):
-        compile_module(module(function([type_], lambda b, x: b.pack())))
+        compile_module(module(function([RefType(F)], lambda b, x: b.pack())))
 
 
 # ---- external operators

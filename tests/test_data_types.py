@@ -177,6 +177,24 @@ def test_one_program_serves_all_sizes() -> None:
     assert len(total._cache) == 1
 
 
+def test_values_go_in_and_out_of_compiled_programs() -> None:
+    @relay
+    def f(xs: List, t: Tree, o: Option, p: Pair, k):
+        return xs.map(lambda v: v * k), (t.map(lambda v: v + k), o.map(lambda v: v * k), p.swapped())
+
+    tree = Tree.Node(Tree.Leaf(np.ones(2)), Tree.Node(Tree.Leaf(np.zeros(2)), Tree.Leaf(np.arange(2.0))))
+    one = Option.Some(np.float64(2.0))
+    for length, option in ((3, one), (0, Option.Nothing()), (5000, one)):
+        xs = from_sequence(np.arange(float(length)))
+        arguments = (xs, tree, option, Pair(1, 2), np.float64(3.0))
+        mapped, (tree_result, option_result, pair) = f(*arguments)
+        wanted, (tree_wanted, option_wanted, pair_wanted) = f.interpret(*arguments)
+        assert mapped == wanted and len(to_sequence(mapped)) == length
+        assert tree_result == tree_wanted and option_result == option_wanted and pair == pair_wanted
+    np.testing.assert_array_equal(Layer(np.ones((2, 3)), np.zeros(2)).apply(np.ones(3)), [3.0, 3.0])
+    assert len(f._cache) <= 4  # not one for each length
+
+
 def test_methods_run_from_python() -> None:
     layer = Layer(np.ones((2, 3)), np.zeros(2))
     np.testing.assert_array_equal(layer.apply.interpret(np.ones(3)), [3.0, 3.0])

@@ -6,6 +6,7 @@ marked `python error` must raise a RelayError; the text block after it has lines
 
 from __future__ import annotations
 
+import codeop
 import linecache
 import re
 import sys
@@ -47,6 +48,7 @@ class Runner:
 
     def __init__(self, page: Path, parts: list[Block]) -> None:
         self.page = page
+        self._compile = codeop.Compile()  # keeps `from __future__` from one block to the next
         self.module = ModuleType(f"documentation_{page.stem}")
         self.module.__file__ = str(page)
         sys.modules[self.module.__name__] = self.module
@@ -57,7 +59,7 @@ class Runner:
 
     def run(self, block: Block) -> RelayError | None:
         """Execute a block; the error that it raised, if it is marked as one that does."""
-        code = compile("\n" * (block.line - 1) + block.program, str(self.page), "exec", dont_inherit=True)
+        code = self._compile("\n" * (block.line - 1) + block.program, str(self.page), "exec")
         try:
             exec(code, vars(self.module))
         except RelayError as error:

@@ -12,17 +12,18 @@ import numpy as np
 from relay.codegen import tir
 from relay.codegen.code import RESULT, STACK_LIMIT, STATUS, WORKSPACE, Code, Failures, Table
 from relay.codegen.constants import Constants
+from relay.codegen.exchange import input_pools
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
 from relay.codegen.host import Shared, generate
 from relay.codegen.kernels import Kernels
-from relay.codegen.layout import ROW, Layouts, TensorLayout, analyse, leaves
+from relay.codegen.layout import ROW, Layout, Layouts, Pool, TensorLayout, analyse, leaves
 from relay.codegen.pools import Pools, make_pools
 from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.errors import CompileError, InternalError, Span
 from relay.ir.expr import Derivative, Function, Module
-from relay.ir.types import TensorType, TupleType, Type, show
+from relay.ir.types import DataDefinition, DataType, TensorType, TupleType, Type, show
 from relay.transform.graph import call_graph, reachable, strong_components
 
 SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
@@ -38,8 +39,9 @@ class Native:
 
     function: Any
     module: Any
-    parameters: tuple[Type, ...]
-    result: Type
+    parameters: tuple[Layout, ...]
+    result: Layout
+    inputs: set[Pool]  # those that hold parts of the arguments
     table_size: int
     workspace: int  # bytes
     recursive: bool
@@ -61,12 +63,13 @@ def _assemble(module: Module, threads: int) -> Native:
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     entry = module.main
     for type_ in (*entry.type.parameters, entry.type.result):
-        _check_exchanged(type_, entry)
+        _check_exchanged(type_, entry, set())
     layouts = analyse(module)
     table = Table()
     pools = make_pools(layouts.pools(), table)
     kernels = Kernels(threads)
     names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
+    inputs = input_pools([layouts.of[p] for p in entry.parameters])
     shared = Shared(
         layouts,
         kernels,
@@ -87,15 +90,16 @@ def _assemble(module: Module, threads: int) -> Native:
             shared.frames.update(dict.fromkeys(component, 0))
         for name in component:
             native.update(generate(functions[name], shared, name in recursive))
-    native[GlobalVar("main")] = _entry(entry, layouts, pools, names[entry.name])
+    native[GlobalVar("main")] = _entry(entry, layouts, pools, inputs, names[entry.name])
     native.update(pools.functions)
     native.update(kernels.functions)
     built = tir.build(native, threads)
     return Native(
         built["main"],
         built,
-        entry.type.parameters,
-        entry.type.result,
+        tuple(layouts.of[p] for p in entry.parameters),
+        layouts.results[entry.name],
+        inputs,
         table.size,
         shared.frames[entry.name],
         bool(recursive),
@@ -121,20 +125,27 @@ def _prepared(module: Module) -> Module:
     return Module(functions, module.entry, module.data)
 
 
-def _check_exchanged(type_: Type, entry: Function) -> None:
-    """Only tensors and tuples go between Python and a compiled program."""
+def _check_exchanged(type_: Type, entry: Function, seen: set[DataDefinition]) -> None:
+    """Only tensors, tuples and data of them go between Python and a compiled program."""
     match type_:
         case TensorType():
             pass
         case TupleType(items):
             for item in items:
-                _check_exchanged(item, entry)
+                _check_exchanged(item, entry, seen)
+        case DataType(definition):
+            if definition not in seen:
+                seen.add(definition)
+                for constructor in definition.constructors:
+                    for field in constructor.fields:
+                        _check_exchanged(field, entry, seen)
         case _:
             message = f"{entry.name} takes or returns a value of type {show(type_)}, which cannot be compiled yet"
-            raise CompileError(message, entry.span, help="use f.interpret(..), or pass and return tensors and tuples")
+            help = "use f.interpret(..), or pass and return tensors, tuples and data of them"
+            raise CompileError(message, entry.span, help=help)
 
 
-def _entry(entry: Function, layouts: Layouts, pools: Pools, name: Any) -> Any:
+def _entry(entry: Function, layouts: Layouts, pools: Pools, inputs: set[Pool], name: Any) -> Any:
     """main(table, argument, .., result, ..): DLPack tensors, of which nothing but the data pointers is looked at."""
     code = Code()
     parameters = [tirx.Var("table", "handle")]
@@ -154,8 +165,10 @@ def _entry(entry: Function, layouts: Layouts, pools: Pools, name: Any) -> Any:
         statement, address = _data_address(handle)
         code.emit(statement)
         results.append(address)
+    filled = {pool.slot for pool in inputs}  # by the caller
     for slot, _ in pools.slots:
-        code.set_table(slot, integer(0))
+        if slot not in filled:
+            code.set_table(slot, integer(0))
     code.set_table(STATUS, integer(0))
     with code.collect() as unknown:
         code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))

@@ -1,7 +1,7 @@
 """Compiling a program for the CPU, and calling it.
 
 Everything that the structured first-order core can say is compiled, with these exceptions, which are CompileErrors:
-- parameters and results of the entry that hold anything but tensors and tuples (data, references, stacks);
+- parameters and results of the entry that hold references or stacks;
 - function values, which earlier passes remove;
 - data types that are not recursive but have more than `layout.MAXIMUM_LEAVES` tensors in them.
 
@@ -19,14 +19,17 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
+from relay.codegen.exchange import Make, Passing, Reading, storage
 from relay.errors import ExecutionError, InternalError
 from relay.ir.expr import Module
-from relay.ir.types import TensorType, TupleType, Type
+from relay.ir.types import DataDefinition
 
 if TYPE_CHECKING:
     from relay.codegen.assembly import Native
+    from relay.codegen.layout import TensorLayout
 
 # As in relay.codegen.code, which is imported only when something is compiled.
 _STATUS, _DEPTH, _STACK_LIMIT, _WORKSPACE = range(4)
@@ -36,15 +39,17 @@ _ALIGNMENT = 64
 _STACK_RESERVE = 768 * 1024  # bytes of C stack that recursion leaves for kernels and callbacks
 
 
-def compile_module(module: Module, *, threads: int | None = None) -> Program:
+def compile_module(module: Module, *, threads: int | None = None, make: Make | None = None) -> Program:
     """Machine code for a structured first-order module without derivatives.
 
+    `make(definition, constructor, fields)` makes the values of data types in the result; as arguments, values have
+    `constructor` and `fields`.
     `threads`: how many a kernel may use; by default RELAY_NUM_THREADS, else the processors that this process may use.
     Raises CompileError for what the module's text lists, InternalError if TVM refuses our code.
     """
     from relay.codegen.assembly import assemble
 
-    return Program(assemble(module, default_threads() if threads is None else threads))
+    return Program(assemble(module, default_threads() if threads is None else threads), make or DataResult)
 
 
 def default_threads() -> int:
@@ -55,22 +60,32 @@ def default_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@attrs.frozen(eq=False)
+class DataResult:
+    """A value of a data type that a program returns, unless the caller of `compile_module` makes its own."""
+
+    definition: DataDefinition
+    constructor: str
+    fields: tuple[Any, ...]
+
+
 class Program:
     """A compiled program: call it with one value for each parameter. Calls from several threads may overlap."""
 
-    def __init__(self, native: Native) -> None:
+    def __init__(self, native: Native, make: Make) -> None:
+        from relay.codegen.layout import TensorLayout, leaves
+
         self.native = native
+        self._make = make
         self._function = native.function
-        self._parameters = native.parameters
-        self._leaves = [leaf for type_ in native.parameters for leaf in _tensors(type_)]
-        self._expected = [(_storage(t.dtype), t.dtype, t.dims) for t in self._leaves]
-        self._results = [(_storage(t.dtype), t.dtype, t.dims) for t in _tensors(native.result)]
-        self._flat = all(isinstance(type_, TensorType) for type_ in native.parameters)
-        self._single = isinstance(native.result, TensorType)
+        self._expected = [_exchanged(leaf) for layout in native.parameters for leaf in leaves(layout)]
+        self._results = [_exchanged(leaf) for leaf in leaves(native.result)]
+        self._flat = all(isinstance(layout, TensorLayout) for layout in native.parameters)
+        self._single = isinstance(native.result, TensorLayout)
         self._contexts: list[_Context] = []  # those that no call uses; popping and appending are atomic
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
-        """Arrays and tuples as the entry's parameter types say; likewise the result, which shares no memory with them.
+        """Arrays, tuples and data as the entry's parameter types say; likewise the result, which is new memory.
 
         Raises ExecutionError for what the run finds.
         """
@@ -78,7 +93,7 @@ class Program:
             context = self._contexts.pop()
         except IndexError:
             context = _Context(self.native)
-        flat = arguments if self._flat else _flatten(arguments, self._parameters)
+        flat = arguments if self._flat else self._pass(arguments, context)
         inputs = [
             array
             if array.dtype is dtype and array.shape == dims and array.flags.carray and storage is dtype
@@ -95,12 +110,23 @@ class Program:
             depth = int(context.table[_DEPTH])
             self._contexts.append(context)
             raise self._error(int(status), depth)
-        self._contexts.append(context)
         if self._single:
+            self._contexts.append(context)
             storage, dtype, _ = self._results[0]
             return outputs[0] if storage is dtype else outputs[0].view(dtype)
         finished = (o if s is d else o.view(d) for o, (s, d, _) in zip(outputs, self._results, strict=True))
-        return _unflatten(self.native.result, finished)
+        result = Reading(context.table, self._make).read(self.native.result, finished)
+        self._contexts.append(context)
+        return result
+
+    def _pass(self, arguments: Sequence[Any], context: _Context) -> list[Any]:
+        """The leaves of the arguments; recursive parts go to the pools of the context."""
+        passing = Passing()
+        for argument, layout in zip(arguments, self.native.parameters, strict=True):
+            passing.add(argument, layout)
+        if self.native.inputs:
+            passing.fill(context.table, self.native.inputs)
+        return passing.leaves
 
     def _error(self, status: int, depth: int) -> BaseException:
         if status == _RUNNING_OUT_OF_MEMORY:
@@ -152,17 +178,9 @@ def _libc_free() -> Callable[[int], None]:
 # ---- arguments and results
 
 
-def _tensors(type_: Type) -> list[TensorType]:
-    """The tensors of a type that is exchanged with Python, in order."""
-    if isinstance(type_, TensorType):
-        return [type_]
-    assert isinstance(type_, TupleType)
-    return [leaf for item in type_.items for leaf in _tensors(item)]
-
-
-def _storage(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that arrays of a dtype are exchanged as: DLPack has no NumPy name for bfloat16."""
-    return dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")
+def _exchanged(leaf: TensorLayout) -> tuple[np.dtype[Any], np.dtype[Any], tuple[int, ...]]:
+    """The dtype that a leaf's array is exchanged as, its own, and its shape."""
+    return storage(leaf.base.dtype), leaf.base.dtype, leaf.dims
 
 
 def _normalised(array: Any, storage: np.dtype[Any], dtype: np.dtype[Any], dims: tuple[int, ...]) -> np.ndarray:
@@ -173,22 +191,6 @@ def _normalised(array: Any, storage: np.dtype[Any], dtype: np.dtype[Any], dims: 
     if not (given.flags.carray and given.dtype.isnative):
         given = np.array(given, dtype=dtype, order="C")
     return given if storage is dtype else given.view(storage)
-
-
-def _flatten(values: Sequence[Any], types: Sequence[Type]) -> list[Any]:
-    flat: list[Any] = []
-    for value, type_ in zip(values, types, strict=True):
-        if isinstance(type_, TupleType):
-            flat += _flatten(value, type_.items)
-        else:
-            flat.append(value)
-    return flat
-
-
-def _unflatten(type_: Type, leaves: Any) -> Any:
-    if isinstance(type_, TupleType):
-        return tuple(_unflatten(item, leaves) for item in type_.items)
-    return next(leaves)
 
 
 # ---- the C stack
