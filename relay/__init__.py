@@ -33,8 +33,8 @@ from relay.errors import (
     TypeCheckError,
     TypeMismatch,
 )
-from relay.frontend.values import replace as _replace
 from relay.frontend.annotations import Fn, Ref, Tensor, base_type_var, dims, shape_var, type_var
+from relay.frontend.values import replace as _replace
 from relay.ir.types import ANY as Any
 from relay.ir.types import (
     BFLOAT16 as BFloat16,
@@ -132,12 +132,14 @@ def _inside_only(name: str, documentation: str) -> Callable[..., _Any]:
 ref = _inside_only("ref", "A new mutable cell with this content.")
 read = _inside_only("read", "The content of a cell; also `cell.value`.")
 write = _inside_only("write", "write(cell, value): replace the content; also `cell.value = value`.")
+
+
 def data(cls: type[_T]) -> type[_T]:
     """Make a class a data type, for programs and for Python.
 
-    Annotated fields make a record; nested classes make the constructors of a sum, each with its fields. A field's type may
-    be a string, and mention the class itself or a later one. `type_var`s in the fields' types are parameters: `Tree[A]`.
-    Functions in the class take a value as their first parameter and are called as methods.
+    Annotated fields make a record; nested classes make the constructors of a sum, each with its fields. A field's
+    type may be a string, and mention the class itself or a later one. `type_var`s in the fields' types are parameters:
+    `Tree[A]`. Functions in the class take a value as their first parameter and are called as methods.
 
     Raises FrontendError for what a data type cannot have.
     """
