@@ -16,6 +16,7 @@ from typing import overload
 import relay.ops as _ops  # noqa: F401  (registers the operators)
 from relay import errors, ir
 from relay.array import Array
+from relay.compiler import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.compiler import Options as _Options
 from relay.compiler import RelayFunction, from_source
 from relay.compiler import data_class as _data_class
@@ -166,9 +167,18 @@ class _Relay(types.ModuleType):
     def __call__(
         self, /, *, target: str = ..., opt_level: int = ..., static_argnames: str | Sequence[str] = ...
     ) -> Callable[[Callable[..., _Any]], RelayFunction]: ...
-    def __call__(self, function: Callable[..., _Any] | None = None, /, **options: _Any) -> _Any:
+    def __call__(
+        self,
+        function: Callable[..., _Any] | None = None,
+        /,
+        *,
+        target: str = "cpu",
+        opt_level: int = _DEFAULT_LEVEL,
+        static_argnames: str | Sequence[str] = (),
+    ) -> _Any:
+        """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option."""
         __tracebackhide__ = True
-        chosen = _Options(**options)
+        chosen = _Options(target, opt_level, static_argnames)
         if function is not None:
             return _decorate(function, chosen)
         return lambda python: _decorate(python, chosen)

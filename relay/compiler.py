@@ -1,7 +1,7 @@
 """The decorated function, and the order of the phases between a call and its result.
 
-    definition --elaborate--> typed --specialise, structure, prepare, differentiate, optimise--> core --codegen-->
-    program
+    definition --elaborate--> typed --specialise, structure, prepare, differentiate, optimise--> core
+    core --codegen--> program
 
 Typed programs and native programs are kept per signature: dtypes and shapes of the arguments, and the values of those
 that specialise the program.
@@ -18,28 +18,24 @@ from types import FunctionType
 from typing import Any
 
 import attrs
-import numpy as np
 
-from relay import exchange
 from relay.ad import reverse
-from relay.array import Array
-from relay.errors import FrontendError, InternalError, Label, RelayError, TypeCheckError, TypeMismatch
+from relay.arguments import describe, describe_static, only_arrays, run_time_value, wrap
+from relay.errors import CompileError, FrontendError, InternalError, RelayError, TypeCheckError, TypeMismatch
 from relay.eval import interpreter
 from relay.eval.values import Data
 from relay.frontend import data_classes, lower
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parameter, Static
-from relay.ir.structure import build, fields_of, form_of
-from relay.ir.types import BaseType, DataType, TensorType, TupleType, Type, base_of_dtype
-from relay.operator import Operator
+from relay.ir.types import Type
 from relay.text.printer import to_text
-from relay.transform.pipeline import optimize, prepare
+from relay.transform.pipeline import LEVELS, optimize, prepare
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
-from relay.typecheck.elaboration import Argument, Fixed, Scalar, Structure, elaborate_structured, scheme
+from relay.typecheck.elaboration import Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.tensors import SchemeOnly
-from relay.typecheck.unification import holds, is_known
+from relay.typecheck.unification import is_known
 
 log = logging.getLogger("relay.compile")
 
@@ -49,11 +45,17 @@ DEFAULT_LEVEL = 2
 
 @attrs.frozen(eq=False)
 class Options:
-    """How a function is compiled."""
+    """How a function is compiled. Raises CompileError for a target or level that there is not."""
 
     target: str = "cpu"
     opt_level: int = DEFAULT_LEVEL
     static_argnames: str | Sequence[str] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if self.target != "cpu":
+            raise CompileError(f"there is no target {self.target!r}; programs run on 'cpu'")
+        if self.opt_level not in range(len(LEVELS)):
+            raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
 
 
 @attrs.frozen(eq=False)
@@ -128,22 +130,22 @@ class RelayFunction:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
         __tracebackhide__ = True
-        arrays, signature = _only_arrays(arguments)
+        arrays, signature = only_arrays(arguments)
         known = None if signature is None or keywords else self._native.get(signature)
         if known is not None:
             program, result = known
-            return _wrap(program(arrays), result)
+            return wrap(program(arrays), result)
         lowered, values = self._lower(arguments, keywords)
         program = lowered.program
         if signature is not None and not keywords:
             self._native[signature] = program, lowered.result
-        return _wrap(program(values), lowered.result)
+        return wrap(program(values), lowered.result)
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the same program on the reference interpreter."""
         __tracebackhide__ = True
         lowered, values = self._lower(arguments, keywords)
-        return _wrap(interpreter.run(lowered.typed, values), lowered.result)
+        return wrap(interpreter.run(lowered.typed, values), lowered.result)
 
     def reload(self) -> None:
         """Forget what was compiled, and read the captured numbers and arrays anew at the next call.
@@ -202,7 +204,7 @@ class RelayFunction:
         signature = self._function.signature
         static = [position < len(signature) and signature[position].static for position in range(len(given))]
         described = [
-            _describe_static(v, self._function, i) if static[i] else _describe(v, self._function, i)
+            describe_static(v, self._function, i) if static[i] else describe(v, self._function, i)
             for i, v in enumerate(given)
         ]
         key = tuple(d.key for d in described)
@@ -222,7 +224,7 @@ class RelayFunction:
             if not isinstance(d.argument, Fixed):
                 parameter = next(parameters)
                 assert parameter.type is not None
-                values.append(_value(d.value, parameter.type, parameter.name))
+                values.append(run_time_value(d.value, parameter.type, parameter.name))
         return lowered, values
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
@@ -276,158 +278,6 @@ class RelayFunction:
 
     def _argument_error(self, message: str) -> RelayError:
         return TypeCheckError(message, self._function.span)
-
-
-def _only_arrays(arguments: Sequence[Any]) -> tuple[list[Any], object]:
-    """The arguments as NumPy arrays, and their dtypes and shapes; None for these if there is anything but arrays."""
-    arrays: list[Any] = []
-    signature: list[object] = []
-    for argument in arguments:
-        kind = type(argument)
-        if kind is Array:
-            argument = argument.numpy()
-        elif kind is not np.ndarray:
-            return arrays, None
-        arrays.append(argument)
-        signature += argument.dtype, argument.shape
-    return arrays, tuple(signature)
-
-
-@attrs.frozen
-class _Described:
-    key: object
-    argument: Argument
-    value: Any
-
-
-def _describe(value: Any, function: Function, position: int) -> _Described:
-    """What an argument is to the compiler. Raises TypeMismatch at the parameter for what Relay cannot take."""
-    if isinstance(value, Array):
-        value = value.numpy()
-    if isinstance(value, np.ndarray | np.generic):
-        array = np.asarray(value)
-        base = base_of_dtype(array.dtype)
-        if base is None:
-            raise _bad_argument(function, position, f"has dtype {array.dtype}, which Relay does not have")
-        return _Described((base.name, array.shape), TensorType(base, array.shape), array)
-    if isinstance(value, bool):
-        return _Described(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
-    if isinstance(value, int | float):
-        return _Described(type(value), Scalar(value), value)
-    if exchange.is_value(value):
-        return _describe_data(value, function, position)
-    form = form_of(value)
-    if form is not None or isinstance(value, tuple):
-        parts = [_describe(v, function, position) for v in (value if form is None else fields_of(value, form))]
-        if any(isinstance(p.argument, Fixed) for p in parts):
-            raise _bad_argument(function, position, "holds something that is no array or number")
-        items, values = tuple(p.argument for p in parts), tuple(p.value for p in parts)
-        structure = ("tuple", form, *(p.key for p in parts))
-        return _Described(structure, items if form is None else Structure(form, items), values)
-    if isinstance(value, Fixed):
-        inner = value.value
-        key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
-        return _Described(("fixed", key), value, None)
-    if value is None or isinstance(value, str | BaseType):
-        return _Described(("fixed", value), Fixed(value), None)
-    if isinstance(value, RelayFunction | Operator):
-        return _Described(("function", id(value)), Fixed(value), value)
-    if hasattr(value, "__dlpack__"):
-        return _describe(np.from_dlpack(value), function, position)
-    help = "decorate it with @relay" if callable(value) else None
-    raise _bad_argument(function, position, f"is a Python {type(value).__name__}, which Relay cannot take", help)
-
-
-def _describe_data(value: Any, function: Function, position: int) -> _Described:
-    """What a value of a data type is to the compiler."""
-
-    def part(field: Any) -> tuple[object, Argument]:
-        described = _describe(field, function, position)
-        if isinstance(described.argument, Fixed) and described.argument.value is not None:
-            raise _bad_argument(function, position, "holds something that is no array or number")
-        return described.key, () if isinstance(described.argument, Fixed) else described.argument
-
-    key, argument = exchange.describe(value, part)
-    return _Described(key, argument, value)
-
-
-def _describe_static(value: Any, function: Function, position: int) -> _Described:
-    """What the argument of a static parameter is to the compiler: a Python value that specialises the program."""
-    fixed = value if isinstance(value, Fixed) else Fixed(_python_value(value))
-    value = fixed.value
-    key: object = ("default",) if fixed.default else _static_key(value)
-    if key is None:
-        text = (
-            "is static, so it must be a Python number, string, None, dtype, function, or a tuple of them;"
-            f" found {type(value).__name__}"
-        )
-        raise _bad_argument(function, position, text)
-    return _Described(("static", key), fixed, None)
-
-
-def _python_value(value: Any) -> Any:
-    """A static argument with NumPy's numbers as Python's, and lists as tuples."""
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray | Array) and value.ndim == 0):
-        return value.item()
-    return tuple(map(_python_value, value)) if isinstance(value, list | tuple) else value
-
-
-def _static_key(value: Any) -> object:
-    if isinstance(value, tuple):
-        parts = [_static_key(v) for v in value]
-        return None if None in parts else tuple(parts)
-    if value is None or isinstance(value, int | float | str | BaseType | np.dtype | type):
-        return (type(value).__name__, value)
-    return ("function", id(value)) if isinstance(value, RelayFunction | Operator) else None
-
-
-def _bad_argument(function: Function, position: int, text: str, help: str | None = None) -> RelayError:
-    if position >= len(function.parameters):
-        return TypeMismatch(f"the cotangent of {function.name} {text}", function.span, help=help)
-    parameter = function.parameters[position]
-    labels = (Label(function.span, ""),) if parameter.span is None and function.span is not None else ()
-    return TypeMismatch(
-        f"argument {parameter.name} of {function.name} {text}", parameter.span, labels=labels, help=help
-    )
-
-
-def _value(value: Any, type_: Type, name: str) -> Any:
-    """An argument as the run-time value of its (known) type."""
-    if isinstance(type_, DataType):
-        return exchange.to_data(value, type_, lambda part, part_type: _value(_describe_value(part), part_type, name))
-    if isinstance(type_, TupleType):
-        return () if value is None else tuple(_value(v, t, name) for v, t in zip(value, type_.items, strict=True))
-    assert isinstance(type_, TensorType)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        assert isinstance(type_.base, BaseType)
-        if not holds(type_.base, value):
-            raise TypeMismatch(f"argument {name}: the number {value} is not a {type_.base}")
-        return np.asarray(value, dtype=type_.dtype)
-    return value
-
-
-def _describe_value(value: Any) -> Any:
-    """What a field of a Python object holds, as an array, a number, a tuple or an object of a data type."""
-    if isinstance(value, Array):
-        return value.numpy()
-    if isinstance(value, bool | np.generic):
-        return np.asarray(value)
-    form = form_of(value)
-    if form is not None or isinstance(value, tuple):
-        return tuple(map(_describe_value, value if form is None else fields_of(value, form)))
-    return np.from_dlpack(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
-
-
-def _wrap(value: Any, type_: Type) -> Any:
-    """A run-time value as what the caller gets: arrays, Python structures of them, None for unit."""
-    if isinstance(value, tuple) and isinstance(type_, TupleType):
-        parts = tuple(_wrap(v, t) for v, t in zip(value, type_.items, strict=True))
-        return build(type_.form, parts) if type_.form is not None else parts if parts else None
-    if isinstance(value, np.ndarray):
-        return Array(value)
-    if isinstance(value, Data):
-        return exchange.from_data(value, type_, _wrap)
-    return value
 
 
 # ---- the public functions

@@ -119,6 +119,15 @@ def test_reload_reads_captured_values_again() -> None:
     OFFSET = 1.0
 
 
+def test_options_that_there_are_not() -> None:
+    with pytest.raises(module.CompileError, match="no target 'cuda'"):
+        relay(target="cuda")
+    with pytest.raises(module.CompileError, match="no opt_level 7"):
+        relay(opt_level=7)
+    with pytest.raises(TypeError, match="fast"):
+        relay(fast=True)  # type: ignore[call-overload]
+
+
 def test_threads_share_a_function() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
