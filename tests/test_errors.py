@@ -72,6 +72,24 @@ def test_unknown_name_suggests_the_near_one() -> None:
     assert "^^^^^" in str(caught.value)
 
 
+@relay
+def number_as_condition(x: Tensor[Float, (2,)]):
+    return x if 3 else x * 2.0
+
+
+@relay
+def too_large(x):
+    return x * 1e300
+
+
+def test_numbers_that_do_not_fit() -> None:
+    with pytest.raises(relay_module.TypeMismatch, match="must be a bool, found the number 3"):
+        number_as_condition.type  # noqa: B018
+    with pytest.raises(relay_module.TypeMismatch, match="1e\\+300 is not a float32"):
+        too_large(np.float32(1))
+    assert float(too_large(np.float64(1))) == 1e300
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(
         relay_module.TypeMismatch, match=r"argument x of takes_matrix must be Tensor\[float32, \(2, 2\)\]"

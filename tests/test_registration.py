@@ -147,3 +147,9 @@ def test_the_talks_form_refuses_wrong_arguments(arguments: tuple[Any, ...], mess
 def test_shape_errors_reach_the_caller() -> None:
     with pytest.raises(ShapeError, match=r"the shapes \(3,\) and \(4,\) cannot be broadcast together"):
         resolve_name("add")(np.zeros(3), np.zeros(4))  # type: ignore[misc]
+
+
+def test_shape_rule_must_take_the_operands_and_attributes() -> None:
+    with pytest.raises(RegistrationError, match="shape rule does not take 1 shapes"):
+        register_op(**{**COMPLETE, "relation": Relation("T:float -> T", lambda x, y: x)})(triple)
+    assert resolve_name("triple") is None

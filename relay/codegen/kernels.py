@@ -54,10 +54,15 @@ class Kernels:
 
 
 def inlined(atom: Atom) -> bool:
-    """Whether an operand is part of the kernel: a number that TIR has a literal for."""
+    """Whether an operand is part of the kernel: a number that TIR has a literal for and computes with rightly.
+
+    TIR makes `x * 0.0` 0 also for infinite x, drops the 0.0 of `-0.0 + 0.0`, and refuses `x / 0.0`.
+    """
     if not isinstance(atom, Constant) or atom.value.ndim:
         return False
-    return atom.value.dtype.kind not in "iu" or int(atom.value) < 2**63
+    if atom.value.dtype.kind in "iu":
+        return int(atom.value) < 2**63
+    return atom.value.dtype.kind == "b" or atom.value != 0
 
 
 def signature(group: Group) -> tuple[tuple[Atom, ...], object]:

@@ -122,14 +122,18 @@ def find_function(function: object) -> tuple[SourceFile, FunctionNode]:
     try:
         lines, _ = inspect.findsource(code)
     except (OSError, TypeError, IndexError):
-        raise FrontendError(
-            f"the source of {_described(code)} is not available ({code.co_filename})",
-            help="Relay reads a function's source. Put it into a file, or give the text to relay.from_source(text)",
-        ) from None
+        raise _not_available(code) from None
     file = parse_text("".join(lines), code.co_filename)
     if code.co_name == "<lambda>":
         return file, _find_lambda(file, code)
     return file, _find_definition(file, code)
+
+
+def _not_available(code: CodeType) -> FrontendError:
+    return FrontendError(
+        f"the source of {_described(code)} is not available ({code.co_filename})",
+        help="Relay reads a function's source. Put it into a file, or give the text to relay.from_source(text)",
+    )
 
 
 def _described(code: CodeType) -> str:
@@ -146,6 +150,8 @@ def _find_definition(file: SourceFile, code: CodeType) -> ast.FunctionDef:
                         "`async def` is not part of Relay", file.function_span(node), help="write a plain `def`"
                     )
                 return node
+    if code.co_filename == "<string>":  # the text of another `python -c` or `exec`, which Python may keep by this name
+        raise _not_available(code)
     raise FrontendError(
         f"`{code.co_name}` does not stand at line {code.co_firstlineno} of {code.co_filename}",
         help="the file has changed since it was imported; import it again",

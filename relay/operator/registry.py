@@ -173,6 +173,22 @@ def _register_compiled(
     return operator
 
 
+def _check_rule(name: str, relation: Any, operands: int, attributes: dict[str, Any]) -> None:
+    """Raises RegistrationError if the type's function does not take what it will be given."""
+    rule = relation.shape if isinstance(relation, Relation) else relation
+    if isinstance(rule, QuantifiedType | FunctionType) or not callable(rule):
+        return
+    try:
+        inspect.signature(rule).bind(*([()] * operands), **attributes)
+    except TypeError as error:
+        raise RegistrationError(
+            f"{name!r}: its shape rule does not take {operands} shapes and the attributes"
+            f" {', '.join(attributes) or '(none)'}: {error}"
+        ) from None
+    except ValueError:
+        return  # a builtin that does not tell its parameters
+
+
 def _register_reference(reference: Callable[..., Any], definition: dict[str, Any]) -> Operator:
     name = definition.pop("name", None) or reference.__name__
     operands: list[str] = []
@@ -196,6 +212,7 @@ def _register_reference(reference: Callable[..., Any], definition: dict[str, Any
         wanted = len(relation.base.operands)
         if relation.base.variadic is not variadic or (not variadic and wanted != len(operands)):
             raise RegistrationError(f"{name!r}: its relation has {wanted} operands, its reference {len(operands)}")
+    _check_rule(name, relation, len(operands), attributes)
     if definition.get("compute") is None and definition.get("external") is None:
         raise RegistrationError(f"{name!r} has no code: give `compute`")
     if definition.get("gradient") is None and definition.get("no_gradient") is None:

@@ -223,6 +223,22 @@ def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
 
 
 @register_op(
+    relation=Relation("T:int|bool -> T", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.bitwise_not, direct=True),
+    no_gradient=_INTEGER,
+    involution=True,
+)
+def bitwise_not(x: Tensor) -> Tensor:
+    """All bits turned. x: (T int or bool, s) -> (T, s).
+
+    >>> relay.bitwise_not(np.int32([0, 5]))
+    array([-1, -6], dtype=int32)
+    """
+    return np.bitwise_not(x)
+
+
+@register_op(
     relation=_BITS,
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.bitwise("bitwise_or"), direct=True),

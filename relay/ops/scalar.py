@@ -273,6 +273,11 @@ def bitwise(name: str) -> Callable[[Element, Element], Element]:
     return apply
 
 
+def bitwise_not(x: Element) -> Element:
+    """All bits turned; of bools, the other one."""
+    return negation(x) if dtype_of(x) == "bool" else tirx.bitwise_not(x)
+
+
 def left_shift(x: Element, y: Element) -> Element:
     """Bits shifted out are lost; shifting by the width or more (or a negative number) gives 0."""
     in_range, amount = _shift_amount(y)

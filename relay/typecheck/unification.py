@@ -13,11 +13,13 @@ inside a unification.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
+import ml_dtypes
 import numpy as np
 
 from relay.errors import InternalError, Span
@@ -274,7 +276,7 @@ def shape_variable(shape: Shape) -> int | None:
 def holds(base: BaseType, value: int | float) -> bool:
     """Whether a literal can have this base type: integers exactly, floats (rounded) in any float."""
     if isinstance(value, float):
-        return base.is_float
+        return base.is_float and (not math.isfinite(value) or abs(value) <= float(ml_dtypes.finfo(base.dtype).max))
     if base.name == "bool":
         return False
     if base.is_float:

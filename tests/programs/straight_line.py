@@ -83,6 +83,23 @@ def keyword_arguments(x, *, scale=2.0, axis=0):
     return (x.sum(axis=axis) * scale).max()
 
 
+@relay
+def zeros_in_arithmetic(x):
+    return x * 0.0, x / 0.0, x // 0.0, x + 0.0, 1.0 / (x * 0.0), x - 0.0
+
+
+@relay
+def bits(n, flag):
+    return ~n & 6 | 1, ~flag, ~7
+
+
+@relay
+def by_dtype(x):
+    if x.dtype == np.float64 and x.dtype == "float64":
+        return x * 2.0
+    return x
+
+
 def _random(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape) + len(shape)).standard_normal(shape)
 
@@ -101,4 +118,7 @@ PROGRAMS = [
     Program(integers, (7, -3), differentiable=False, expected=-3 + -2 - 196),
     Program(chained_comparison, (np.float64(0.5),), differentiable=False, expected=1.0),
     Program(keyword_arguments, (_random(3, 4),)),
+    Program(zeros_in_arithmetic, (np.array([1.0, -2.0, 0.0, -0.0, np.inf, np.nan]),), differentiable=False),
+    Program(bits, (np.int32(5), True), differentiable=False, expected=(3, False, -8)),
+    Program(by_dtype, (np.float64(2.0),), expected=4.0, expected_gradient=(2.0,)),
 ]

@@ -231,6 +231,8 @@ def require_bool(session: Session, out: Output, entity: Entity, span: Span | Non
 
         constant = Constant(np.asarray(entity.value), span)
         return Typed(constant, constant.type, entity.value)
+    if isinstance(entity, Number):
+        raise TypeMismatch(f"{what} must be a bool, found the number {entity.value}", span, help="compare it: `n != 0`")
     typed = session.materialise(out, entity, span)
     session.unify_at(
         typed.type, TensorType(BOOL, ()), span, what, help="compare with something: `x > 0`; or reduce: relay.any(x)"

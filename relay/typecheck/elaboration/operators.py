@@ -14,6 +14,7 @@ import numpy as np
 from relay.errors import Span, TypeMismatch
 from relay.ir.expr import Assert, Binding, Constant, OpCall
 from relay.ir.types import (
+    BASE_TYPES,
     BaseClass,
     BaseType,
     FunctionType,
@@ -43,6 +44,7 @@ _FOLD: dict[str, Callable[..., int | float]] = {
     "mod": python.mod,
     "power": python.pow,
     "negative": python.neg,
+    "bitwise_not": python.invert,
 }
 _COMPARE: dict[str, Callable[..., bool]] = {
     "equal": python.eq,
@@ -81,18 +83,28 @@ def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None
         if name in _FOLD:
             try:
                 result = _FOLD[name](*values)
-            except ArithmeticError as error:
+            except (ArithmeticError, TypeError) as error:
                 raise TypeMismatch(f"{error} in an expression of numbers", span) from None
             if isinstance(result, int | float):
                 return Number(result, span)
         if name in _COMPARE:
             return _bool(bool(_COMPARE[name](*values)), span)
     if name in ("equal", "not_equal") and any(isinstance(o, Object) for o in operands):
-        left, right = (o.value if isinstance(o, Object) else o for o in operands)
+        left, right = (_compared(o) for o in operands)
         return _bool((left == right) is (name == "equal"), span)
     if name == "logical_not" and (known := is_constant_bool(operands[0])) is not None:
         return _bool(not known, span)
     return None
+
+
+def _compared(entity: Entity) -> object:
+    """What `==` compares: dtypes in all of NumPy's spellings are one."""
+    if not isinstance(entity, Object):
+        return entity
+    value = _dtype(entity.value)
+    if isinstance(value, str) and value in BASE_TYPES:
+        return BASE_TYPES[value]
+    return value
 
 
 def _bool(value: bool, span: Span | None) -> Typed:
