@@ -349,20 +349,3 @@ def from_source(
     definitions = lower.lower_text(text, filename, dict(globals or {}))
     functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
     return next(iter(functions.values())) if len(functions) == 1 else functions
-
-
-def check_text(text: str, filename: str, globals: Mapping[str, Any] | None = None) -> list[RelayError]:
-    """The errors of a text's functions at their annotated types, one for each function that has one."""
-    try:
-        definitions = lower.lower_text(text, filename, dict(globals or {}))
-    except RelayError as error:
-        return [error]
-    errors = []
-    for definition in definitions.values():
-        try:
-            scheme(definition)
-        except SchemeOnly:
-            pass
-        except RelayError as error:
-            errors.append(error)
-    return errors

@@ -82,6 +82,16 @@ def too_large(x):
     return x * 1e300
 
 
+@relay
+def text_as_number(x):
+    return x + "one"
+
+
+def test_what_is_no_tensor_is_named() -> None:
+    with pytest.raises(relay_module.TypeMismatch, match="must be a tensor, found the string 'one'"):
+        text_as_number(np.float32(1))
+
+
 def test_numbers_that_do_not_fit() -> None:
     with pytest.raises(relay_module.TypeMismatch, match="must be a bool, found the number 3"):
         number_as_condition.type  # noqa: B018

@@ -13,6 +13,7 @@ from relay.errors import DifferentiationError, InternalError, Label, Span, TypeC
 from relay.ir.derivative import gradient_type
 from relay.ir.expr import (
     Atom,
+    Binding,
     Block,
     Call,
     Constant,
@@ -24,9 +25,10 @@ from relay.ir.expr import (
     LoopLabel,
     OpCall,
     Parameter,
+    Project,
     Var,
 )
-from relay.ir.types import FunctionType, Kind, Type, TypeId, Unknown, prune, show
+from relay.ir.types import FunctionType, Kind, TupleType, Type, TypeId, Unknown, prune, show
 from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.entities import (
@@ -289,8 +291,14 @@ def _new_instance(
 
     def build() -> Function:
         return Function(
-            name, tuple(parameters), body.block(), label, session.final(result), (), function.documentation,
-            function.span
+            name,
+            tuple(parameters),
+            body.block(),
+            label,
+            session.final(result),
+            (),
+            function.documentation,
+            function.span,
         )
 
     instance.build = build
@@ -350,9 +358,6 @@ def _type_ids(type_: object) -> list[TypeId]:
 
 def expand(session: Session, out: Output, typed: Typed, span: Span | None) -> Entity:
     """A value whose type is a known tuple, component by component; anything else is itself."""
-    from relay.ir.expr import Project
-    from relay.ir.types import TupleType
-
     type_ = prune(typed.type)
     if not isinstance(type_, TupleType):
         return typed
@@ -419,8 +424,6 @@ def function_value(
 def _operator_function(operator: Operator, out: Output, span: Span | None) -> LocalFunction:
     parameters = tuple(Var(name, None, span) for name in operator.operands)
     label, result = LoopLabel(operator.name), Var("result", None, span)
-    from relay.ir.expr import Binding
-
     body = Block((Binding((result,), OpCall(operator.name, parameters, {}, span)),), Exit(label, (result,), span))
     function = Function(
         operator.name, parameters, body, label, None, tuple(Parameter() for _ in parameters), None, span

@@ -12,6 +12,7 @@ from relay.ir.expr import (
     Atom,
     Constant,
     Counter,
+    Dead,
     Exit,
     ForEach,
     Loop,
@@ -132,8 +133,6 @@ def _unroll(
     if outer_join.paths:
         assign(context, targets, entities)
     else:
-        from relay.ir.expr import Dead
-
         out.terminator = Dead()
 
 
@@ -174,8 +173,6 @@ def _round(
     bound, entities = join.close(lambda atoms, span: Exit(inner, atoms, span))
     everything.items.append(Later(bound, lambda: Loop(inner, (), (), body.block(), None, node.span)))
     if not join.paths:
-        from relay.ir.expr import Dead
-
         everything.terminator = Dead()
         return current, True
     return entities, False

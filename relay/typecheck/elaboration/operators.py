@@ -30,7 +30,16 @@ from relay.ir.types import (
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
 from relay.operator.relation import BaseToken, class_names, substitute
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed, is_constant_bool
+from relay.typecheck.elaboration.entities import (
+    FUNCTIONS,
+    Entity,
+    Number,
+    Object,
+    Output,
+    Tuple,
+    Typed,
+    is_constant_bool,
+)
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.relations import broadcast, same
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
@@ -157,9 +166,7 @@ def _operand(
     if isinstance(entity, Object) and isinstance(entity.value, bool):
         return _bool(entity.value, span)
     if isinstance(entity, Tuple | Object) or not isinstance(entity, Typed):
-        what = "a tuple" if isinstance(entity, Tuple) else "a function or Python object"
-        if isinstance(entity, Object) and entity.value is None:
-            what = "None"
+        what = _kind(entity)
         instead = {"add": "make one of two by `(*a, *b)`", "multiply": "repeat it by `[x for _ in range(n)]`"}
         raise TypeMismatch(
             f"operand {position + 1} of {_name(operator)} must be a tensor, found {what}",
@@ -174,6 +181,25 @@ def _operand(
             f"operand {position + 1} of {_name(operator)} must be a tensor, found {show(resolve(entity.type))}", span
         )
     return entity
+
+
+def _kind(entity: Entity) -> str:
+    """What stands where a tensor must, in words."""
+    match entity:
+        case Tuple():
+            return "a tuple"
+        case Object(None):
+            return "None"
+        case Object(str() as text):
+            return f"the string {text!r}"
+        case Object(BaseType() as base):
+            return f"the dtype {base}"
+        case Object(Operator() as operator):
+            return f"the operator {operator.name}, which is not called"
+        case Object(value):
+            return f"a Python {type(value).__name__}"
+        case _:
+            return "a function" if isinstance(entity, FUNCTIONS) else "a method or range"
 
 
 def _name(operator: Operator) -> str:
