@@ -1,95 +1,35 @@
-"""Positions in the user's source, and the errors that point at them.
+"""The errors: `RelayError` and its subclasses are the user's mistakes, `InternalError` is ours.
 
-An error prints as::
-
-    model.py:7:12: error: the shapes (3, 4) and (5,) cannot be broadcast together
-      |
-    7 |     return x + y
-      |            ^^^^^
-      = note: x: Tensor[float32, (3, 4)]
-      = help: transpose or reshape one of them
-
-`RelayError` and its subclasses are the user's mistakes; `InternalError` is ours.
+A program may have several mistakes that do not follow from each other. They are raised together, in the order in which
+they were found, as one error: it is the first one, and `error.diagnostics` has all.
 """
 
 from __future__ import annotations
 
-import attrs
+from collections.abc import Iterable
 
+from relay.diagnostic import Diagnostic, Label, Source, Span
 
-@attrs.frozen(eq=False)
-class Source:
-    """A text that a span points into: a file, a notebook cell or a string."""
-
-    filename: str
-    text: str = attrs.field(repr=False)
-    first_line: int = 1  # the number of the text's first line in the file
-
-    def line(self, number: int) -> str:
-        """The line with this number in the file, without its newline; empty where there is none."""
-        lines = self.text.split("\n")
-        index = number - self.first_line
-        return lines[index] if 0 <= index < len(lines) else ""
-
-
-@attrs.frozen
-class Span:
-    """A stretch of source. Lines count from 1, columns from 1; the end column is exclusive."""
-
-    source: Source
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-
-    def __str__(self) -> str:
-        return f"{self.source.filename}:{self.line}:{self.column}"
-
-
-@attrs.frozen
-class Label:
-    """A secondary place of an error: where, and what is there."""
-
-    span: Span
-    text: str
-
-
-def render(
-    kind: str, message: str, span: Span | None, labels: tuple[Label, ...], notes: tuple[str, ...], help: str | None
-) -> str:
-    """Lay out one diagnostic as plain text."""
-    where = f"{span}: " if span is not None else ""
-    lines = [f"{where}{kind}: {message}"]
-    marked = ([Label(span, "")] if span is not None else []) + list(labels)
-    width = max((len(str(label.span.line)) for label in marked), default=1)
-    gutter = " " * width + " |"
-    for number, label in enumerate(marked):
-        if number and label.span.source is not marked[0].span.source:
-            lines.append(f"{' ' * width}--> {label.span}")
-        else:
-            lines.append(gutter)
-        lines += _excerpt(label, width, gutter, "^" if number == 0 and span is not None else "-")
-    lines += [f"{' ' * width} = note: {note}" for note in notes]
-    if help is not None:
-        lines.append(f"{' ' * width} = help: {help}")
-    return "\n".join(lines)
-
-
-def _excerpt(label: Label, width: int, gutter: str, mark: str) -> list[str]:
-    text = label.span.source.line(label.span.line)
-    expanded = text.expandtabs(4)
-    start = len(text[: label.span.column - 1].expandtabs(4))
-    if label.span.end_line == label.span.line:
-        end = len(text[: label.span.end_column - 1].expandtabs(4))
-    else:
-        end = len(expanded)
-    underline = " " * start + mark * max(1, end - start)
-    note = f" {label.text}" if label.text else ""
-    return [f"{label.span.line:>{width}} | {expanded}", f"{gutter} {underline}{note}"]
-
+__all__ = [
+    "CompileError",
+    "Diagnostic",
+    "DifferentiationError",
+    "ExecutionError",
+    "FrontendError",
+    "InternalError",
+    "Label",
+    "RegistrationError",
+    "RelayError",
+    "ShapeError",
+    "Source",
+    "Span",
+    "TypeCheckError",
+    "TypeMismatch",
+    "together",
+]
 
 class RelayError(Exception):
-    """A mistake in the user's program or call. `str()` is the whole diagnostic.
+    """A mistake in the user's program or call. `str()` is the whole diagnostic, and those of the `further` errors.
 
     Args:
         message: what was found and what was expected, in the user's vocabulary.
@@ -114,15 +54,47 @@ class RelayError(Exception):
         self.labels = labels
         self.notes = notes
         self.help = help
+        self.further: tuple[RelayError, ...] = ()
+        self.in_color = False  # set while the traceback is printed to a terminal
 
     def __str__(self) -> str:
-        return render("error", self.message, self.span, self.labels, self.notes, self.help)
+        return "\n\n".join(diagnostic.render(color=self.in_color) for diagnostic in self.diagnostics)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """This error and those that were found with it."""
+        own = Diagnostic("error", self.message, self.span, self.labels, self.notes, self.help, type(self).__name__)
+        return (own, *(diagnostic for error in self.further for diagnostic in error.diagnostics))
 
     def at(self, span: Span | None) -> RelayError:
         """The same error placed at `span`, unless it has a place already."""
         if self.span is None:
             self.span = span
         return self
+
+
+def together(errors: Iterable[RelayError]) -> RelayError:
+    """One error for several: the first one, which carries the others. What is said of one place is said once.
+
+    Raises ValueError if there is none.
+    """
+    found: list[RelayError] = []
+    for error in errors:
+        found += (error, *error.further)
+        error.further = ()
+    places: set[object] = set()
+    kept = []
+    for error in found:
+        span = error.span
+        place = (error.message, None) if span is None else (span.source.filename, span.line, span.column)
+        if place not in places:
+            places.add(place)
+            kept.append(error)
+    if not kept:
+        raise ValueError("no errors")
+    first, *others = kept
+    first.further = tuple(others)
+    return first
 
 
 class FrontendError(RelayError):

@@ -1,31 +1,47 @@
-"""Tracebacks of the user's mistakes show the user's frames only.
+"""Tracebacks of the user's mistakes show the user's frames only; RELAY_FULL_TRACEBACK=1 shows all.
 
-The hook that prints uncaught exceptions leaves Relay's own frames out for a RelayError; RELAY_FULL_TRACEBACK=1 shows
-all.
+The hook that prints uncaught exceptions leaves Relay's own frames out for a RelayError, and those of libraries that
+Relay called. On a terminal the error is in colours. Notebooks ask the error itself (`_render_traceback_`).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import sysconfig
+import traceback as traceback_module
 from types import TracebackType
 
+from relay.diagnostic import wants_color
 from relay.errors import RelayError
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_GENERATED = ("<attrs generated", "<frozen ", "<__array_function__")
 
 
 def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of this package."""
+    """The traceback without the frames of this package and of the libraries that it called."""
     frames = []
+    inside = False
     while traceback is not None:
-        if not os.path.abspath(traceback.tb_frame.f_code.co_filename).startswith(_PACKAGE):
+        filename = traceback.tb_frame.f_code.co_filename
+        path = os.path.abspath(filename)
+        inside = path.startswith(_PACKAGE) or (
+            inside and (filename.startswith(_GENERATED) or path.startswith(_LIBRARIES))
+        )
+        if not inside:
             frames.append(traceback)
         traceback = traceback.tb_next
     result: TracebackType | None = None
     for frame in reversed(frames):
         result = TracebackType(result, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return result
+
+
+def shows_all() -> bool:
+    """Whether the user wants to see Relay's own frames."""
+    return os.environ.get("RELAY_FULL_TRACEBACK") == "1"
 
 
 def install() -> None:
@@ -35,11 +51,29 @@ def install() -> None:
         return
 
     def hook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
-        if isinstance(value, RelayError) and os.environ.get("RELAY_FULL_TRACEBACK") != "1":
+        if not isinstance(value, RelayError):
+            previous(kind, value, traceback)
+            return
+        if not shows_all():
             traceback = without_own_frames(traceback)
             value = value.with_traceback(traceback)
             value.__suppress_context__ = True
-        previous(kind, value, traceback)
+        value.in_color = wants_color(sys.stderr)
+        try:
+            previous(kind, value, traceback)
+        finally:
+            value.in_color = False
 
     hook.__relay_hook__ = True  # type: ignore[attr-defined]
     sys.excepthook = hook
+    RelayError._render_traceback_ = _notebook_lines  # type: ignore[attr-defined]
+
+
+def _notebook_lines(error: RelayError) -> list[str]:
+    """What IPython prints for an uncaught error. It has its own frames outside of the cell's, which are left out."""
+    if shows_all():
+        return traceback_module.format_exception(error)
+    frames = traceback_module.extract_tb(without_own_frames(error.__traceback__))
+    first = next((i for i, frame in enumerate(frames) if not os.path.abspath(frame.filename).startswith(_LIBRARIES)), 0)
+    lines = ["Traceback (most recent call last):\n", *traceback_module.format_list(frames[first:])]
+    return "".join([*lines, f"{type(error).__name__}: {error}"]).split("\n")
