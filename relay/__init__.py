@@ -14,7 +14,7 @@ from typing import TypeVar as _TypeVar
 from typing import overload
 
 import relay.ops as _ops  # noqa: F401  (registers the operators)
-from relay import errors, ir
+from relay import errors, ir, transform
 from relay.array import Array
 from relay.compiler import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.compiler import Options as _Options
@@ -81,6 +81,7 @@ from relay.ops.placeholders import func_ty_to_placeholders
 from relay.text.parser import parse
 from relay.text.printer import to_text
 from relay.tracebacks import install as _install
+from relay.transform.pipeline import optimize
 
 Float, Int = Float32, Int32
 _T = _TypeVar("_T")
@@ -251,6 +252,7 @@ __all__ = [
     "get_env",
     "grad",
     "ir",
+    "optimize",
     "parse",
     "read",
     "ref",
@@ -259,6 +261,7 @@ __all__ = [
     "replace",
     "shape_var",
     "to_text",
+    "transform",
     "type_var",
     "value_and_grad",
     "write",

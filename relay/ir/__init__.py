@@ -1,6 +1,7 @@
 """The intermediate representation: types and nodes. `relay.ir` also holds the constructors of the 2018 talk."""
 
 from relay.ir.alpha import alpha_equal, alpha_hash
+from relay.ir.difference import Difference, Work, diff, work
 from relay.ir.types import (
     BoolType,
     FloatType,
@@ -20,6 +21,7 @@ from relay.ir.types import (
 
 __all__ = [
     "BoolType",
+    "Difference",
     "FloatType",
     "FunctionType",
     "IntType",
@@ -31,8 +33,11 @@ __all__ = [
     "Type",
     "TypeId",
     "UIntType",
+    "Work",
     "alpha_equal",
     "alpha_hash",
+    "diff",
     "mk_arrow",
     "mk_quant",
+    "work",
 ]

@@ -1,12 +1,14 @@
 """What an operator is, the registry of all of them, and calls on symbolic values."""
 
 from relay.ir.check import use_operators
+from relay.ir.difference import use_work
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.registry import Environment, alias, get_env, lookup, operators, register_op, resolve_name
 from relay.operator.relation import BaseSignature, Relation, Undetermined
 from relay.operator.symbolic import Emitter, Value
 
 use_operators(lambda call, types: lookup(call.operator).infer(types, call.attributes))
+use_work(lambda call, types, result: lookup(call.operator).flops(types, result))
 
 __all__ = [
     "BaseSignature",

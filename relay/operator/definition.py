@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -96,6 +97,8 @@ class Operator:
             right, `linear` the positions of operands in which the operator is linear.
         accumulates: the position of an operand that the rest is added to: op(.., x, ..) = x + op(.., 0, ..).
         in_place: how to write the result over an operand that is not needed any more.
+        work: `work(operands' shapes, result's shape)`, the floating-point operations of a call where the pattern does
+            not tell them: one for each element of the result if elementwise, of the operands if a reduction.
         fill: the number that all elements of the result are, whatever the operands.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
         not do.
@@ -122,6 +125,7 @@ class Operator:
     linear: tuple[int, ...] = ()
     accumulates: int | None = None
     in_place: InPlace | None = None
+    work: Callable[[Sequence[tuple[int, ...]], tuple[int, ...]], int] | None = None
     fill: float | None = None
     sampler: Callable[..., Any] | None = None
     documentation: str = ""
@@ -146,6 +150,19 @@ class Operator:
         if isinstance(self.relation, QuantifiedType | FunctionType):
             return infer_function_type(self.name, self.relation, types)
         return self.relation(*((tuple(types),) if self.variadic else types), **attributes)
+
+    def flops(self, types: Sequence[Type], result: Type) -> int:
+        """The floating-point operations of a call. Raises TypeError where a dim is no number."""
+        shapes = [t.dims for t in types if isinstance(t, TensorType)]
+        if not isinstance(result, TensorType) or not isinstance(result.base, BaseType) or not result.base.is_float:
+            return 0
+        if self.work is not None:
+            return self.work(shapes, result.dims)
+        if self.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST):
+            return math.prod(result.dims)
+        if self.pattern is Pattern.INJECTIVE:
+            return 0
+        return max(map(math.prod, (*shapes, result.dims)))
 
     def bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Sort a Python call's arguments into operands and attributes, with defaults filled in.

@@ -110,6 +110,7 @@ def register_op(
     linear: tuple[int, ...] = ...,
     accumulates: int | None = ...,
     in_place: InPlace | None = ...,
+    work: Callable[..., int] | None = ...,
     fill: float | None = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...

@@ -41,7 +41,7 @@ _UNARY = Relation("T:number -> T", same)
     gradient=lambda x, y, out, dout: (dout, dout),
     commutative=True,
     associative=True,
-    identity=0,
+    identity=-0.0,  # 0.0 + -0.0 is 0.0, so 0.0 is not
 )
 def add(x: Tensor, y: Tensor) -> Tensor:
     """Sum. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.

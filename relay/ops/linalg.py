@@ -51,6 +51,11 @@ def _matmul(x: Stage, y: Stage) -> Stage:
     return _inner_product(shape, left[-1], str(x.dtype), terms)
 
 
+def _multiplications_and_additions(shapes: Sequence[tuple[int, ...]], result: tuple[int, ...]) -> int:
+    """One of each for each term of each element's sum, whose length is the left operand's last dim."""
+    return 2 * math.prod(result) * shapes[0][-1]
+
+
 def _swap(matrix: Value) -> Value:
     """The last two axes exchanged."""
     rank = matrix.ndim
@@ -90,6 +95,7 @@ def _shaped(cotangent: Value, like: Value) -> Value:
     compute=_matmul,
     gradient=_matmul_gradient,
     linear=(0, 1),
+    work=_multiplications_and_additions,
     sampler=cases(
         case((3,), (3,)),
         case((2, 3), (3,)),
@@ -137,6 +143,7 @@ def _dense_gradient(x: Value, weight: Value, out: Value, dout: Value) -> tuple[V
     compute=_dense,
     gradient=_dense_gradient,
     linear=(0, 1),
+    work=_multiplications_and_additions,
     sampler=cases(
         case((2, 3), (4, 3)),
         case((3,), (4, 3)),

@@ -1,1 +1,39 @@
+"""The passes, as functions from module to module, and pipelines of them: `relay.transform.simplify(module)`."""
 
+from relay.transform.common_subexpressions import eliminate_common_subexpressions
+from relay.transform.constant_folding import fold_constants
+from relay.transform.dead_code import eliminate_dead_code
+from relay.transform.inlining import inline
+from relay.transform.outlining import fuse
+from relay.transform.passes import PASSES
+from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
+from relay.transform.simplification import simplify
+from relay.transform.specialisation import specialise
+from relay.transform.structuring import structure
+from relay.transform.tail_calls import loop_tail_calls
+from relay.transform.tuple_flattening import flatten_tuples
+
+cse = eliminate_common_subexpressions
+dce = eliminate_dead_code
+
+__all__ = [
+    "LEVELS",
+    "PASSES",
+    "PREPARATION",
+    "Pipeline",
+    "Record",
+    "cse",
+    "dce",
+    "eliminate_common_subexpressions",
+    "eliminate_dead_code",
+    "flatten_tuples",
+    "fold_constants",
+    "fuse",
+    "inline",
+    "loop_tail_calls",
+    "optimize",
+    "prepare",
+    "simplify",
+    "specialise",
+    "structure",
+]

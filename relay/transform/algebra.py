@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import attrs
+import numpy as np
 
 from relay.ir.expr import Atom, Constant, OpCall, Var
 from relay.ir.types import Type
@@ -29,7 +30,10 @@ def _type(atom: Atom) -> Type | None:
 
 
 def _is_identity(operator: Operator, atom: Atom) -> bool:
-    return isinstance(atom, Constant) and atom.value.size == 1 and bool(atom.value.reshape(()) == operator.identity)
+    """Whether a constant is the neutral element, with its sign: x + 0.0 is not x where x is -0.0, but x + -0.0 is."""
+    if not isinstance(atom, Constant) or atom.value.size != 1 or operator.identity is None:
+        return False
+    return atom.value.tobytes() == np.asarray(operator.identity).astype(atom.value.dtype).tobytes()
 
 
 def _right_identity(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:

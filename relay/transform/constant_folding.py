@@ -11,19 +11,20 @@ from relay.ir.types import TensorType, Type
 from relay.operator import lookup
 from relay.transform.functions import map_bodies
 
-LARGEST = 1024
-"""The most elements that a folded constant may have."""
+LARGEST = 8 * 1024
+"""The most bytes that a folded constant may have."""
 
 LARGEST_GROWN = 16
 """The most that it may have where it is larger than the operands: a kernel fills a tensor faster than it reads one."""
 
 
-def fold_constants(module: Module) -> Module:
-    """The module with calls on constants computed, but none that has a requirement on its operands."""
-    return map_bodies(module, lambda function: _Folding().block(function.body))
+def fold_constants(module: Module, max_size: int = LARGEST) -> Module:
+    """The module with calls on constants computed, but none that has a requirement on its operands or a result of more
+    than `max_size` bytes."""
+    return map_bodies(module, lambda function: _Folding(max_size).block(function.body))
 
 
-def folded(call: OpCall, type_: Type | None) -> Constant | None:
+def folded(call: OpCall, type_: Type | None, max_size: int = LARGEST) -> Constant | None:
     """The constant that an operator call on constants is; None if it is none, too large, or may fail."""
     values = [a.value for a in call.arguments if isinstance(a, Constant)]
     if not values or len(values) != len(call.arguments):
@@ -32,7 +33,7 @@ def folded(call: OpCall, type_: Type | None) -> Constant | None:
         return None
     operator = lookup(call.operator)
     size, largest_operand = math.prod(type_.dims), max(v.size for v in values)
-    if operator.requirements or operator.external is not None or size > LARGEST:
+    if operator.requirements or operator.external is not None or size * type_.dtype.itemsize > max_size:
         return None
     if size > max(largest_operand, LARGEST_GROWN):
         return None
@@ -43,7 +44,8 @@ def folded(call: OpCall, type_: Type | None) -> Constant | None:
 
 
 class _Folding:
-    def __init__(self) -> None:
+    def __init__(self, max_size: int) -> None:
+        self.max_size = max_size
         self.known: dict[Var, Atom] = {}
 
     def atom(self, atom: Atom) -> Atom:
@@ -57,7 +59,7 @@ class _Folding:
         for binding in block.bindings:
             value = map_parts(binding.value, atom=self.atom, block=self.block)
             if isinstance(value, OpCall):
-                constant = folded(value, binding.targets[0].type)
+                constant = folded(value, binding.targets[0].type, self.max_size)
                 if constant is not None:
                     self.known[binding.targets[0]] = constant
                     continue

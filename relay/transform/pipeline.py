@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
 
 import attrs
 
 from relay.ir.check import Stage, check
 from relay.ir.expr import Function, Module
 from relay.ir.traverse import count_bindings
-from relay.transform.common_subexpressions import eliminate_common_subexpressions
-from relay.transform.constant_folding import fold_constants
-from relay.transform.dead_code import eliminate_dead_code
-from relay.transform.inlining import inline
-from relay.transform.simplification import simplify
-from relay.transform.specialisation import specialise
-from relay.transform.structuring import structure
-from relay.transform.tail_calls import loop_tail_calls
-from relay.transform.tuple_flattening import flatten_tuples
-
-Pass: TypeAlias = Callable[[Module], Module]
-
-PASSES: dict[str, Pass] = {
-    "specialise": specialise,
-    "structure": structure,
-    "loop_tail_calls": loop_tail_calls,
-    "inline": inline,
-    "flatten_tuples": flatten_tuples,
-    "simplify": simplify,
-    "fold_constants": fold_constants,
-    "eliminate_common_subexpressions": eliminate_common_subexpressions,
-    "eliminate_dead_code": eliminate_dead_code,
-}
-"""The passes by their names."""
-
-_STAGES: dict[str, Stage] = {"specialise": "core", "structure": "structured"}
-"""The stage that a pass brings a module to. The others leave it where it is."""
+from relay.text.printer import to_text
+from relay.transform.passes import Pass, Step, step_of
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
 
@@ -58,30 +32,36 @@ LEVELS: tuple[tuple[str, ...], ...] = (
 """What `optimize` does with a structured core module at the levels 0 to 3."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Record:
-    """One pass that was run: its name, how long it took in seconds, and the module's bindings before and after."""
+    """One pass that was run: its name with its options, how long it took in seconds, the module's bindings before and
+    after, and what it made."""
 
     name: str
     seconds: float
     before: int
     after: int
+    module: Module
+
+    @property
+    def text(self) -> str:
+        """The module after the pass, without the elements of large constants."""
+        return to_text(self.module, elide=True)
 
 
 class Pipeline:
     """Passes in order, as one pass, from a module at `stage`.
 
-    With `checked` each pass's result is checked; a wrong one is an InternalError. `records` tells what each pass did in
-    the last call. Raises ValueError for a name that is no pass.
+    `passes` is a text such as `"inline, cse, fold-constants{max_size=1MiB}"`, or a sequence of such texts and functions
+    from module to module. With `checked` each pass's result is checked; a wrong one is an InternalError. `records`
+    tells what each pass did in the last call. Raises ValueError for what is no pass or option.
     """
 
-    def __init__(self, passes: Sequence[str | Pass], *, checked: bool = False, stage: Stage = "structured") -> None:
-        unknown = [p for p in passes if isinstance(p, str) and p not in PASSES]
-        if unknown:
-            raise ValueError(f"there is no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
-        self.passes: tuple[tuple[str, Pass], ...] = tuple(
-            (p, PASSES[p]) if isinstance(p, str) else (getattr(p, "__name__", repr(p)), p) for p in passes
-        )
+    def __init__(
+        self, passes: str | Iterable[str | Pass], *, checked: bool = False, stage: Stage = "structured"
+    ) -> None:
+        given = (passes,) if isinstance(passes, str) else tuple(passes)
+        self.passes: tuple[Step, ...] = tuple(step for change in given for step in step_of(change))
         self.checked = checked
         self.stage = stage
         self.records: tuple[Record, ...] = ()
@@ -89,13 +69,13 @@ class Pipeline:
     def __call__(self, module: Module) -> Module:
         records: list[Record] = []
         size, stage = count(module), self.stage
-        for name, change in self.passes:
+        for step in self.passes:
             start = time.perf_counter()
-            module = change(module)
+            module = step(module)
             seconds = time.perf_counter() - start
             before, size = size, count(module)
-            records.append(Record(name, seconds, before, size))
-            stage = _STAGES.get(name, stage)
+            records.append(Record(step.name, seconds, before, size, module))
+            stage = step.makes or stage
             if self.checked:
                 check(module, stage)
         self.records = tuple(records)

@@ -1,0 +1,185 @@
+"""The passes by name, and the notation for choosing them: `inline, cse, fold-constants{max_size=1MiB}, fuse`.
+
+A name may be written with `-` for `_`; `cse` and `dce` are short for the two longest. Options are those keyword
+parameters of a pass that are numbers or truth values; a number may have a unit of bytes (KiB, MiB, GiB).
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import attrs
+
+from relay.ad.reverse import differentiate
+from relay.errors import InternalError
+from relay.ir.check import Stage, check
+from relay.ir.expr import Module
+from relay.transform.common_subexpressions import eliminate_common_subexpressions
+from relay.transform.constant_folding import fold_constants
+from relay.transform.dead_code import eliminate_dead_code
+from relay.transform.inlining import inline
+from relay.transform.outlining import fuse
+from relay.transform.simplification import simplify
+from relay.transform.specialisation import specialise
+from relay.transform.structuring import structure
+from relay.transform.tail_calls import loop_tail_calls
+from relay.transform.tuple_flattening import flatten_tuples
+
+Pass: TypeAlias = Callable[[Module], Module]
+Option: TypeAlias = bool | int | float | str
+
+PASSES: dict[str, Pass] = {
+    "specialise": specialise,
+    "structure": structure,
+    "differentiate": differentiate,
+    "loop_tail_calls": loop_tail_calls,
+    "inline": inline,
+    "flatten_tuples": flatten_tuples,
+    "simplify": simplify,
+    "fold_constants": fold_constants,
+    "eliminate_common_subexpressions": eliminate_common_subexpressions,
+    "eliminate_dead_code": eliminate_dead_code,
+    "fuse": fuse,
+}
+"""The passes by their names."""
+
+ALIASES = {"cse": "eliminate_common_subexpressions", "dce": "eliminate_dead_code"}
+"""Short names."""
+
+STAGES: tuple[Stage, ...] = ("typed", "core", "structured")
+"""The stages that a module goes through, in order."""
+
+_FROM: Mapping[str, Stage] = {"specialise": "typed", "structure": "core"}
+_TO: Mapping[str, Stage] = {"specialise": "core", "structure": "structured"}
+
+_UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_STEP = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?:\{(?P<options>[^{}]*)\})?\s*(?P<end>,|$)")
+_NUMBER = re.compile(r"(?P<number>\d+)(?P<unit>KiB|MiB|GiB|)")
+
+
+@attrs.frozen
+class Step:
+    """A pass with its options, as a function on modules. `name` is how it was asked for."""
+
+    name: str
+    change: Pass
+    needs: Stage  # the earliest stage of modules that it works on
+    makes: Stage | None = None  # the stage that it brings a module to; None: it leaves it where it is
+
+    def __call__(self, module: Module) -> Module:
+        return self.change(module)
+
+
+def options_of(name: str) -> dict[str, Option]:
+    """The options of a pass with their defaults."""
+    found: dict[str, Option] = {}
+    for parameter in inspect.signature(PASSES[name]).parameters.values():
+        if isinstance(parameter.default, bool | int | float | str):
+            found[parameter.name] = parameter.default
+    return found
+
+
+def read_steps(text: str) -> tuple[Step, ...]:
+    """The passes that a text names. Raises ValueError, in one line, for what is no pass, option or value."""
+    steps: list[Step] = []
+    position = 0
+    while text[position:].strip():
+        found = _STEP.match(text, position)
+        if found is None:
+            wanted = "a pass such as `cse` or `fold-constants{max_size=1MiB}`"
+            raise ValueError(f"expected {wanted}, and commas between passes, at {text[position:].strip()!r}")
+        steps.append(_step(found["name"], found["options"]))
+        position = found.end()
+    return tuple(steps)
+
+
+def step_of(change: str | Pass) -> tuple[Step, ...]:
+    """The steps that a text or function stands for."""
+    if isinstance(change, str):
+        return read_steps(change)
+    if isinstance(change, Step):
+        return (change,)
+    name = getattr(change, "__name__", repr(change))
+    known = PASSES.get(name) is change
+    return (Step(name, change, _FROM.get(name, "structured") if known else "typed", _TO.get(name) if known else None),)
+
+
+def pass_name(written: str) -> str:
+    """The name in `PASSES` of a pass as it was written. Raises ValueError if there is none."""
+    name = written.replace("-", "_")
+    name = ALIASES.get(name, name)
+    if name not in PASSES:
+        raise ValueError(f"there is no pass {written!r}{_suggestion(name, [*PASSES, *ALIASES])}")
+    return name
+
+
+def _step(written: str, options: str | None) -> Step:
+    name = pass_name(written)
+    known = options_of(name)
+    given: dict[str, Option] = {}
+    for item in (options or "").split(","):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not item.strip():
+            continue
+        if key not in known:
+            raise ValueError(f"the pass {written!r} has no option {key!r}{_suggestion(key, list(known))}")
+        if key in given:
+            raise ValueError(f"the option {key!r} of {written!r} is given twice")
+        if not equals and known[key] is not False:
+            raise ValueError(f"the option {key!r} of {written!r} needs a value: {key}={known[key]}")
+        given[key] = True if not equals else _value(written, key, value, known[key])
+    change = functools.partial(PASSES[name], **given) if given else PASSES[name]
+    shown = name + (f"{{{', '.join(f'{k}={v}' for k, v in given.items())}}}" if given else "")
+    return Step(shown, change, _FROM.get(name, "structured"), _TO.get(name))
+
+
+def _value(name: str, key: str, text: str, default: Option) -> Option:
+    """The value of an option, of its default's type."""
+    wrong = ValueError(f"the option {key!r} of {name!r} is {_described(default)}, found {text!r}")
+    if isinstance(default, bool):
+        if text not in ("true", "false"):
+            raise wrong
+        return text == "true"
+    if isinstance(default, int):
+        found = _NUMBER.fullmatch(text)
+        if found is None:
+            raise wrong
+        return int(found["number"]) * _UNITS[found["unit"]]
+    if isinstance(default, float):
+        try:
+            return float(text)
+        except ValueError:
+            raise wrong from None
+    return text
+
+
+def _described(default: Option) -> str:
+    if isinstance(default, bool):
+        return "true or false"
+    if isinstance(default, int):
+        return "a whole number, as 4096 or 1MiB"
+    return "a number" if isinstance(default, float) else "a word"
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    if not known:
+        return "; it has none"
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
+
+
+def stage_of(module: Module) -> Stage:
+    """The last stage whose rules a module keeps. Raises InternalError if it keeps none."""
+    for stage in reversed(STAGES[1:]):
+        try:
+            check(module, stage)
+        except InternalError:
+            continue
+        return stage
+    check(module, "typed")
+    return "typed"
