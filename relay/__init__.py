@@ -76,7 +76,7 @@ from relay.ir.types import (
 from relay.ir.types import (
     UINT64 as UInt64,
 )
-from relay.operator import Pattern, Relation, Requirement, get_env, register_op, resolve_name
+from relay.operator import Pattern, Relation, Requirement, composite, get_env, register_op, resolve_name
 from relay.ops.placeholders import func_ty_to_placeholders
 from relay.text.parser import parse
 from relay.text.printer import to_text
@@ -244,6 +244,7 @@ __all__ = [
     "UInt32",
     "UInt64",
     "base_type_var",
+    "composite",
     "data",
     "dims",
     "errors",

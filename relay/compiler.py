@@ -19,6 +19,7 @@ from typing import Any
 
 import attrs
 
+import relay.composites  # noqa: F401  (composite operators are lowered with the phases below)
 from relay.ad import reverse
 from relay.arguments import describe, describe_static, only_arrays, run_time_value, wrap
 from relay.errors import CompileError, FrontendError, InternalError, RelayError, TypeCheckError, TypeMismatch

@@ -121,7 +121,7 @@ class Machine:
         self.frames: list[Frame | Differentiation] = []
         self.result: object = None
         self.operations = Operations(checked)
-        self.differentiator = Differentiator(self.operations)
+        self.differentiator = Differentiator(self.operations, self._nested)
         self._captured: dict[Function, tuple[Var, ...]] = {}
 
     def run(self, function: object, arguments: Sequence[object]) -> object:
@@ -131,6 +131,10 @@ class Machine:
             while self.step():
                 pass
         return self.result
+
+    def _nested(self, module: Module, arguments: Sequence[object]) -> object:
+        """The result of a program of its own: the body of a composite operator."""
+        return Machine(self.checked).run(Closure(module.main, {}, module), arguments)
 
     def backtrace(self) -> list[tuple[str, Span | None]]:
         """The functions that are being run and where each has got to, the innermost last."""

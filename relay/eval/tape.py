@@ -17,7 +17,7 @@ This file shares nothing with `relay.ad`, whose oracle it is, except the operato
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import attrs
@@ -26,7 +26,7 @@ import numpy as np
 from relay.errors import DifferentiationError, ExecutionError, InternalError
 from relay.eval.operation import Code, Operations, spread, trace, type_of
 from relay.eval.values import Box, describe, is_float, map_leaves, primal
-from relay.ir.expr import AttributeValue, Grad, OpCall
+from relay.ir.expr import AttributeValue, Grad, Module, OpCall
 from relay.ir.types import TensorType, Type
 from relay.operator import Operator, Value
 
@@ -91,10 +91,11 @@ def unboxed(value: object) -> object:
 
 
 class Differentiator:
-    """Applies operators to boxes, and sweeps tapes backward."""
+    """Applies operators to boxes, and sweeps tapes backward. `call` runs a program on values that may be boxes."""
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: Operations, call: Callable[[Module, Sequence[object]], object]) -> None:
         self.operations = operations
+        self._call = call
         self._gradients: dict[tuple[OpCall, tuple[tuple[int, ...], ...]], Code] = {}
         self._sums: dict[tuple[str, TensorType], OpCall] = {}
 
@@ -109,6 +110,9 @@ class Differentiator:
         boxes = [o for o in settled if isinstance(o, Box)]
         if not boxes:
             return self.operations.apply(call, settled, type_)  # type: ignore[arg-type]
+        operator = self.operations.operator(call)
+        if operator.composition is not None and operator.gradient is None and operator.no_gradient is None:
+            return self._compose(operator, call, settled)
         tape = max((b.tape for b in boxes), key=lambda t: t.level)
         outer = tuple(o.value if isinstance(o, Box) and o.tape is tape else o for o in settled)
         output = self.apply(call, outer, type_)
@@ -116,6 +120,18 @@ class Differentiator:
             return output
         sources = tuple(o.position if isinstance(o, Box) and o.tape is tape else None for o in settled)
         return tape.record(Entry(call, outer, sources, output))
+
+    def _compose(self, operator: Operator, call: OpCall, operands: Sequence[Tensor]) -> Tensor:
+        """The value of a composite operator without a gradient of its own: what its body records."""
+        assert operator.composition is not None
+        body = operator.composition.body([type_of(primal(o)) for o in operands], call.attributes)
+        arguments: list[object] = [tuple(operands)] if operator.variadic else list(operands)
+        try:
+            result = self._call(body.typed, arguments)
+        except ExecutionError as error:
+            raise ExecutionError(error.message, call.span) from error
+        assert isinstance(result, Box | np.ndarray)
+        return result
 
     def backward(self, result: Box, seed: Tensor) -> list[Tensor | None]:
         """The cotangent of every entry of the result's tape, where the result's is `seed`."""

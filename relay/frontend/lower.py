@@ -98,6 +98,7 @@ would show it the new value.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 
@@ -124,12 +125,17 @@ class _PythonTranslator:
         lower_statements(context, statements)
 
 
-def lower_function(python_function: Callable[..., object], further: Mapping[str, object] | None = None) -> Definition:
+def lower_function(
+    python_function: Callable[..., object], further: Mapping[str, object] | None = None, *, annotated: bool = True
+) -> Definition:
     """The surface IR of a Python function, from its source. Raises FrontendError for what Relay does not have.
 
-    `further`: what names mean that Python does not know yet.
+    `further`: what names mean that Python does not know yet. Without `annotated`, only those annotations of the
+    signature are read that are applications, as `Tensor[Float, (n,)]`.
     """
     file, node = find_function(python_function)
+    if not annotated:
+        node = _without_names(node)
     assert isinstance(python_function, FunctionType)  # or it has no source
     scope: Scope = FunctionScope.of(python_function)
     if further:
@@ -139,6 +145,25 @@ def lower_function(python_function: Callable[..., object], further: Mapping[str,
     written = all_defaults(node.args)
     defaults = [_evaluated_default(context, d, v) for d, v in zip(written, values, strict=True)]
     return _lower(context, scope, defaults, python_function.__annotations__)
+
+
+def _without_names(node: FunctionNode) -> FunctionNode:
+    """The function without those annotations of its signature that are no applications of `Tensor`."""
+    stripped = copy.copy(node)
+    stripped.args = copy.copy(node.args)
+
+    def read(annotation: ast.expr | None) -> ast.expr | None:
+        head = annotation.value if isinstance(annotation, ast.Subscript) else None
+        return annotation if getattr(head, "id", getattr(head, "attr", None)) == "Tensor" else None
+
+    for kind in ("posonlyargs", "args", "kwonlyargs"):
+        parameters = [copy.copy(a) for a in getattr(node.args, kind)]
+        for parameter in parameters:
+            parameter.annotation = read(parameter.annotation)
+        setattr(stripped.args, kind, parameters)
+    if isinstance(stripped, ast.FunctionDef):
+        stripped.returns = read(stripped.returns)
+    return stripped
 
 
 def lower_text(text: str, filename: str, globals: Mapping[str, object]) -> dict[str, Definition]:

@@ -2,8 +2,9 @@
 
 from relay.ir.check import use_operators
 from relay.ir.difference import use_work
+from relay.operator.composition import Body, Composition, use_composer
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
-from relay.operator.registry import Environment, alias, get_env, lookup, operators, register_op, resolve_name
+from relay.operator.registry import Environment, alias, composite, get_env, lookup, operators, register_op, resolve_name
 from relay.operator.relation import BaseSignature, Relation, Undetermined
 from relay.operator.symbolic import Emitter, Value
 
@@ -12,6 +13,8 @@ use_work(lambda call, types, result: lookup(call.operator).flops(types, result))
 
 __all__ = [
     "BaseSignature",
+    "Body",
+    "Composition",
     "Emitter",
     "Environment",
     "InPlace",
@@ -22,9 +25,11 @@ __all__ = [
     "Undetermined",
     "Value",
     "alias",
+    "composite",
     "get_env",
     "lookup",
     "operators",
     "register_op",
     "resolve_name",
+    "use_composer",
 ]

@@ -26,6 +26,7 @@ from relay.ir.types import (
     Type,
     base_of_dtype,
 )
+from relay.operator.composition import Composition
 from relay.operator.relation import Relation, infer_function_type, infer_relation
 from relay.operator.symbolic import Value
 
@@ -87,9 +88,10 @@ class Operator:
             the tuple of operands and the result is the tuple of their cotangents.
         no_gradient: why there is no gradient, where there is none.
         compute: `compute(*operands, **attributes)` on te tensors (a variadic operator: on the tuple of them), returns
-        a te
-            tensor; None if `external`.
+            a te tensor; None if `external`, and for a composition that is compiled as what it is composed of.
         external: makes a native function for the given function type, called with inputs and then the output buffer.
+        composition: the body, in the language, of a composite operator; it gives whichever of relation, reference,
+            gradient and compute has no hand-made form.
         requirements: run-time conditions on the operands.
         commutative, associative, idempotent, involution, coercion, identity, linear: algebraic facts. Idempotent are
             a unary f(f(x)) = f(x) and a binary f(x, x) = x; an involution undoes itself, f(f(x)) = x; a coercion is a
@@ -115,6 +117,7 @@ class Operator:
     no_gradient: str | None = None
     compute: Callable[..., Any] | None = None
     external: Callable[[FunctionType], Callable[..., Any]] | None = None
+    composition: Composition | None = None
     requirements: tuple[Requirement, ...] = ()
     commutative: bool = False
     associative: bool = False

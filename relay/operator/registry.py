@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from relay.errors import RegistrationError
 from relay.ir.expr import Constant
 from relay.ir.types import FunctionType, QuantifiedType, TensorType, Type
+from relay.operator.composition import Composition
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.relation import Relation
 
@@ -139,6 +140,42 @@ def register_op(*positional: Any, **definition: Any) -> Any:
     return lambda reference: _register_reference(reference, definition)
 
 
+@overload
+def composite(function: Callable[..., Any], /) -> Operator: ...
+@overload
+def composite(
+    *,
+    name: str | None = ...,
+    relation: Relation | QuantifiedType | FunctionType | Callable[..., Type] | None = ...,
+    reference: Callable[..., Any] | None = ...,
+    gradient: Callable[..., Any] | None = ...,
+    no_gradient: str | None = ...,
+    pattern: Pattern = ...,
+    compute: Callable[..., Any] | None = ...,
+    idempotent: bool = ...,
+    involution: bool = ...,
+    sampler: Callable[..., Any] | None = ...,
+) -> Callable[[Callable[..., Any]], Operator]: ...
+def composite(function: Callable[..., Any] | None = None, /, **definition: Any) -> Any:
+    """Register an operator whose definition is a program of the language, by decorating it::
+
+        @relay.composite
+        def swish(x: Tensor, beta: float = 1.0) -> Tensor:
+            "x sigmoid(beta x). x: (T float, s) -> (T, s)."
+            return x * relay.sigmoid(x * beta)
+
+    Parameters that are annotated `Tensor` (or `Tensor[Float, (n, 3)]`, which is checked) are operands, one annotated
+    `tuple[Tensor, ...]` makes the operator variadic, the rest are attributes, whose values specialise the body. The
+    body is read at first use. It gives the operator's type, reference, gradient and code; where one of them is given
+    as a keyword, as for `register_op`, that one is used instead, and must agree with the body.
+
+    Raises RegistrationError before anything is registered.
+    """
+    if function is not None:
+        return _register_composite(function, definition)
+    return lambda body: _register_composite(body, definition)
+
+
 def _register_compiled(
     environment: Environment,
     name: str,
@@ -192,10 +229,58 @@ def _check_rule(name: str, relation: Any, operands: int, attributes: dict[str, A
 
 def _register_reference(reference: Callable[..., Any], definition: dict[str, Any]) -> Operator:
     name = definition.pop("name", None) or reference.__name__
+    operands, attributes, variadic = _parameters(name, reference)
+    relation = definition.get("relation")
+    if relation is None:
+        raise RegistrationError(f"{name!r} has no type: give `relation`")
+    _check_relation(name, relation, operands, attributes, variadic)
+    if definition.get("compute") is None and definition.get("external") is None:
+        raise RegistrationError(f"{name!r} has no code: give `compute`")
+    if definition.get("gradient") is None and definition.get("no_gradient") is None:
+        raise RegistrationError(f"{name!r} has no gradient: give `gradient`, or `no_gradient` with the reason")
+    operator = Operator(
+        name=name,
+        operands=operands,
+        attributes=attributes,
+        variadic=variadic,
+        reference=reference,
+        documentation=_documentation(name, reference),
+        **definition,
+    )
+    _environment.add(operator)
+    return operator
+
+
+def _register_composite(function: Callable[..., Any], definition: dict[str, Any]) -> Operator:
+    name = definition.pop("name", None) or function.__name__
+    operands, attributes, variadic = _parameters(name, function)
+    composition = Composition(name, function, variadic)
+    relation = definition.pop("relation", None)
+    if relation is not None:
+        _check_relation(name, relation, operands, attributes, variadic)
+    if definition.get("pattern") is not None and definition.get("compute") is None:
+        raise RegistrationError(f"{name!r} is compiled as what it is composed of: `pattern` needs `compute`")
+    operator = Operator(
+        name=name,
+        operands=operands,
+        attributes=attributes,
+        variadic=variadic,
+        relation=composition.infer if relation is None else relation,
+        reference=definition.pop("reference", None) or composition.reference,
+        composition=composition,
+        documentation=_documentation(name, function),
+        **definition,
+    )
+    _environment.add(operator)
+    return operator
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any], bool]:
+    """The operands, the attributes with their defaults, and whether the one operand is a sequence."""
     operands: list[str] = []
     attributes: dict[str, Any] = {}
     variadic = False
-    for parameter in inspect.signature(reference).parameters.values():
+    for parameter in inspect.signature(function).parameters.values():
         annotation = parameter.annotation if isinstance(parameter.annotation, str) else repr(parameter.annotation)
         if "Tensor" in annotation:
             variadic = variadic or "tuple" in annotation
@@ -206,29 +291,21 @@ def _register_reference(reference: Callable[..., Any], definition: dict[str, Any
             attributes[parameter.name] = parameter.default
     if variadic and len(operands) != 1:
         raise RegistrationError(f"{name!r}: a variadic operator has exactly one operand, a tuple of tensors")
-    relation = definition.get("relation")
-    if relation is None:
-        raise RegistrationError(f"{name!r} has no type: give `relation`")
+    return tuple(operands), attributes, variadic
+
+
+def _documentation(name: str, function: Callable[..., Any]) -> str:
+    documentation = inspect.getdoc(function)
+    if not documentation:
+        raise RegistrationError(f"{name!r} has no documentation: give its reference a docstring")
+    return documentation
+
+
+def _check_relation(
+    name: str, relation: Any, operands: Sequence[str], attributes: dict[str, Any], variadic: bool
+) -> None:
     if isinstance(relation, Relation):
         wanted = len(relation.base.operands)
         if relation.base.variadic is not variadic or (not variadic and wanted != len(operands)):
             raise RegistrationError(f"{name!r}: its relation has {wanted} operands, its reference {len(operands)}")
     _check_rule(name, relation, len(operands), attributes)
-    if definition.get("compute") is None and definition.get("external") is None:
-        raise RegistrationError(f"{name!r} has no code: give `compute`")
-    if definition.get("gradient") is None and definition.get("no_gradient") is None:
-        raise RegistrationError(f"{name!r} has no gradient: give `gradient`, or `no_gradient` with the reason")
-    documentation = inspect.getdoc(reference)
-    if not documentation:
-        raise RegistrationError(f"{name!r} has no documentation: give its reference a docstring")
-    operator = Operator(
-        name=name,
-        operands=tuple(operands),
-        attributes=attributes,
-        variadic=variadic,
-        reference=reference,
-        documentation=documentation,
-        **definition,
-    )
-    _environment.add(operator)
-    return operator

@@ -1,6 +1,7 @@
 """The passes, as functions from module to module, and pipelines of them: `relay.transform.simplify(module)`."""
 
 from relay.transform.common_subexpressions import eliminate_common_subexpressions
+from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.inlining import inline
@@ -26,6 +27,7 @@ __all__ = [
     "dce",
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
+    "expand_composites",
     "flatten_tuples",
     "fold_constants",
     "fuse",

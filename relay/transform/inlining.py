@@ -56,19 +56,25 @@ class _Inliner:
         for binding in block.bindings:
             match binding.value:
                 case Call(Global(name)) if name in self.bodies:
-                    bindings += self._call(binding.targets[0], self.bodies[name], binding.value)
+                    bindings += _body_for(binding.targets[0], self.bodies[name], binding.value)
                 case value:
                     made: Expr = map_blocks(value, self.block)
                     bindings.append(Binding(binding.targets, made))
         return Block(tuple(bindings), block.terminator)
 
-    def _call(self, target: Var, function: Function, call: Call) -> list[Binding]:
-        label = LoopLabel(function.label.name)
-        copy = copy_block(
-            function.body, dict(zip(function.parameters, call.arguments, strict=True)), {function.label: label}
-        )
-        if isinstance(copy.terminator, Exit):
-            return [*copy.bindings, Binding((target,), copy.terminator.values[0])]
-        branch = tail_branch(copy)
-        assert branch is not None
-        return [*copy.bindings[:-1], Binding((target,), yielding(branch, label, (target,)))]
+
+def inlined_call(target: Var, function: Function, call: Call) -> list[Binding] | None:
+    """What binds `target` to a call of a structured function without the call; None where the function stays."""
+    return _body_for(target, function, call) if _leaves_at_end(function) else None
+
+
+def _body_for(target: Var, function: Function, call: Call) -> list[Binding]:
+    label = LoopLabel(function.label.name)
+    copy = copy_block(
+        function.body, dict(zip(function.parameters, call.arguments, strict=True)), {function.label: label}
+    )
+    if isinstance(copy.terminator, Exit):
+        return [*copy.bindings, Binding((target,), copy.terminator.values[0])]
+    branch = tail_branch(copy)
+    assert branch is not None
+    return [*copy.bindings[:-1], Binding((target,), yielding(branch, label, (target,)))]

@@ -20,6 +20,7 @@ from relay.errors import InternalError
 from relay.ir.check import Stage, check
 from relay.ir.expr import Module
 from relay.transform.common_subexpressions import eliminate_common_subexpressions
+from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.inlining import inline
@@ -37,6 +38,7 @@ PASSES: dict[str, Pass] = {
     "specialise": specialise,
     "structure": structure,
     "differentiate": differentiate,
+    "expand_composites": expand_composites,
     "loop_tail_calls": loop_tail_calls,
     "inline": inline,
     "flatten_tuples": flatten_tuples,

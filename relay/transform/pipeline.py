@@ -16,18 +16,18 @@ from relay.transform.passes import Pass, Step, step_of
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
 
 PREPARATION: tuple[tuple[str, ...], ...] = (
-    ("loop_tail_calls",),
-    ("loop_tail_calls", "simplify", "eliminate_dead_code"),
-    ("inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN),
-    ("inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN),
+    ("expand_composites", "loop_tail_calls"),
+    ("expand_composites", "loop_tail_calls", "simplify", "eliminate_dead_code"),
+    ("expand_composites", "inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN),
+    ("expand_composites", "inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN),
 )
 """What `prepare` does with a structured core module at the levels 0 to 3."""
 
 LEVELS: tuple[tuple[str, ...], ...] = (
-    (),
-    ("simplify", "eliminate_dead_code"),
-    ("inline", "flatten_tuples", *_CLEAN),
-    ("inline", "flatten_tuples", *_CLEAN, "inline", *_CLEAN),
+    ("expand_composites",),
+    ("expand_composites", "simplify", "eliminate_dead_code"),
+    ("expand_composites", "inline", "flatten_tuples", *_CLEAN),
+    ("expand_composites", "inline", "flatten_tuples", *_CLEAN, "inline", *_CLEAN),
 )
 """What `optimize` does with a structured core module at the levels 0 to 3."""
 
@@ -90,7 +90,8 @@ def count(module: Module) -> int:
 def prepare(module: Module, level: int = 2, *, checked: bool = False) -> Module:
     """A structured core module made smaller before it is differentiated, which pays for each order of derivatives.
 
-    Tail calls become loops at every level. Raises ValueError for another level than 0 to 3.
+    Composite operators are expanded and tail calls become loops at every level. Raises ValueError for another level
+    than 0 to 3.
     """
     return Pipeline(_passes(PREPARATION, level), checked=checked)(module)
 

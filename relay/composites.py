@@ -1,0 +1,100 @@
+"""The bodies of composite operators, made at first use: read, typed for the operands' types, lowered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relay.ad import reverse
+from relay.errors import RelayError, TypeCheckError, TypeMismatch
+from relay.eval import interpreter
+from relay.frontend import lower
+from relay.ir.definition import Definition
+from relay.ir.expr import AttributeValue, Module
+from relay.ir.types import TupleType, Type
+from relay.operator import Composition, use_composer
+from relay.transform.pipeline import optimize, prepare
+from relay.transform.specialisation import specialise
+from relay.transform.structuring import structure
+from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured
+
+_LEVEL = 2  # of the core form: what is inlined and folded here is not again at each call
+
+
+class ComposedBody:
+    """The body of one composition at one choice of types and attributes; see `relay.operator.composition.Body`."""
+
+    def __init__(self, composition: Composition, typed: Module, result: Type) -> None:
+        self.composition = composition
+        self.typed = typed
+        self.result = result
+        self._core: Module | None = None
+
+    @property
+    def core(self) -> Module:
+        if self._core is None:
+            core = prepare(structure(specialise(self.typed)), _LEVEL)
+            core = reverse.differentiate(core, lambda module: optimize(module, _LEVEL))
+            self._core = optimize(core, _LEVEL)
+        return self._core
+
+    def run(self, operands: Sequence[np.ndarray]) -> Any:
+        """Raises ExecutionError without a span: the place is the operator's call."""
+        arguments = [tuple(operands)] if self.composition.variadic else list(operands)
+        try:
+            return interpreter.run(self.typed, arguments)
+        except RelayError as error:
+            error.span = None
+            raise
+
+
+class _Composer:
+    """Makes bodies and keeps them."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[Composition, Definition] = {}
+        self._bodies: dict[object, ComposedBody] = {}
+        self._lock = threading.RLock()  # a body may use further composite operators
+
+    def __call__(
+        self, composition: Composition, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]
+    ) -> ComposedBody:
+        key = (composition, types, tuple((name, repr(value)) for name, value in sorted(attributes.items())))
+        found = self._bodies.get(key)
+        if found is None:
+            with self._lock:
+                found = self._bodies.get(key)
+                if found is None:
+                    found = self._bodies[key] = self._make(composition, types, attributes)
+        return found
+
+    def _make(
+        self, composition: Composition, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]
+    ) -> ComposedBody:
+        definition = self._definitions.get(composition)
+        if definition is None:
+            definition = lower.lower_function(composition.function, annotated=False)
+            self._definitions[composition] = definition
+        tensors: tuple[Argument, ...] = (TupleType(types),) if composition.variadic else types
+        names = [p.name for p in definition.function.parameters]
+        fixed = [Fixed(attributes[name]) for name in names[len(tensors) :]]
+        try:
+            typed, result, _ = elaborate_structured(definition, [*tensors, *fixed])
+        except TypeCheckError as error:
+            raise _at_the_call(error, composition) from None
+        return ComposedBody(composition, typed, result)
+
+
+def _at_the_call(error: TypeCheckError, composition: Composition) -> TypeCheckError:
+    """An error in a body: its place is the operator's call; where it stands in a body of the user's is a note."""
+    notes = list(error.notes)
+    if error.span is not None and not composition.function.__module__.startswith("relay."):
+        notes.append(f"in {composition.name}, at {error.span}")
+    kind = type(error) if isinstance(error, TypeMismatch) else TypeMismatch
+    return kind(error.message, notes=tuple(notes), help=error.help)
+
+
+use_composer(_Composer())
