@@ -39,7 +39,7 @@ from relay.errors import TypeMismatch
 from relay.ir import IntType
 from relay.ir.expr import Constant, OpCall, Var
 from relay.ir.types import FLOAT32, INT32, BaseClass, BaseType, TensorType
-from relay.operator import Emitter, lookup
+from relay.operator import Emitter, Pattern, lookup
 from relay.operator.registry import get_env
 
 # The library and our polynomials are within 4e-7 of the true value, NumPy's float32 functions within 4e-7 as well;
@@ -47,6 +47,8 @@ from relay.operator.registry import get_env
 FLOAT32_RELATIVE = 2e-6
 FLOAT64_RELATIVE = 1e-13
 CANCELLATION = {"float32": 1e-6, "float64": 1e-14}  # absolute, where terms of size 1 cancel
+PRODUCTS = 4  # the size of the terms in a sum of products
+SUMS = {"log_softmax", "scatter_add", "sin", "cos"}  # and reductions and products, by their pattern
 
 # ---- types and reference
 
@@ -113,10 +115,10 @@ def test_compiled_is_the_reference(name: str, compiled: list[Callable[..., None]
             compiled[number](
                 *(tvm.runtime.tensor(np.ascontiguousarray(a).reshape(a.shape)) for a in sample.operands), out
             )
-            assert_close(out.numpy(), wanted, str(sample))
+            assert_close(out.numpy(), wanted, str(sample), sample.operator.pattern)
 
 
-def assert_close(found: Array, wanted: Array, what: str) -> None:
+def assert_close(found: Array, wanted: Array, what: str, pattern: Pattern) -> None:
     """Equal, or for floats as close as the dtype allows."""
     if wanted.dtype.kind != "f":
         np.testing.assert_array_equal(found, wanted, err_msg=what)
@@ -124,21 +126,12 @@ def assert_close(found: Array, wanted: Array, what: str) -> None:
     name = "float32" if wanted.dtype.itemsize <= 4 else "float64"
     relative = FLOAT32_RELATIVE if name == "float32" else FLOAT64_RELATIVE
     # results that need no more than a rounding may not hide behind the absolute bound
-    smallest = float(np.finfo(wanted.dtype).tiny)
-    exact = what.split("(")[0] not in {
-        "sum",
-        "sum_to",
-        "mean",
-        "matmul",
-        "dense",
-        "log_softmax",
-        "scatter_add",
-        "sin",
-        "cos",
-    }
-    np.testing.assert_allclose(
-        found, wanted, rtol=relative, atol=smallest if exact else CANCELLATION[name], equal_nan=True, err_msg=what
-    )
+    absolute = float(np.finfo(wanted.dtype).tiny)
+    if pattern is Pattern.OUTPUT_FUSABLE:
+        absolute = PRODUCTS * CANCELLATION[name]
+    elif pattern is Pattern.REDUCTION or what.split("(")[0] in SUMS:
+        absolute = CANCELLATION[name]
+    np.testing.assert_allclose(found, wanted, rtol=relative, atol=absolute, equal_nan=True, err_msg=what)
 
 
 def fused(first: str, swap: bool, number: int, second: str, operand: int | None, x: Array) -> tuple[Any, Array]:

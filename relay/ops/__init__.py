@@ -13,6 +13,7 @@ shapes would not do.
     reduction     sum, mean, prod, max, min, argmax, argmin, any, all
     indexing      run-time indices: index, take, scatter_add, one_hot
     linalg        matmul, dense
+    convolution   convolutions of one, two and three axes, transposed ones, and their weights' gradients
     nn            softmax, log_softmax
     creation      zeros, ones, full, arange
 
@@ -20,10 +21,11 @@ and what they are written with: notation (names), samples (for the tests), scala
 stages (te stages), lazy (TVM at first use).
 """
 
-from relay.ops import comparison, creation, elementary, elementwise, indexing, linalg, nn, reduction, shape, slicing
+from relay.ops import comparison, convolution, creation, elementary, elementwise, indexing, linalg, nn, reduction, shape, slicing
 
 __all__ = [
     "comparison",
+    "convolution",
     "creation",
     "elementary",
     "elementwise",

@@ -5,6 +5,7 @@ A reduction over no elements runs no iteration in TVM and leaves its output unwr
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -53,6 +54,51 @@ def reduction(
     if wide == result_dtype:
         return stage
     return te.compute(kept, lambda *index: scalar.cast(stage(*index), result_dtype))
+
+
+def contraction(
+    shape: Sequence[int],
+    extents: Sequence[int],
+    dtype: str,
+    terms: Callable[[Sequence[Element], Sequence[Element]], tuple[Element, Element]],
+) -> Stage:
+    """The sum of the product of the pair `terms(index, reduced)` over all `reduced` within the extents, in `dtype`;
+    float16 and bfloat16 are summed in float32."""
+    if 0 in extents or 0 in shape:
+        return full(shape, 0, dtype)
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    steps = [te.reduce_axis((0, extent), name="k") for extent in extents]
+    reducer = te.comm_reducer(scalar.add, lambda of: tirx.const(0, of))
+
+    def element(*index: Element) -> Element:
+        left, right = terms(index, [step.var for step in steps])
+        return reducer(scalar.multiply(scalar.cast(left, wide), scalar.cast(right, wide)), axis=steps)
+
+    stage = te.compute(tuple(shape), element)
+    return stage if wide == dtype else te.compute(tuple(shape), lambda *index: scalar.cast(stage(*index), dtype))
+
+
+def padded(x: Stage, low: Sequence[int], high: Sequence[int], number: float = 0) -> Stage:
+    """x with a number before and after each axis."""
+    shape = dims(x)
+    if not any(low) and not any(high):
+        return x
+    result = tuple(before + dim + after for before, dim, after in zip(low, shape, high, strict=True))
+    if 0 in shape:
+        return full(result, number, str(x.dtype))
+
+    def element(*index: Element) -> Element:
+        inside = []
+        for i, dim, before, after in zip(index, shape, low, high, strict=True):
+            if before:
+                inside.append(tirx.GE(i, before))
+            if after:
+                inside.append(tirx.LT(i, before + dim))
+        condition = functools.reduce(tirx.And, inside)
+        places = [i - before for i, before in zip(index, low, strict=True)]
+        return tirx.if_then_else(condition, x(*places), tirx.const(number, str(x.dtype)))
+
+    return te.compute(result, element, name="padded")
 
 
 def written(shape: Sequence[int], inputs: Sequence[Stage], dtype: str, statement: Callable[..., Element]) -> Stage:

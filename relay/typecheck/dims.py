@@ -39,6 +39,11 @@ def known(dim: Dim) -> int:
     raise undetermined(dim)
 
 
+def numbers(shape: Sequence[Dim]) -> tuple[int, ...]:
+    """The numbers that dims are. Raises Undetermined."""
+    return tuple(map(known, shape))
+
+
 def equal(left: Dim, right: Dim) -> bool:
     """Whether two dims are equal. Raises Undetermined where that depends on a variable or on `ANY`."""
     left, right = resolve(left), resolve(right)

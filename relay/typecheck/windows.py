@@ -1,0 +1,325 @@
+"""Shape rules of what goes over a tensor in windows: convolution, its two adjoints, and sliding windows.
+
+Along each spatial axis a window of k elements, `dilation` apart, starts every `stride` elements of the padded axis:
+
+    reach  = dilation (k - 1) + 1
+    extent = floor((size + low + high - reach) / stride) + 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import attrs
+
+from relay.errors import ShapeError
+from relay.ir.types import Dim, Shape, show_shape
+from relay.typecheck.dims import equal, known, normalise_axis, resolve
+
+Numbers: TypeAlias = int | tuple[int, ...]
+Padding: TypeAlias = int | str | tuple[int | tuple[int, int], ...]
+
+
+def per_axis(value: object, rank: int, name: str, smallest: int) -> tuple[int, ...]:
+    """An attribute for each of `rank` axes, given as one number or as one for each. Raises ShapeError."""
+    numbers = (value,) * rank if isinstance(value, int) else value
+    if not isinstance(numbers, tuple | list) or len(numbers) != rank:
+        raise ShapeError(f"{name} must be one integer or {rank}, one for each axis, found {value!r}")
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or number < smallest:
+            raise ShapeError(f"{name} must hold integers that are at least {smallest}, found {value!r}")
+    return tuple(numbers)
+
+
+@attrs.frozen
+class Windows:
+    """Windows along some axes: everything in numbers, one for each axis; padding is (low, high)."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+
+    def extents(self, sizes: Sequence[Dim]) -> Shape:
+        """How many windows there are along each axis. Raises ShapeError for one that does not fit, Undetermined."""
+        return tuple(self._extent(axis, size, sizes) for axis, size in enumerate(sizes))
+
+    def _extent(self, axis: int, size: Dim, sizes: Sequence[Dim]) -> Dim:
+        low, high = self.padding[axis]
+        reach, stride = self.reach[axis], self.stride[axis]
+        if stride == 1 and low + high == reach - 1:
+            return size
+        number = known(size)
+        room = number + low + high - reach
+        if room >= 0:
+            return room // stride + 1
+        if number == 0:
+            return 0
+        raise ShapeError(
+            f"a window of {_dilated(self.kernel[axis], self.dilation[axis])} does not fit into spatial axis {axis} of"
+            f" extent {number + low + high}{' with its padding' if low or high else ''}; the spatial shape is"
+            f" {show_shape(tuple(sizes))}"
+        )
+
+    def remainders(self, sizes: Sequence[Dim]) -> tuple[int, ...]:
+        """The elements at the end of each padded axis that no window reaches."""
+        return tuple(
+            0 if stride == 1 else max(known(size) + low + high - reach, 0) % stride
+            for size, stride, reach, (low, high) in zip(sizes, self.stride, self.reach, self.padding, strict=True)
+        )
+
+
+def _dilated(kernel: int, dilation: int) -> str:
+    return f"{kernel}" if dilation == 1 else f"{kernel} elements, {dilation} apart,"
+
+
+def windows(sizes: Sequence[Dim], kernel: Sequence[Dim], stride: object, padding: object, dilation: object) -> Windows:
+    """The windows that attributes describe.
+
+    padding: "valid" (none), "same" (ceil(size / stride) windows; an odd element is added at the end), "same_lower" (at
+    the start), a number for both ends of all axes, or for each axis a number or a pair (low, high).
+    Raises ShapeError for attributes that describe none, Undetermined.
+    """
+    rank = len(sizes)
+    numbers = tuple(known(k) for k in kernel)
+    if min(numbers, default=1) < 1:
+        raise ShapeError(f"a window needs at least one element along each axis, found {show_shape(numbers)}")
+    strides = per_axis(stride, rank, "stride", 1)
+    dilations = per_axis(dilation, rank, "dilation", 1)
+    unpadded = Windows(numbers, strides, dilations, ((0, 0),) * rank)
+    if isinstance(padding, str):
+        return attrs.evolve(unpadded, padding=_named_padding(padding, sizes, unpadded))
+    items = (padding,) * rank if isinstance(padding, int) else padding
+    if not isinstance(items, tuple | list) or len(items) != rank:
+        raise ShapeError(f"padding must be one integer, or for each of {rank} axes an integer or a pair: {padding!r}")
+    pairs = [per_axis(item, 2, "the padding of an axis", 0) for item in items]
+    return attrs.evolve(unpadded, padding=tuple((low, high) for low, high in pairs))
+
+
+def _named_padding(name: str, sizes: Sequence[Dim], windows: Windows) -> tuple[tuple[int, int], ...]:
+    if name == "valid":
+        return windows.padding
+    if name not in ("same", "same_lower"):
+        raise ShapeError(f'padding must be "same", "same_lower", "valid" or integers, found {name!r}')
+    pairs = []
+    for size, stride, reach in zip(sizes, windows.stride, windows.reach, strict=True):
+        covered = 0 if stride == 1 else (-(-known(size) // stride) - 1) * stride - known(size) + 1
+        total = max(covered + reach - 1, 0)
+        less, more = total // 2, total - total // 2
+        pairs.append((less, more) if name == "same" else (more, less))
+    return tuple(pairs)
+
+
+# ---- convolutions: x (n, c, *sizes), weight (o, c / groups, *kernel), y (n, o, *extents); or the channels last
+
+
+def channels_last(layout: str, rank: int) -> bool:
+    """Whether the layout is NHWC (of two spatial axes) rather than NCHW. Raises ShapeError for others."""
+    spatial = "DHW"[-rank:]
+    if layout not in (f"NC{spatial}", f"N{spatial}C"):
+        raise ShapeError(f"layout must be 'NC{spatial}' or 'N{spatial}C', found {layout!r}")
+    return layout[-1] == "C"
+
+
+def split(shape: Shape, last: bool) -> tuple[Dim, Dim, Shape]:
+    """Batch, channels and spatial extents of an activation."""
+    return (shape[0], shape[-1], shape[1:-1]) if last else (shape[0], shape[1], shape[2:])
+
+
+def joined(batch: Dim, channels: Dim, sizes: Sequence[Dim], last: bool) -> Shape:
+    """An activation's shape."""
+    return (batch, *sizes, channels) if last else (batch, channels, *sizes)
+
+
+def split_weight(shape: Shape, last: bool) -> tuple[Dim, Dim, Shape]:
+    """Output channels, input channels of a group, and kernel extents of a weight: OIHW, or HWIO."""
+    return (shape[-1], shape[-2], shape[:-2]) if last else (shape[0], shape[1], shape[2:])
+
+
+def joined_weight(out: Dim, inner: Dim, kernel: Sequence[Dim], last: bool) -> Shape:
+    """A weight's shape."""
+    return (*kernel, inner, out) if last else (out, inner, *kernel)
+
+
+def _ranks(name: str, rank: int, **shapes: Shape) -> None:
+    for what, shape in shapes.items():
+        if len(shape) != rank + 2:
+            raise ShapeError(f"{name} needs {what} of rank {rank + 2}, found the shape {show_shape(shape)}")
+
+
+def _check_groups(name: str, groups: object, out: Dim, what: str) -> int:
+    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
+        raise ShapeError(f"groups must be a positive integer, found {groups!r}")
+    if groups > 1 and known(out) % groups:
+        raise ShapeError(f"{name} in {groups} groups needs {what} in a multiple of that, found {known(out)}")
+    return groups
+
+
+def _check_channels(name: str, found: Dim, inner: Dim, groups: int, shapes: tuple[Shape, Shape]) -> None:
+    wanted = inner if groups == 1 else known(inner) * groups
+    if not equal(found, wanted):
+        raise ShapeError(
+            f"{name} of the shapes {show_shape(shapes[0])} and {show_shape(shapes[1])}: the input has {resolve(found)}"
+            f" channels, the weight is for {resolve(wanted)}"
+        )
+
+
+def convolution(
+    rank: int, x: Shape, weight: Shape, *, stride: object, padding: object, dilation: object, groups: int, layout: str
+) -> Shape:
+    """x (n, c, *sizes), weight (o, c / groups, *kernel) -> (n, o, *extents)"""
+    name = f"conv{rank}d"
+    last = channels_last(layout, rank)
+    _ranks(name, rank, x=x, weight=weight)
+    batch, channels, sizes = split(x, last)
+    out, inner, kernel = split_weight(weight, last)
+    _check_groups(name, groups, out, "output channels")
+    _check_channels(name, channels, inner, groups, (x, weight))
+    return joined(batch, out, windows(sizes, kernel, stride, padding, dilation).extents(sizes), last)
+
+
+def transposed_windows(
+    sizes: Sequence[Dim],
+    kernel: Sequence[Dim],
+    stride: object,
+    padding: object,
+    output_padding: object,
+    dilation: object,
+) -> tuple[Windows, Shape]:
+    """The windows of a transposed convolution over its result, and the result's spatial extents.
+
+        size = (extent - 1) stride + reach - low - high + output_padding
+
+    With padding="same" the result's extents are the input's times the stride. Raises ShapeError, Undetermined.
+    """
+    rank = len(sizes)
+    over = windows((0,) * rank, kernel, stride, 0 if isinstance(padding, str) else padding, dilation)
+    extra = per_axis(output_padding, rank, "output_padding", 0)
+    if isinstance(padding, str) and padding != "valid":
+        if any(extra):
+            raise ShapeError(f"padding {padding!r} leaves no choice of output_padding, found {output_padding!r}")
+        over = attrs.evolve(over, padding=_named_padding(padding, over.stride, over))
+        extra = tuple(max(s - r, 0) for s, r in zip(over.stride, over.reach, strict=True))
+    for stride_, more in zip(over.stride, extra, strict=True):
+        if more >= stride_:
+            raise ShapeError(f"output_padding must be less than the stride, found {extra} and {over.stride}")
+    result = []
+    for axis, size in enumerate(sizes):
+        low, high = over.padding[axis]
+        added = over.reach[axis] - low - high + extra[axis]
+        if over.stride[axis] == 1 and added == 1:
+            result.append(size)
+            continue
+        number = known(size)
+        extent = (number - 1) * over.stride[axis] + added if number else 0
+        if extent < 0:
+            raise ShapeError(f"the padding {(low, high)} of spatial axis {axis} removes more than there is")
+        result.append(extent)
+    return over, tuple(result)
+
+
+def transposed(
+    rank: int,
+    y: Shape,
+    weight: Shape,
+    *,
+    stride: object,
+    padding: object,
+    output_padding: object,
+    dilation: object,
+    groups: int,
+    layout: str,
+) -> Shape:
+    """y (n, o, *extents), weight (o, c / groups, *kernel) -> (n, c, *sizes)"""
+    name = f"conv{rank}d_transpose"
+    last = channels_last(layout, rank)
+    _ranks(name, rank, x=y, weight=weight)
+    batch, channels, sizes = split(y, last)
+    out, inner, kernel = split_weight(weight, last)
+    _check_groups(name, groups, out, "input channels")
+    _check_channels(name, channels, out, 1, (y, weight))
+    _, extents = transposed_windows(sizes, kernel, stride, padding, output_padding, dilation)
+    return joined(batch, inner if groups == 1 else known(inner) * groups, extents, last)
+
+
+def weight_gradient(
+    rank: int,
+    x: Shape,
+    y: Shape,
+    *,
+    kernel: object,
+    stride: object,
+    padding: object,
+    dilation: object,
+    groups: int,
+    layout: str,
+) -> Shape:
+    """x (n, c, *sizes), y (n, o, *extents) -> (o, c / groups, *kernel)"""
+    name = f"conv{rank}d_weight_gradient"
+    last = channels_last(layout, rank)
+    _ranks(name, rank, x=x, y=y)
+    batch, channels, sizes = split(x, last)
+    other, out, extents = split(y, last)
+    _check_groups(name, groups, out, "output channels")
+    _check_groups(name, groups, channels, "input channels")
+    extent = per_axis(kernel, rank, "kernel", 1)
+    wanted = windows(sizes, extent, stride, padding, dilation).extents(sizes)
+    if not (equal(batch, other) and all(equal(a, b) for a, b in zip(wanted, extents, strict=True))):
+        expected = show_shape(joined(batch, out, wanted, last))
+        raise ShapeError(f"{name} of x of shape {show_shape(x)} needs y of shape {expected}, found {show_shape(y)}")
+    return joined_weight(out, channels if groups == 1 else known(channels) // groups, extent, last)
+
+
+# ---- sliding windows
+
+
+def sliding_axes(axes: object, rank: int) -> tuple[int, ...]:
+    """Distinct axes, counted from 0, in the order given."""
+    given = (axes,) if isinstance(axes, int) else axes
+    if not isinstance(given, tuple | list):
+        raise ShapeError(f"axes must be integers, found {axes!r}")
+    places = tuple(normalise_axis(axis, rank) for axis in given)
+    if len(set(places)) != len(places):
+        raise ShapeError(f"the axes {axes!r} of a tensor of rank {rank} repeat")
+    return places
+
+
+def sliding(
+    shape: Shape, *, kernel: object, axes: object, stride: object, padding: object, dilation: object, **others: object
+) -> Shape:
+    """s -> (s with the number of windows along the axes, *kernel)"""
+    places = sliding_axes(axes, len(shape))
+    extent = per_axis(kernel, len(places), "kernel", 1)
+    sizes = [shape[axis] for axis in places]
+    extents = windows(sizes, extent, stride, padding, dilation).extents(sizes)
+    result = list(shape)
+    for axis, found in zip(places, extents, strict=True):
+        result[axis] = found
+    return (*result, *extent)
+
+
+def overlap_add(
+    shape: Shape, *, sizes: object, axes: object, stride: object, padding: object, dilation: object
+) -> Shape:
+    """(s with the number of windows along the axes, *kernel) -> s with `sizes` along the axes"""
+    count = 1 if isinstance(axes, int) else len(axes) if isinstance(axes, tuple | list) else 0
+    if len(shape) < 2 * count:
+        raise ShapeError(f"overlap_add along {count} axes needs as many axes of windows, found {show_shape(shape)}")
+    outer, kernel = shape[: len(shape) - count], shape[len(shape) - count :]
+    places = sliding_axes(axes, len(outer))
+    extents = per_axis(sizes, count, "sizes", 0)
+    wanted = windows(extents, kernel, stride, padding, dilation).extents(extents)
+    if not all(equal(outer[axis], found) for axis, found in zip(places, wanted, strict=True)):
+        raise ShapeError(
+            f"overlap_add to {extents} needs {show_shape(wanted)} windows along the axes {places}, found the shape"
+            f" {show_shape(shape)}"
+        )
+    result = list(outer)
+    for axis, size in zip(places, extents, strict=True):
+        result[axis] = size
+    return tuple(result)
