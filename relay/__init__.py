@@ -21,7 +21,7 @@ from relay.compiler import Options as _Options
 from relay.compiler import RelayFunction, from_source
 from relay.compiler import data_class as _data_class
 from relay.compiler import decorate as _decorate
-from relay.compiler import derivative as _derivative
+from relay.differentiation import grad, hessian, jacobian, jvp, value_and_grad, vjp
 from relay.errors import (
     CompileError,
     DifferentiationError,
@@ -76,6 +76,7 @@ from relay.ir.types import (
 from relay.ir.types import (
     UINT64 as UInt64,
 )
+from relay.numerical import check_gradient
 from relay.operator import Pattern, Relation, Requirement, composite, get_env, register_op, resolve_name
 from relay.ops.placeholders import func_ty_to_placeholders
 from relay.text.parser import parse
@@ -86,39 +87,6 @@ from relay.transform.pipeline import optimize
 Float, Int = Float32, Int32
 _T = _TypeVar("_T")
 _Value = _TypeVar("_Value")
-
-
-def grad(
-    f: _Any,
-    wrt: int | str | Sequence[int | str] | None = None,
-    output: int | None = None,
-    keeping: Sequence[int] = (),
-    seedable: bool = False,
-) -> RelayFunction:
-    """The derivative of a function, as a function of the same arguments.
-
-    Args:
-        f: a decorated function (inside a program: any function).
-        wrt: positions or names of the parameters to differentiate; None: all, with None for those without a gradient.
-        output: which component of a tuple result is differentiated; a non-tuple result is component 0.
-        keeping: components of the original result that are returned after the gradients.
-        seedable: add a last argument, the incoming cotangent; otherwise the output must have one element.
-
-    Returns a tuple with one gradient for each `wrt`, bare for a single one with nothing kept, then the kept outputs.
-    Raises DifferentiationError where there is no derivative.
-    """
-    return _derivative(f, wrt, output, keeping, seedable, False)
-
-
-def value_and_grad(
-    f: _Any,
-    wrt: int | str | Sequence[int | str] | None = None,
-    output: int | None = None,
-    keeping: Sequence[int] = (),
-    seedable: bool = False,
-) -> RelayFunction:
-    """Like `grad`, but the result is the pair (value, gradients)."""
-    return _derivative(f, wrt, output, keeping, seedable, True)
 
 
 def _inside_only(name: str, documentation: str) -> Callable[..., _Any]:
@@ -155,8 +123,6 @@ def replace(value: _Value, /, **fields: _Any) -> _Value:
 
 
 replace.__relay_builtin__ = "replace"  # type: ignore[attr-defined]
-grad.__relay_builtin__ = "grad"  # type: ignore[attr-defined]
-value_and_grad.__relay_builtin__ = "value_and_grad"  # type: ignore[attr-defined]
 
 
 class _Relay(types.ModuleType):
@@ -244,6 +210,7 @@ __all__ = [
     "UInt32",
     "UInt64",
     "base_type_var",
+    "check_gradient",
     "composite",
     "data",
     "dims",
@@ -252,7 +219,10 @@ __all__ = [
     "func_ty_to_placeholders",
     "get_env",
     "grad",
+    "hessian",
     "ir",
+    "jacobian",
+    "jvp",
     "optimize",
     "parse",
     "read",
@@ -265,5 +235,6 @@ __all__ = [
     "transform",
     "type_var",
     "value_and_grad",
+    "vjp",
     "write",
 ]  # fmt: skip

@@ -113,6 +113,7 @@ class RelayFunction:
         self._cache: dict[object, Lowered] = {}
         self._native: dict[object, tuple[Callable[[Sequence[Any]], Any], Type]] = {}  # for calls with arrays only
         self._used: set[Definition] = set()
+        self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
         self._lock = threading.Lock()
         self._python = wrapped
         base: Definition | DerivedDefinition = definition

@@ -10,7 +10,10 @@ import numpy as np
 
 from relay.ir.expr import Atom, Constant, OpCall, Var
 from relay.ir.types import Type
-from relay.operator import Operator, lookup
+from relay.operator import Operator, Pattern, lookup
+
+LARGEST = 1024
+"""The most elements of a constant that are looked at."""
 
 Definition: TypeAlias = Callable[[Atom], OpCall | None]
 """Looks up the operator call that an atom was bound to."""
@@ -29,21 +32,34 @@ def _type(atom: Atom) -> Type | None:
     return atom.type if isinstance(atom, Var | Constant) else None
 
 
-def _is_identity(operator: Operator, atom: Atom) -> bool:
-    """Whether a constant is the neutral element, with its sign: x + 0.0 is not x where x is -0.0, but x + -0.0 is."""
-    if not isinstance(atom, Constant) or atom.value.size != 1 or operator.identity is None:
+_COPYING = (Pattern.BROADCAST, Pattern.INJECTIVE)
+
+
+def _is_identity(operator: Operator, atom: Atom, definition: Definition) -> bool:
+    """Whether all elements are the neutral one, with its sign: x + 0.0 is not x where x is -0.0, but x + -0.0 is."""
+    if operator.identity is None:
         return False
-    return atom.value.tobytes() == np.asarray(operator.identity).astype(atom.value.dtype).tobytes()
+    while (call := definition(atom)) is not None:
+        inner = lookup(call.operator)
+        if not (inner.coercion and inner.pattern in _COPYING):  # the result's elements are the operand's
+            break
+        atom = call.arguments[0]
+    if call is not None and (fill := lookup(call.operator).fill) is not None:
+        return bool(fill == operator.identity != 0)
+    if not isinstance(atom, Constant) or not 1 <= atom.value.size <= LARGEST:
+        return False
+    neutral = np.asarray(operator.identity).astype(atom.value.dtype)
+    return atom.value.tobytes() == neutral.tobytes() * atom.value.size
 
 
-def _right_identity(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:
+def _right_identity(operator: Operator, call: OpCall, type_: Type, definition: Definition) -> Atom | None:
     left, right = call.arguments
-    return left if _is_identity(operator, right) and _type(left) == type_ else None
+    return left if _type(left) == type_ and _is_identity(operator, right, definition) else None
 
 
-def _left_identity(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:
+def _left_identity(operator: Operator, call: OpCall, type_: Type, definition: Definition) -> Atom | None:
     left, right = call.arguments
-    return right if _is_identity(operator, left) and _type(right) == type_ else None
+    return right if _type(right) == type_ and _is_identity(operator, left, definition) else None
 
 
 def _only(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:

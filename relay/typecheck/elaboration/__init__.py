@@ -53,6 +53,7 @@ from relay.typecheck.elaboration.functions import (
 )
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.elaboration.templates import TEMPLATE
 from relay.typecheck.elaboration.tensors import SchemeOnly
 from relay.typecheck.unification import is_known, resolve, unknowns
 
@@ -154,6 +155,8 @@ def _run(session: Session, definition: Definition | DerivedDefinition, arguments
             name = _derived_entry(session, derived_entity(definition), arguments)
         session.finish()
     except TypeCheckError as error:
+        if error.span is not None and error.span.source.filename.startswith(TEMPLATE):
+            error.span, error.labels = None, ()  # the code of `relay.vjp` and its kin is not the user's
         if isinstance(error, SchemeOnly) and not session.generic:
             raise TypeCheckError(error.message, error.span, labels=error.labels, help=error.help) from None
         raise

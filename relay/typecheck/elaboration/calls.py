@@ -8,12 +8,21 @@ import functools
 from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
-from relay.ir.expr import Binding, Grad, OpCall, RefNew, RefRead, RefWrite, Static
+from relay.ir.expr import Binding, OpCall, RefNew, RefRead, RefWrite
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_record_class
 from relay.ir.types import BOOL, INT32, BaseClass, BaseType, Form, Kind, RefType, TensorType, prune, show
 from relay.operator import Operator, lookup
-from relay.typecheck.elaboration import data, intrinsics, operators, python_functions, records, tensors
+from relay.typecheck.elaboration import (
+    data,
+    derivatives,
+    intrinsics,
+    operators,
+    python_functions,
+    records,
+    templates,
+    tensors,
+)
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Context,
@@ -31,7 +40,7 @@ from relay.typecheck.elaboration.entities import (
     Zip,
 )
 from relay.typecheck.elaboration.functions import call_derived, call_function, call_value, expand
-from relay.typecheck.elaboration.objects import object_entity, position_of
+from relay.typecheck.elaboration.objects import object_entity
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
@@ -64,6 +73,8 @@ def apply(
             return call_value(session, out, callee, arguments, span, "this function")
         case Object(Operator() as operator):
             return call_operator(session, out, operator, arguments, keywords, span, described)
+        case Object(Intrinsic(name)) if name in templates.STRUCTURAL:
+            return templates.apply(session, context, out, name, arguments, span)
         case Object(Intrinsic(name)):
             return intrinsics.apply(session, context, out, name, arguments, keywords, span)
         case Object(functools.partial() as partial):
@@ -82,6 +93,8 @@ def apply(
             if record is None:
                 raise TypeCheckError("replace needs a dataclass", span)
             return records.replace(record, keywords, span)
+        case Object(value) if hasattr(value, "__relay_template__"):
+            return derivatives.from_template(session, out, value.__relay_template__, arguments, keywords, span)
         case Object(value):
             relay_name = getattr(value, "__relay_builtin__", None)
             if relay_name is not None:
@@ -164,44 +177,6 @@ def write(session: Session, out: Output, reference: Entity, new: Entity, span: S
 # ---- Relay's own functions
 
 
-def _grad(with_value: bool) -> Callable[..., Entity]:
-    def rule(
-        session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
-    ) -> Entity:
-        names = ("f", "wrt", "output", "keeping", "seedable")
-        if len(arguments) > len(names):
-            raise TypeCheckError(f"grad takes at most {len(names)} arguments, found {len(arguments)}", span)
-        given = dict(zip(names, arguments, strict=False))
-        for key, entity in keywords:
-            if key not in names or key in given:
-                raise TypeCheckError(f"grad has no argument {key!r}, or got it twice", span)
-            given[key] = entity
-        if "f" not in given:
-            raise TypeCheckError("grad needs the function to differentiate", span)
-        function = given.pop("f")
-        options = {k: operators.static_value(v, k, span) for k, v in given.items()}
-        wrt = options.get("wrt")
-        positions = None
-        if wrt is not None:
-            parts = wrt if isinstance(wrt, tuple) else (wrt,)
-            positions = tuple(position_of(function, p, span) for p in parts)
-        keeping = options.get("keeping", ())
-        return Derived(
-            function,
-            Grad(
-                Static(None),
-                positions,
-                options.get("output"),  # type: ignore[arg-type]
-                keeping if isinstance(keeping, tuple) else (keeping,),
-                bool(options.get("seedable", False)),
-                with_value,
-                span,
-            ),
-        )
-
-    return rule
-
-
 def _ref(session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
     _arity("ref", arguments, 1, span)
     typed = session.materialise(out, arguments[0], span)
@@ -220,8 +195,8 @@ def _write(session: Session, out: Output, arguments: Sequence[Entity], keywords:
 
 
 _RELAY: dict[str, Callable[..., Entity]] = {
-    "grad": _grad(False),
-    "value_and_grad": _grad(True),
+    "grad": derivatives.grad(False),
+    "value_and_grad": derivatives.grad(True),
     "ref": _ref,
     "read": _read,
     "write": _write,

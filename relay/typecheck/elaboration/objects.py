@@ -17,7 +17,16 @@ from relay.ir.structure import fields_of, form_of, is_record_class
 from relay.ir.types import BaseType, TensorType, base_of_dtype
 from relay.operator import Operator
 from relay.operator import resolve_name as resolve_operator
-from relay.typecheck.elaboration.entities import Derived, Entity, GlobalFunction, Number, Object, Tuple, Typed
+from relay.typecheck.elaboration.entities import (
+    Derived,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Number,
+    Object,
+    Tuple,
+    Typed,
+)
 
 BUILTINS = (
     builtins.len, builtins.range, builtins.zip, builtins.enumerate, builtins.abs, builtins.min, builtins.max,
@@ -50,7 +59,7 @@ def object_entity(value: object, span: Span | None) -> Entity:
         return Tuple(tuple(object_entity(v, span) for v in fields_of(value, form)), form)
     if isinstance(value, tuple):
         return Tuple(tuple(object_entity(v, span) for v in value))
-    definition = value if isinstance(value, Definition) else getattr(value, "__relay__", None)
+    definition = value if isinstance(value, Definition | DerivedDefinition) else getattr(value, "__relay__", None)
     if definition is not None and isinstance(value, types.FunctionType):  # functools.wraps has copied the attribute
         raise FrontendError(
             f"{value.__name__} is a decorated function behind another decorator, which is Python",
@@ -61,12 +70,11 @@ def object_entity(value: object, span: Span | None) -> Entity:
         return GlobalFunction(definition)
     if isinstance(definition, DerivedDefinition):
         return derived_entity(definition)
+    if isinstance(value, Typed | Derived | LocalFunction | GlobalFunction):  # what a template is about
+        return value
     if hasattr(value, "__relay_array__"):
         return _array(np.asarray(value), span)
-    if (
-        isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype)
-        or value is None
-    ):
+    if isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype) or value is None:
         return Object(value)
     if isinstance(value, functools.partial):
         object_entity(value.func, span)  # raises for what cannot be called
@@ -75,7 +83,12 @@ def object_entity(value: object, span: Span | None) -> Entity:
         return Object(value)
     if value is dict or is_record_class(value) or value is dataclasses.replace:
         return Object(value)
-    if value is Ellipsis or value in BUILTINS or hasattr(value, "__relay_builtin__"):
+    if (
+        value is Ellipsis
+        or value in BUILTINS
+        or hasattr(value, "__relay_builtin__")
+        or hasattr(value, "__relay_template__")
+    ):
         return Object(value)
     if isinstance(value, type) and issubclass(value, np.generic):
         return Object(value)

@@ -1,0 +1,100 @@
+"""`relay.grad` and its kin inside of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relay.errors import RelayError, Span, TypeCheckError
+from relay.ir.expr import Grad, Static
+from relay.typecheck.elaboration import operators, templates
+from relay.typecheck.elaboration.entities import Derived, Entity, Output
+from relay.typecheck.elaboration.functions import call_function
+from relay.typecheck.elaboration.objects import position_of
+from relay.typecheck.elaboration.session import Session
+
+Keywords = Sequence[tuple[str, Entity]]
+
+
+def grad(with_value: bool) -> Callable[..., Entity]:
+    """The rule for `grad`, or for `value_and_grad`."""
+
+    def rule(
+        session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
+    ) -> Entity:
+        names = ("f", "wrt", "output", "keeping", "seedable")
+        if len(arguments) > len(names):
+            raise TypeCheckError(f"grad takes at most {len(names)} arguments, found {len(arguments)}", span)
+        given = dict(zip(names, arguments, strict=False))
+        for key, entity in keywords:
+            if key not in names or key in given:
+                raise TypeCheckError(f"grad has no argument {key!r}, or got it twice", span)
+            given[key] = entity
+        if "f" not in given:
+            raise TypeCheckError("grad needs the function to differentiate", span)
+        function = given.pop("f")
+        options = {k: operators.static_value(v, k, span) for k, v in given.items()}
+        wrt = options.get("wrt")
+        positions = None
+        if wrt is not None:
+            parts = wrt if isinstance(wrt, tuple) else (wrt,)
+            positions = tuple(position_of(function, p, span) for p in parts)
+        keeping = options.get("keeping", ())
+        return Derived(
+            function,
+            Grad(
+                Static(None),
+                positions,
+                options.get("output"),  # type: ignore[arg-type]
+                keeping if isinstance(keeping, tuple) else (keeping,),
+                bool(options.get("seedable", False)),
+                with_value,
+                span,
+            ),
+        )
+
+    return rule
+
+
+def from_template(
+    session: Session,
+    out: Output,
+    template: templates.Template,
+    arguments: Sequence[Entity],
+    keywords: Keywords,
+    span: Span | None,
+) -> Entity:
+    """Call `relay.vjp`, `relay.jacobian` and their kin: `arguments` begin with the function that they are about."""
+    given = dict(keywords)
+    if not arguments and "f" in given:
+        arguments = [given.pop("f")]
+    if not arguments:
+        raise TypeCheckError(f"{template.name} needs a function", span)
+    function, *rest = arguments
+    if not template.called:
+        given.update(zip(template.options, rest, strict=False))
+        if len(rest) > len(template.options) or not given.keys() <= set(template.options):
+            raise TypeCheckError(f"{template.name} takes {_listed(('f', *template.options))}", span)
+        if template.of_gradient:
+            wrt = [(name, v) for name, v in given.items() if name == "wrt"]
+            function = grad(False)(session, out, [function], wrt, span)
+        options = {name: operators.static_value(v, name, span) for name, v in given.items()}
+        return templates.instantiate(out, template, function, None, options, span)
+    rest += [given.pop(name) for name in template.options if name in given]
+    if given or (template.options and len(rest) != len(template.options)):
+        raise TypeCheckError(f"{template.name} takes {_listed(('f', *(template.options or ('its arguments',))))}", span)
+    made = templates.instantiate(out, template, function, len(rest), {}, span)
+    return placed(lambda: call_function(session, out, made, rest, (), span), span)
+
+
+def placed(run: Callable[[], Entity], span: Span | None) -> Entity:
+    """Elaborate a template's code. What is wrong there is wrong with the call."""
+    try:
+        return run()
+    except RelayError as error:
+        if error.span is not None and error.span.source.filename.startswith(templates.TEMPLATE):
+            error.span, error.labels = span, ()
+        raise
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,291 @@
+"""Functions of functions that are written in the language: `relay.vjp`, `relay.jacobian` and their kin.
+
+A template makes the surface code for a function with given parameters. In the code `f__` is the function that it is
+about; the other names that end in two underscores are the structural operations of this file:
+
+    dot__(a, b)              sum of sum(x * y) over the float tensors x of a and y of b, at the same places
+    blank__(f, args)         f(*args) with zeros in place of its float tensors, and None in place of the rest
+    pick__(a, k)             the k-th float tensor of a
+    leaves__(g, a)           a with g(x, k) in place of its k-th float tensor x, and None in place of the rest
+    merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
+
+Tuples, lists, dicts and records are structures; everything else that is no float tensor has no tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import attrs
+import numpy as np
+
+from relay.errors import InternalError, Span, TypeCheckError
+from relay.ir.definition import MISSING, Scope
+from relay.ir.expr import Constant, Function, Parameter, Static
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.types import BaseType, DataType, FunctionType, TensorType, Unknown, prune, show
+from relay.operator import lookup
+from relay.typecheck.elaboration.entities import (
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Number,
+    Object,
+    Output,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.functions import expand, surface_function
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.unification import resolve
+
+TEMPLATE = "<relay."
+"""How the names of the files begin that templates seem to come from."""
+
+STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__")
+"""The structural operations."""
+
+
+class Template(Protocol):
+    """What `relay.vjp` and its kin carry as `__relay_template__`."""
+
+    name: str
+    called: bool  # the function is called at once, with the arguments that follow f
+    options: tuple[str, ...]  # the arguments that follow f, if they have names
+    of_gradient: bool  # f is differentiated first
+
+    def function(self, parameters: Sequence[tuple[str, Parameter]], options: Mapping[str, object]) -> Function:
+        """The surface code. Raises TypeCheckError for wrong options."""
+        ...
+
+    def globals(self) -> Mapping[str, object]:
+        """The objects that its code mentions."""
+        ...
+
+
+@attrs.frozen(eq=False)
+class Bound(Scope):
+    """The names that a template's code sees."""
+
+    found: Mapping[str, object]
+
+    def resolve(self, name: str) -> object:
+        """The object that a name means."""
+        return Intrinsic(name) if name in STRUCTURAL else self.found.get(name, MISSING)
+
+    def names(self) -> list[str]:
+        """All names."""
+        return [*self.found, *STRUCTURAL]
+
+
+def instantiate(
+    out: Output,
+    template: Template,
+    function: Entity,
+    count: int | None,
+    options: Mapping[str, object],
+    span: Span | None,
+) -> LocalFunction:
+    """The function that a template makes of a function. `count`: the number of arguments, if it is called at once."""
+    parameters = parameters_of(function, template.name, span) if count is None else plain(count)
+    try:
+        code = template.function(parameters, options)
+    except TypeCheckError as error:
+        raise error.at(span) from None
+    scope = Bound({**template.globals(), "f__": function})
+    return LocalFunction(code, {}, out.slot(), Context({}, {}, scope), code.name)
+
+
+def plain(count: int) -> list[tuple[str, Parameter]]:
+    """So many parameters."""
+    return [(f"x{i}", Parameter()) for i in range(count)]
+
+
+def parameters_of(function: Entity, name: str, span: Span | None) -> list[tuple[str, Parameter]]:
+    """The parameters of a function. Raises TypeCheckError if their number is not known."""
+    seeds = 0
+    while isinstance(function, Derived):
+        seeds += function.grad.seedable
+        function = function.of
+    seed = [(f"seed{i or ''}", Parameter()) for i in range(seeds)]
+    if isinstance(function, GlobalFunction | LocalFunction):
+        return [*parameters_of_code(surface_function(function)), *seed]
+    if isinstance(function, Typed):
+        type_ = prune(function.type)
+        if isinstance(type_, FunctionType):
+            return [*plain(len(type_.parameters)), *seed]
+        if isinstance(type_, Unknown):
+            raise TypeCheckError(
+                f"how many parameters the function has must be known where {name} is applied", span, help="annotate it"
+            )
+    raise TypeCheckError(f"{name} needs a function", span)
+
+
+def parameters_of_code(code: Function) -> list[tuple[str, Parameter]]:
+    """The names of a function's parameters, and what their signature says."""
+    signature = code.signature or tuple(Parameter() for _ in code.parameters)
+    found = []
+    for parameter, said in zip(code.parameters, signature, strict=True):
+        default = said.default if isinstance(said.default, Static | Constant) else None
+        found.append((parameter.name, Parameter(said.kind, default, said.static)))
+    return found
+
+
+# ---- structures
+
+
+def apply(
+    session: Session, context: Context, out: Output, name: str, arguments: Sequence[Entity], span: Span | None
+) -> Entity:
+    """Call a structural operation."""
+    from relay.typecheck.elaboration import calls
+
+    match name:
+        case "dot__":
+            return _dot(session, out, arguments[0], arguments[1], span)
+        case "blank__":
+            return _blank(session, context, out, arguments[0], arguments[1], span)
+        case "pick__":
+            number = _position(arguments[1])
+            return list(_leaves(session, out, arguments[0], span))[number]
+        case "leaves__":
+
+            def call(leaf: Entity, position: int) -> Entity:
+                return calls.apply(session, context, out, arguments[0], [leaf, Number(position)], (), span, [])
+
+            return _map(session, out, arguments[1], call, span)
+        case "merge__":
+            others = list(_leaves(session, out, arguments[2], span))
+
+            def both(leaf: Entity, position: int) -> Entity:
+                return calls.apply(session, context, out, arguments[0], [leaf, others[position]], (), span, [])
+
+            return _map(session, out, arguments[1], both, span)
+        case _:
+            raise InternalError(f"{name} is no structural operation")
+
+
+def _blank(
+    session: Session, context: Context, out: Output, function: Entity, arguments: Entity, span: Span | None
+) -> Entity:
+    from relay.typecheck.elaboration import calls, operators
+
+    opened = _opened(session, out, arguments, span)
+    if not isinstance(opened, Tuple):
+        raise TypeCheckError("the primals and the tangents are tuples, one component for each argument", span)
+    aside = Output()  # only the types of what is written here are of interest
+    value = calls.apply(session, context, aside, function, opened.items, (), span, [])
+
+    def zeros(leaf: Entity, position: int) -> Entity:
+        assert isinstance(leaf, Typed)
+        type_ = resolve(leaf.type)
+        assert isinstance(type_, TensorType)
+        attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
+        return operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+
+    return _map(session, aside, value, zeros, span)
+
+
+def _position(entity: Entity) -> int:
+    assert isinstance(entity, Number)
+    return int(entity.value)
+
+
+def _operator(session: Session, out: Output, name: str, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    from relay.typecheck.elaboration import calls
+
+    return calls.call_operator(session, out, lookup(name), arguments, (), span, [])
+
+
+def _opened(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """A structure as a Tuple; a float tensor as Typed; Object(None) for the rest."""
+    if isinstance(entity, Number):
+        entity = session.materialise(out, entity, span)
+    if isinstance(entity, Typed):
+        session.solver.run()
+        entity = expand(session, out, entity, span)
+    match entity:
+        case Tuple():
+            return entity
+        case Typed():
+            type_ = prune(entity.type)
+            if isinstance(type_, Unknown):
+                raise TypeCheckError("the type of the function's result is not known here", span, help="annotate it")
+            if isinstance(type_, DataType):
+                raise TypeCheckError(
+                    f"tangents and cotangents are tensors and structures of them; this is {show(resolve(type_))}",
+                    span,
+                    help="relay.grad differentiates with respect to data types",
+                )
+            if not isinstance(type_, TensorType):
+                return Object(None)
+            base = prune(type_.base)
+            return Object(None) if isinstance(base, BaseType) and not base.is_float else entity
+        case Object(None):
+            return entity
+        case _:
+            raise TypeCheckError("a function has no tangent", span, help="differentiate what it captures")
+
+
+def _leaves(session: Session, out: Output, entity: Entity, span: Span | None) -> Iterator[Entity]:
+    entity = _opened(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        for item in entity.items:
+            yield from _leaves(session, out, item, span)
+    elif isinstance(entity, Typed):
+        yield entity
+
+
+def _map(
+    session: Session, out: Output, entity: Entity, change: Callable[[Entity, int], Entity], span: Span | None
+) -> Entity:
+    position = 0
+
+    def visit(part: Entity) -> Entity:
+        nonlocal position
+        part = _opened(session, out, part, span)
+        if isinstance(part, Tuple):
+            return Tuple(tuple(map(visit, part.items)), part.form)
+        if isinstance(part, Typed):
+            position += 1
+            return change(part, position - 1)
+        return part
+
+    return visit(entity)
+
+
+def _dot(session: Session, out: Output, left: Entity, right: Entity, span: Span | None) -> Entity:
+    total: Entity | None = None
+    pending = [(left, right)]
+    while pending:
+        one, other = pending.pop()
+        one, other = _opened(session, out, one, span), _opened(session, out, other, span)
+        if isinstance(one, Tuple):
+            if isinstance(other, Tuple) and len(one.items) == len(other.items):
+                pending += reversed(list(zip(one.items, other.items, strict=True)))
+                continue
+            if _is_none(other) or not list(_leaves(session, out, one, span)):
+                continue  # no tangent is a tangent of zero
+            raise TypeCheckError(f"a tangent of {len(one.items)} components was expected", span)
+        if isinstance(one, Object):
+            continue
+        assert isinstance(one, Typed)
+        if not isinstance(other, Typed):
+            if not _is_none(other):
+                raise TypeCheckError(f"a tangent of type {show(resolve(one.type))} was expected, found a tuple", span)
+            continue
+        session.unify_at(other.type, one.type, span, "the tangent or cotangent")
+        product = _operator(session, out, "multiply", [one, other], span)
+        part = _operator(session, out, "sum", [product], span)
+        total = part if total is None else _operator(session, out, "add", [total, part], span)
+    if total is None:
+        constant = Constant(np.zeros((), np.float32), span)
+        return Typed(constant, constant.type)
+    return total
+
+
+def _is_none(entity: Entity) -> bool:
+    return isinstance(entity, Object) or (isinstance(entity, Tuple) and not entity.items)

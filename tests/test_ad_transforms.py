@@ -1,0 +1,297 @@
+"""`vjp`, `jvp`, `jacobian`, `hessian` and `check_gradient`: values against closed forms, in Python and in programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relay
+from relay.errors import DifferentiationError, RelayError, TypeCheckError
+from relay.ir.expr import Loop, OpCall
+from relay.ir.traverse import walk
+
+X = np.array([0.5, -1.0, 2.0])
+Y = np.array([1.5, 0.25, -0.75])
+
+
+@relay
+def gated(x):
+    return relay.tanh(x) * x
+
+
+@relay
+def pair(x, y):
+    return relay.sum(x * x * y), {"t": relay.tanh(x), "n": x.shape[0] + 0 * relay.argmax(x)}
+
+
+@relay
+def energy(x, y):
+    return relay.sum(relay.exp(x) * y * y)
+
+
+@relay
+def iterated(x):
+    for _ in range(5):
+        x = relay.sin(x) + 0.25 * x
+    return x
+
+
+def slope(x):
+    return np.tanh(x) + x / np.cosh(x) ** 2
+
+
+def curvature(x):
+    return 2 / np.cosh(x) ** 2 - 2 * x * np.tanh(x) / np.cosh(x) ** 2
+
+
+def close(found, expected, rtol=1e-10):
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol, atol=1e-13)
+
+
+def calls(function, name, *arguments):
+    core = function.core(*arguments)
+    bindings = [b for f in core.functions.values() for b in walk(f.body)]
+    return sum(isinstance(b.value, OpCall) and b.value.operator == name for b in bindings)
+
+
+# ---- in Python
+
+
+def test_vjp_maps_cotangents_to_cotangents():
+    value, pullback = relay.vjp(gated, X)
+    close(value, np.tanh(X) * X)
+    close(pullback(Y), Y * slope(X))
+    close(pullback(2 * Y), 2 * Y * slope(X))  # as often as one likes
+
+
+def test_vjp_takes_cotangents_of_the_values_structure():
+    (total, parts), pullback = relay.vjp(pair, X, Y)
+    close(total, np.sum(X * X * Y))
+    dx, dy = pullback((2.0, {"t": Y, "n": None}))
+    close(dx, 4 * X * Y + Y / np.cosh(X) ** 2)
+    close(dy, 2 * X * X)
+    close(pullback((2.0, None))[0], 4 * X * Y)
+
+
+def test_jvp_is_the_derivative_along_tangents():
+    value, tangent = relay.jvp(gated, (X,), (Y,))
+    close(value, np.tanh(X) * X)
+    close(tangent, Y * slope(X))
+    (_, parts), (total, tangents) = relay.jvp(pair, (X, Y), (Y, None))
+    close(total, np.sum(2 * X * Y * Y))
+    close(tangents["t"], Y / np.cosh(X) ** 2)
+    assert tangents["n"] is None
+    assert int(parts["n"]) == 3
+
+
+def test_jacobian_and_hessian():
+    close(relay.jacobian(gated)(X), np.diag(slope(X)))
+    total, parts = relay.jacobian(pair, wrt="x")(X, y=Y)
+    close(total, 2 * X * Y)
+    close(parts["t"], np.diag(1 / np.cosh(X) ** 2))
+    (xx, xy), (yx, yy) = relay.hessian(energy)(X, Y)
+    close(xx, np.diag(np.exp(X) * Y * Y))
+    close(xy, np.diag(2 * np.exp(X) * Y))
+    close(yx, xy)
+    close(yy, np.diag(2 * np.exp(X)))
+    close(relay.hessian(energy, wrt=1)(X, Y), yy)
+
+
+def test_jacobian_shapes():
+    @relay
+    def product(a, b):
+        return a @ b
+
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    da, db = relay.jacobian(product)(a, b)
+    assert da.shape == (2, 4, 2, 3)
+    assert db.shape == (2, 4, 3, 4)
+    close(da, np.einsum("ik,jl->ijkl", np.eye(2), b.T))
+    close(db, np.einsum("ij,kl->ikjl", a, np.eye(4)))
+
+
+def test_jacobian_of_a_function_with_static_and_keyword_parameters():
+    @relay(static_argnames="axis")
+    def reduced(x, axis, *, scale=2.0):
+        return relay.sum(x * x, axis=axis) * scale
+
+    x = np.arange(6.0).reshape(2, 3)
+    found = np.asarray(relay.jacobian(reduced, wrt="x")(x, 1, scale=3.0))
+    expected = np.zeros((2, 2, 3))
+    expected[[0, 1], [0, 1]] = 6 * x
+    close(found, expected)
+
+
+def test_all_of_them_on_the_interpreter():
+    close(relay.jacobian(gated).interpret(X), np.diag(slope(X)))
+    close(relay.hessian(energy, wrt=1).interpret(X, Y), np.diag(2 * np.exp(X)))
+
+
+# ---- in programs
+
+
+@relay
+def everything(x, y):
+    value, pullback = relay.vjp(lambda a: gated(a) * y, x)
+    _, tangent = relay.jvp(iterated, (x,), (y,))
+    second = relay.hessian(lambda a: relay.sum(a * a * a * y))(x)
+    first = relay.jacobian(iterated)(x)
+    return relay.sum(pullback(value)) + relay.sum(tangent) + relay.sum(second * first)
+
+
+def test_inside_of_programs_and_differentiated_again():
+    assert relay.check_gradient(everything, X, Y) < 1e-7
+    close(everything(X, Y), everything.interpret(X, Y))
+    for found, expected in zip(
+        relay.grad(everything)(X, Y), relay.grad(everything).interpret(X, Y), strict=True
+    ):
+        close(found, expected, 1e-9)
+
+
+def test_they_compose_to_higher_order():
+    close(relay.jacobian(relay.grad(energy, wrt=0), wrt=1)(X, Y), np.diag(2 * np.exp(X) * Y))
+    third = relay.jacobian(relay.hessian(energy, wrt=0), wrt=1)(X, Y)
+    assert third.shape == (3, 3, 3)
+    close(np.einsum("iii->i", np.asarray(third)), 2 * np.exp(X) * Y)
+
+    @relay
+    def along(x, v):
+        return relay.jvp(lambda a: relay.jvp(gated, (a,), (v,))[1], (x,), (v,))[1]
+
+    close(along(X, Y), curvature(X) * Y * Y)
+
+
+def test_hessian_vector_product():
+    @relay
+    def product(x, y, v):
+        return relay.jvp(lambda a: relay.grad(energy, wrt=0)(a, y), (x,), (v,))[1]
+
+    close(product(X, Y, X), np.exp(X) * Y * Y * X)
+
+
+def test_of_a_function_chosen_by_a_branch():
+    @relay
+    def chosen(x, y):
+        f = (lambda v: v * x) if x > y else (lambda v: relay.sin(v) * y)
+        value, pullback = relay.vjp(f, y)
+        return value + pullback(2.0) + relay.jvp(f, (x,), (y,))[1]
+
+    for a, b in ((2.0, 1.0), (1.0, 2.0)):
+        assert relay.check_gradient(chosen, np.float64(a), np.float64(b)) < 1e-7
+
+
+def test_perturbations_are_kept_apart():
+    @relay
+    def outer(x):
+        return x * relay.jvp(lambda y: x * y, (2.0,), (1.0,))[1]
+
+    close(relay.jvp(outer, (np.float64(1.0),), (np.float64(1.0),))[1], 2.0)
+    close(relay.grad(outer)(np.float64(1.0)), 2.0)
+
+
+# ---- what it costs
+
+
+def test_forward_mode_repeats_no_primal_arithmetic():
+    @relay
+    def along(x, t):
+        return relay.jvp(gated, (x,), (t,))
+
+    assert calls(along, "tanh", X, Y) == 1
+    assert calls(along, "multiply", X, Y) <= 5
+
+    @relay
+    def through_loop(x, t):
+        return relay.jvp(iterated, (x,), (t,))
+
+    assert calls(through_loop, "sin", X, Y) == 1  # one loop computes the value and what the tangent needs
+    core = through_loop.core(X, Y)
+    assert sum(isinstance(b.value, Loop) for b in walk(core.main.body)) == 3
+
+
+def test_reverse_mode_straight_line_repeats_no_primal_arithmetic():
+    @relay
+    def back(x, t):
+        value, pullback = relay.vjp(gated, x)
+        return value, pullback(t)
+
+    assert calls(back, "tanh", X, Y) == 1
+
+
+def test_print_happens_once_in_forward_mode(capsys):
+    @relay
+    def noisy(x):
+        print("here")
+        return x * x
+
+    relay.jvp(noisy, (X,), (Y,))
+    assert capsys.readouterr().out == "here\n"
+
+
+# ---- mistakes
+
+
+def test_a_cotangent_of_another_shape_is_refused():
+    _, pullback = relay.vjp(gated, X)
+    with pytest.raises(TypeCheckError, match=r"cotangent must be Tensor\[float64, \(3,\)\]"):
+        pullback(np.ones(4))
+
+
+def test_tangents_must_be_a_tuple():
+    @relay
+    def wrong(x):
+        return relay.jvp(gated, x, x)[1]
+
+    with pytest.raises(TypeCheckError, match="jvp") as caught:
+        wrong(np.float64(1.0))
+    assert caught.value.span is not None
+    assert caught.value.span.source.filename == __file__
+
+
+def test_an_unknown_parameter_is_named():
+    with pytest.raises(TypeCheckError, match="there is no parameter 'z'; there are x, y"):
+        relay.jacobian(energy, wrt="z")(X, Y)
+
+
+def test_python_functions_are_refused():
+    for of in (relay.vjp, relay.jvp, relay.jacobian, relay.hessian):
+        with pytest.raises(RelayError, match="decorated with @relay"):
+            of(lambda x: x, (1.0,), (1.0,)) if of is relay.jvp else of(lambda x: x)
+
+
+# ---- checking gradients
+
+
+def test_check_gradient_accepts_what_is_right():
+    assert relay.check_gradient(energy, X, Y) < 1e-8
+    assert relay.check_gradient(pair, X, Y) < 1e-8
+    assert relay.check_gradient(energy, np.float32(X), np.float32(Y)) < 1e-8  # checked in float64
+
+
+def test_check_gradient_of_a_float32_program():
+    @relay
+    def narrow(x: relay.Tensor[relay.Float32, (3,)]):
+        return relay.sum(x * x * x)
+
+    assert 1e-8 < relay.check_gradient(narrow, np.float32(X)) < 2e-2
+
+
+def test_check_gradient_names_the_worst_entry():
+    @relay
+    def wrong(p, n):
+        w = p["w"]
+        return (relay.sum(w * w * p["b"]) + 5.0 * relay.stop_gradient(w[0, 1])) * float(n)
+
+    with pytest.raises(DifferentiationError, match=r"p\.w\[0, 1\] is 8, finite differences give 18.*error of 0.56, more"):
+        relay.check_gradient(wrong, {"w": np.ones((1, 2)), "b": np.array([1.0, 2.0])}, np.int32(2))
+
+
+def test_stop_gradient_holds_to_any_order():
+    @relay
+    def held(x):
+        return relay.stop_gradient(x) * x
+
+    x = np.float64(3.0)
+    close(relay.grad(held)(x), 3.0)
+    close(relay.hessian(held)(x), 0.0)
+    close(relay.jvp(held, (x,), (x,))[1], 9.0)
