@@ -31,9 +31,7 @@ from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parameter, Static
 from relay.ir.types import Type
 from relay.text.printer import to_text
-from relay.transform.pipeline import LEVELS, optimize, prepare
-from relay.transform.specialisation import specialise
-from relay.transform.structuring import structure
+from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, optimize
 from relay.typecheck.elaboration import Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.tensors import SchemeOnly
 from relay.typecheck.unification import is_known
@@ -91,10 +89,18 @@ class Lowered:
             return program
 
 
+def lowering(level: int) -> Pipeline:
+    """All passes from a typed program to the first-order, differentiated, optimised one."""
+
+    def differentiate(module: Module) -> Module:
+        return reverse.differentiate(module, lambda derived: optimize(derived, level))
+
+    return Pipeline(["specialise, structure", *PREPARATION[level], differentiate, *LEVELS[level]], stage="typed")
+
+
 def to_core(typed: Module, level: int) -> Module:
     """The first-order, differentiated, optimised program of a typed one."""
-    core = prepare(structure(specialise(typed)), level)
-    return optimize(reverse.differentiate(core, lambda module: optimize(module, level)), level)
+    return lowering(level)(typed)
 
 
 class RelayFunction:

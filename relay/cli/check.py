@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attrs
 
+from relay.cli.inputs import read_program
 from relay.compiler import RelayFunction
 from relay.errors import RelayError, Span
 from relay.frontend.files import OutsideName, read_file
@@ -19,12 +20,12 @@ from relay.typecheck.elaboration import scheme
 from relay.typecheck.elaboration.tensors import SchemeOnly
 
 NAME = "check"
-HELP = "type-check the decorated functions of files; exit code 1 if there are errors"
+HELP = "type-check the decorated functions of Python files, and .relay programs; exit code 1 if there are errors"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("files", nargs="+", metavar="FILE.py")
+    parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print the diagnostics as a JSON list, for editors")
     parser.add_argument(
         "--import",
@@ -67,7 +68,10 @@ def run(options: argparse.Namespace) -> int:
         except (OSError, UnicodeDecodeError) as error:
             print(f"relay check: cannot read {name}: {error}", file=sys.stderr)
             return 2
-        found += check_imported(path) if options.importing else check_text(text, str(path))
+        if path.suffix == ".relay":
+            found += check_program(name)
+        else:
+            found += check_imported(path) if options.importing else check_text(text, str(path))
     errors = sum(d.severity == "error" for d in found)
     if options.json:
         print(json.dumps([d.as_json() for d in found], indent=2))
@@ -78,6 +82,15 @@ def run(options: argparse.Namespace) -> int:
         files = f"{len(options.files)} file{'s' * (len(options.files) != 1)}"
         print(f"{errors} error{'s' * (errors != 1)} in {files}" if errors else f"no errors in {files}")
     return 1 if errors else 0
+
+
+def check_program(name: str) -> list[Diagnostic]:
+    """The diagnostics of a program in Relay's notation: the first mistake in it."""
+    try:
+        read_program(name)
+    except RelayError as error:
+        return [_error(error)]
+    return []
 
 
 def check_text(text: str, filename: str) -> list[Diagnostic]:

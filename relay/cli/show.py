@@ -1,37 +1,119 @@
-"""`relay show`: a function's program as text."""
+"""`relay show`: a function's program at a stage, as text, as a page, or as a graph."""
 
 from __future__ import annotations
 
 import argparse
-import runpy
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from relay.compiler import RelayFunction
-from relay.errors import RelayError
+from relay.cli.graph import to_dot, to_svg
+from relay.cli.inputs import Refusal, read_arrays, read_function, read_types
+from relay.cli.page import Stage, to_html
+from relay.compiler import DEFAULT_LEVEL, RelayFunction, lowering
+from relay.ir.expr import Constant, Module
+from relay.ir.types import Type
+from relay.text.printer import to_text
+from relay.transform.outlining import fuse
+from relay.typecheck.elaboration import Argument, elaborate
 
 NAME = "show"
-HELP = "print the typed program of a decorated function; its file is imported"
+HELP = "print the program of a decorated function; its file is imported"
+
+STAGES = ("typed", "core", "optimised", "fused", "tir")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("function", metavar="FILE.py:FUNCTION")
+    parser.add_argument(
+        "--stage",
+        choices=STAGES,
+        help="typed (the default); core: first-order, before optimisation; optimised; fused: with its kernels; tir",
+    )
+    types = parser.add_mutually_exclusive_group()
+    types.add_argument("--types", metavar="TYPES", help='of the arguments: "Tensor[float32, (3, 4)], .."')
+    types.add_argument("--args", metavar="ARGS.npz", help="arrays by the names of the parameters")
+    parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimisation level")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--html", action="store_true", help="a page with the source and all stages, linked")
+    form.add_argument("--dot", action="store_true", help="a graph in Graphviz's notation")
+    form.add_argument("--svg", action="store_true", help="a graph as a picture")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to a file")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the function's text; 1 if it has an error, 2 if there is no such function."""
-    file, colon, name = options.function.rpartition(":")
-    if not colon or not Path(file).is_file():
-        print(f"relay show: {options.function} is not FILE.py:FUNCTION with a file that exists", file=sys.stderr)
-        return 2
-    try:
-        value = runpy.run_path(file, run_name="<relay show>").get(name)
-        if not isinstance(value, RelayFunction):
-            print(f"relay show: {file} has no decorated function {name!r}", file=sys.stderr)
-            return 2
-        print(value.text())
-    except RelayError as error:
-        print(error)
-        return 1
+    """Print what was asked for."""
+    function = read_function(options.function)
+    text = _shown(options, function)
+    if options.output is None:
+        print(text)
+    else:
+        try:
+            Path(options.output).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise Refusal(f"cannot write {options.output}: {error.strerror}") from None
     return 0
+
+
+def _shown(options: argparse.Namespace, function: RelayFunction) -> str:
+    stage = options.stage or "typed"
+    if stage == "typed" and not (options.types or options.args or options.html or options.dot or options.svg):
+        return function.text()
+    typed = elaborate(function.__relay__, _arguments(options, function))
+    if options.html:
+        if options.stage == "tir":
+            raise Refusal("the page shows the stages typed to fused; --stage tir prints text")
+        return to_html(options.function, stages(typed, options.level))
+    if stage == "tir":
+        if options.dot or options.svg:
+            raise Refusal("a graph is drawn of the stages typed to fused")
+        from relay.codegen.assembly import text
+        from relay.codegen.cpu import default_threads
+
+        return text(lowering(options.level)(typed), default_threads())
+    module = at_stage(typed, stage, options.level)
+    if options.dot or options.svg:
+        return to_dot(module) if options.dot else to_svg(module)
+    return to_text(module)
+
+
+def at_stage(typed: Module, stage: str, level: int) -> Module:
+    """A typed program at one of `STAGES` but the last."""
+    match stage:
+        case "typed":
+            return typed
+        case "core":
+            return lowering(0)(typed)
+        case "optimised":
+            return lowering(level)(typed)
+        case _:
+            return fuse(lowering(level)(typed))
+
+
+def stages(typed: Module, level: int) -> list[Stage]:
+    """The program before all passes, and after each one that the compiler runs, and its kernels at the end."""
+    pipeline = lowering(level)
+    final = pipeline(typed)
+    passes = [Stage(record.name, record.module) for record in pipeline.records]
+    return [Stage("typed", typed), *passes, Stage("fuse", fuse(final))]
+
+
+def _arguments(options: argparse.Namespace, function: RelayFunction) -> Sequence[Argument]:
+    """What is known of the arguments: their types as given, else as annotated."""
+    parameters = function._function.parameters
+    if options.types is not None:
+        types: list[Type] = read_types(options.types)
+        wanted = len(parameters) + function._seeds
+        if len(types) != wanted:
+            raise Refusal(f"--types: {function.__name__} takes {wanted} arguments, found {len(types)} types")
+        return types
+    if options.args is not None:
+        arrays = read_arrays(options.args)
+        missing = [p.name for p in parameters if p.name not in arrays]
+        if missing:
+            raise Refusal(f"{options.args} has no array {missing[0]!r}")
+        return [Constant(arrays[p.name]).type for p in parameters]
+    bare = next((p.name for p in parameters if p.type is None), None)
+    if bare is not None:
+        raise Refusal(f"the parameter {bare} of {function.__name__} has no annotated type: give --types or --args")
+    return [None] * (len(parameters) + function._seeds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -55,10 +56,18 @@ class Native:
 def assemble(module: Module, threads: int) -> Native:
     """Compile. Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code."""
     with _lock:  # TVM's compiler is not safe to use from several threads
-        return _assemble(module, threads)
+        functions, finish = _generate(module, threads)
+        return finish(tir.build(functions, threads))
 
 
-def _assemble(module: Module, threads: int) -> Native:
+def text(module: Module, threads: int) -> str:
+    """The TIR that a module is compiled from, as TVM prints it. Raises CompileError for what cannot be compiled."""
+    with _lock:
+        return tir.text(_generate(module, threads)[0])
+
+
+def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[Any], Native]]:
+    """The TIR functions by their global variables, and what makes the result of their machine code."""
     module = _prepared(module)
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     entry = module.main
@@ -93,8 +102,7 @@ def _assemble(module: Module, threads: int) -> Native:
     native[GlobalVar("main")] = _entry(entry, layouts, pools, inputs, names[entry.name])
     native.update(pools.functions)
     native.update(kernels.functions)
-    built = tir.build(native, threads)
-    return Native(
+    return native, lambda built: Native(
         built["main"],
         built,
         tuple(layouts.of[p] for p in entry.parameters),

@@ -248,4 +248,10 @@ def build(functions: dict[Any, Any], threads: int) -> Any:
         raise InternalError(f"TVM does not compile the generated code: {error}") from error
 
 
-__all__ = ["GlobalVar", "build", "call", "fail", "function", "public", "tirx"]
+def text(functions: dict[Any, Any]) -> str:
+    """Functions by their global variables, in TVM's notation."""
+    script: str = tvm.IRModule(functions).script()
+    return script
+
+
+__all__ = ["GlobalVar", "build", "call", "fail", "function", "public", "text", "tirx"]

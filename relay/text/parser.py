@@ -9,12 +9,15 @@ checked by `relay.ir.check`, and a mistake is an error at its place.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
+import numpy as np
 
 from relay.errors import FrontendError, Label, Span, TypeCheckError
 from relay.ir.check import Violation, check
 from relay.ir.expr import Constant, Derivative, Function, Global, Module, Var
-from relay.ir.types import FunctionType, Type
+from relay.ir.types import BaseType, FunctionType, Type
 from relay.text.atoms import Declared
 from relay.text.body_parser import BodyParser
 from relay.text.constants import decode
@@ -22,13 +25,14 @@ from relay.text.lexer import Cursor, Kind, Token
 from relay.text.type_parser import TypeParser
 
 
-def parse(text: str, filename: str = "<relay>") -> Module:
+def parse(text: str, filename: str = "<relay>", *, constants: Mapping[str, np.ndarray] | None = None) -> Module:
     """The module that a text describes. `parse(to_text(m))` is `m` up to names.
 
-    Raises FrontendError for what is not in the notation, TypeCheckError where the types do not fit.
+    `constants` are the arrays that the text has by name only. Raises FrontendError for what is not in the notation,
+    TypeCheckError where the types do not fit.
     """
     try:
-        module = _Parser(Cursor(text, filename)).module()
+        module = _Parser(Cursor(text, filename), constants or {}).module()
         pending = any(isinstance(f, Derivative) for f in module.functions.values())
         check(module, "core" if pending else "typed")
     except Violation as error:
@@ -52,8 +56,9 @@ class _Header:
 class _Parser:
     """Reads the declarations of a module."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, constants: Mapping[str, np.ndarray]) -> None:
         self.cursor = cursor
+        self.constants = constants  # those beside the text
         self.types = TypeParser(cursor)
         self.declared = Declared()
         self.bodies = BodyParser(cursor, self.types, self.declared)
@@ -202,12 +207,35 @@ class _Parser:
             base, shape = self.bodies.atoms.array_type()
             cursor.expect("=", " and the bytes of the constant")
             data = cursor.next
-            text = cursor.string("the bytes of the constant, in base64")
+            array = self._beside(base, shape) if cursor.accept("file") else self._bytes(token, base, shape)
             cursor.expect(";")
             if token.text in self.declared.constants:
                 raise FrontendError(f"the constant `{token.text}` is given twice", cursor.span(token))
-            try:
-                array = decode(text, base, shape)
-            except ValueError as error:
-                raise FrontendError(f"{token.text}: {error}", cursor.span(data)) from None
-            self.declared.constants[token.text] = Constant(array, cursor.span(token))
+            self.declared.constants[token.text] = Constant(array, cursor.span_from(data))
+
+    def _bytes(self, token: Token, base: BaseType, shape: tuple[int, ...]) -> np.ndarray:
+        """The elements of a constant in base64."""
+        data = self.cursor.next
+        text = self.cursor.string("the bytes of the constant, in base64, or `file` and a name")
+        try:
+            return decode(text, base, shape)
+        except ValueError as error:
+            raise FrontendError(f"{token.text}: {error}", self.cursor.span(data)) from None
+
+    def _beside(self, base: BaseType, shape: tuple[int, ...]) -> np.ndarray:
+        """An array that stands beside the text, by its name."""
+        token = self.cursor.next
+        name = self.cursor.string("the name of an array, in quotes")
+        array = self.constants.get(name)
+        if array is None:
+            raise FrontendError(
+                f"there is no array {name!r} beside the text",
+                self.cursor.span(token),
+                help="give it: relay.parse(text, constants=numpy.load(..)), or FILE.npz next to FILE.relay",
+            )
+        if array.dtype.kind == "V" and array.dtype.itemsize == base.dtype.itemsize:
+            array = array.view(base.dtype)  # NumPy stores the dtypes of other packages as bytes
+        if array.dtype != base.dtype or array.shape != shape:
+            found = f"{array.dtype} {array.shape}"
+            raise FrontendError(f"the array {name!r} is {found}, expected {base} {shape}", self.cursor.span(token))
+        return array

@@ -28,6 +28,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, assert_never
 
+import attrs
 import numpy as np
 
 from relay.ir.expr import (
@@ -112,16 +113,17 @@ Printable: TypeAlias = Module | Function | Derivative | Block | Expr
 _INDENT = "  "
 
 
-def to_text(part: Printable, *, elide: bool = False) -> str:
+def to_text(part: Printable, *, elide: bool = False, constants: dict[str, np.ndarray] | None = None) -> str:
     """A module, function, block or expression as text, without a newline at its end. Linear in its size.
 
     The text of a typed or core module is complete: `relay.parse` reads it back. With `elide`, which is for reading, it
-    lacks the elements of large constants.
+    lacks the elements of large constants. With `constants` they are put into this dict instead of the text, by names
+    that the text mentions, for `numpy.savez` and `relay.parse(text, constants=..)`.
     """
     printer = _Printer()
     match part:
         case Module():
-            printer.module(part, elide)
+            printer.module(part, elide, constants)
         case Function():
             printer.function(part)
         case Derivative():
@@ -131,6 +133,21 @@ def to_text(part: Printable, *, elide: bool = False) -> str:
         case _:
             printer.expression(part)
     return printer.text()
+
+
+@attrs.frozen(eq=False)
+class Line:
+    """A line of a text, and the binding that begins on it, if one does."""
+
+    text: str
+    binding: Binding | None = None
+
+
+def to_lines(module: Module, *, elide: bool = True) -> list[Line]:
+    """The text of a module by lines, with the bindings that they show. Linear in its size."""
+    printer = _Printer()
+    printer.module(module, elide)
+    return printer.lines()
 
 
 class _Names:
@@ -167,6 +184,22 @@ class _Printer:
         self._constants: dict[int, tuple[int, np.ndarray]] = {}  # the number and array, by the array's identity
         self._data_names = _Names(RESERVED)
         self._data: list[DataDefinition] = []
+        self._starts: dict[int, Binding] = {}  # where bindings begin, as the number of pieces before them
+        self._declared = 0  # how many pieces were put before all others at the end
+
+    def lines(self) -> list[Line]:
+        """The text by lines."""
+        lines: list[Line] = []
+        binding: Binding | None = None
+        words: list[str] = []
+        for position, piece in enumerate(self._pieces):
+            binding = self._starts.get(position - self._declared, binding)
+            first, *others = piece.split("\n")
+            words.append(first)
+            for other in others:
+                lines.append(Line("".join(words), binding))
+                words, binding = [other], None
+        return [*lines, Line("".join(words), binding)]
 
     def text(self) -> str:
         return "".join(self._pieces)
@@ -179,7 +212,7 @@ class _Printer:
 
     # ---- declarations
 
-    def module(self, module: Module, elide: bool) -> None:
+    def module(self, module: Module, elide: bool, aside: dict[str, np.ndarray] | None = None) -> None:
         for definition in module.data:
             self._data_name(definition)
         for position, (name, function) in enumerate(module.functions.items()):
@@ -193,11 +226,15 @@ class _Printer:
         for definition in self._data:  # which grows if a field mentions one more
             declared += self._declaration(definition), "\n\n"
         self._pieces[:0] = declared
+        self._declared = len(declared)
         if self._constants and not elide:
             self._put("\n\nconstants {")
             for number, array in self._constants.values():
-                type_ = show(Constant(array).type)
-                self._put(f"\n{_INDENT}constant#{number}: {type_} = ", quoted(encode(array)), ";")
+                name, elements = f"constant{number}", quoted(encode(array)) if aside is None else ""
+                if aside is not None:
+                    aside[name] = array
+                    elements = f"file {quoted(name)}"
+                self._put(f"\n{_INDENT}constant#{number}: {show(Constant(array).type)} = ", elements, ";")
             self._put("\n}")
 
     def _declaration(self, definition: DataDefinition) -> str:
@@ -277,6 +314,7 @@ class _Printer:
         self._terminator(block, returns)
 
     def _binding(self, binding: Binding) -> None:
+        self._starts[len(self._pieces)] = binding
         if binding.targets:
             self._put(f"let {self._bound(binding.targets)} = ")
         self.expression(binding.value)

@@ -239,3 +239,15 @@ def parse_type(text: str, filename: str = "<relay>") -> Type:
     if cursor.next.kind is not lexer.Kind.END:
         raise cursor.expected("the end of the type")
     return type_
+
+
+def parse_types(text: str, filename: str = "<relay>") -> tuple[Type, ...]:
+    """Several types with commas between them, without data types. Raises FrontendError."""
+    cursor = Cursor(text, filename)
+    parser = TypeParser(cursor)
+    types: list[Type] = []
+    while cursor.next.kind is not lexer.Kind.END:
+        if types:
+            cursor.expect(",", " between two types")
+        types.append(parser.type())
+    return tuple(types)

@@ -1,0 +1,103 @@
+"""What the commands read: programs as text, arrays by name, and functions of files."""
+
+from __future__ import annotations
+
+import runpy
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from relay.compiler import RelayFunction
+from relay.errors import FrontendError
+from relay.ir.expr import Module, Var
+from relay.ir.types import BaseType, TensorType, TupleType, Type, show
+from relay.text.parser import parse
+from relay.text.type_parser import parse_types
+
+
+class Refusal(Exception):
+    """A wrong call of a command: one line, and exit code 2."""
+
+
+def read_program(name: str) -> Module:
+    """The program in a file of Relay's notation; large constants may stand in the .npz file of the same name.
+
+    Raises Refusal if it cannot be read, FrontendError or TypeCheckError for a mistake in it.
+    """
+    path = Path(name)
+    beside = path.with_suffix(".npz")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refusal(f"cannot read {name}: {_reason(error)}") from None
+    return parse(text, name, constants=read_arrays(str(beside)) if beside.is_file() else None)
+
+
+def read_arrays(name: str) -> Mapping[str, np.ndarray]:
+    """The arrays of an .npz file. Raises Refusal if it is none."""
+    try:
+        with np.load(name, allow_pickle=False) as found:
+            if not isinstance(found, np.lib.npyio.NpzFile):
+                raise Refusal(f"{name} is no .npz file")
+            return {key: found[key] for key in found.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise Refusal(f"cannot read {name}: {_reason(error)}") from None
+
+
+def read_function(where: str) -> RelayFunction:
+    """The decorated function at FILE.py:FUNCTION, whose file is imported. Raises Refusal if there is none."""
+    file, colon, name = where.rpartition(":")
+    if not colon or not Path(file).is_file():
+        raise Refusal(f"{where} is not FILE.py:FUNCTION with a file that exists")
+    value = runpy.run_path(file, run_name="<relay show>").get(name)
+    if not isinstance(value, RelayFunction):
+        raise Refusal(f"{file} has no decorated function {name!r}")
+    return value
+
+
+def read_types(text: str) -> list[Type]:
+    """Types with commas between them. Raises Refusal for what is none."""
+    try:
+        return list(parse_types(text, "--types"))
+    except FrontendError as error:
+        raise Refusal(f"--types: {error.message}") from None
+
+
+def arguments_for(parameters: Sequence[Var], arrays: Mapping[str, np.ndarray], file: str) -> list[object]:
+    """The parameters' values from arrays by name; the parts of a tuple p are p.0, p.1. Raises Refusal."""
+    used: set[str] = set()
+
+    def value(name: str, type_: Type | None) -> object:
+        match type_:
+            case TensorType(BaseType() as base):
+                if name not in arrays:
+                    raise Refusal(f"{file} has no array {name!r} for the parameter of type {show(type_)}")
+                used.add(name)
+                array = arrays[name]
+                if array.dtype != base.dtype or array.shape != type_.dims:
+                    raise Refusal(f"{name} is {show(type_)}, found {array.dtype} {array.shape} in {file}")
+                return array
+            case TupleType(items):
+                return tuple(value(f"{name}.{i}", item) for i, item in enumerate(items))
+            case None:
+                raise Refusal(f"{name} has no type")
+            case _:
+                raise Refusal(f"{name} is {show(type_)}: only tensors and tuples of them are read from a file")
+
+    found = [value(p.name, p.type) for p in parameters]
+    unused = sorted(set(arrays) - used)
+    if unused:
+        raise Refusal(f"{file}: the program has no parameter {unused[0]!r}; {_list(parameters)}")
+    return found
+
+
+def _list(parameters: Sequence[Var]) -> str:
+    return f"it has {', '.join(p.name for p in parameters)}" if parameters else "it has none"
+
+
+def _reason(error: Exception) -> str:
+    """The reason of an error on one line."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split())

@@ -1,0 +1,117 @@
+"""`relay opt`: passes over a program that is given as text."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from relay.cli.inputs import Refusal, read_program
+from relay.ir.check import Stage
+from relay.ir.difference import diff
+from relay.ir.expr import Module
+from relay.text.printer import to_text
+from relay.transform.passes import PASSES, STAGES, Step, options_of, pass_name, stage_of
+from relay.transform.pipeline import LEVELS, Pipeline, Record, count
+
+NAME = "opt"
+HELP = "run passes over a program in Relay's notation, and print the result"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("file", nargs="?", metavar="PROGRAM.relay")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--passes", metavar="LIST", help='such as "inline, cse, fold-constants{max_size=1MiB}, fuse"')
+    what.add_argument("--level", type=int, help="the passes of an optimisation level, 0 to 3")
+    parser.add_argument("--list", action="store_true", help="print the passes with their options")
+    parser.add_argument(
+        "--print-after", metavar="PASSES", default="", help="print the program after these passes, or after `all`"
+    )
+    parser.add_argument("--time", action="store_true", help="print the time and the number of bindings of each pass")
+    parser.add_argument("--diff", action="store_true", help="print what changed instead of the program")
+    parser.add_argument("--check", action="store_true", help="check the program after each pass")
+    parser.add_argument("-o", "--output", metavar="OUT.relay", help="write the result to a file")
+    parser.add_argument("--constants", metavar="OUT.npz", help="with -o: write large constants to this file")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the passes and print."""
+    if options.list:
+        for name in PASSES:
+            print(name, "".join(f"{{{key}={value}}}" for key, value in options_of(name).items()))
+        return 0
+    if options.file is None:
+        raise Refusal("give a PROGRAM.relay")
+    if options.constants is not None and options.output is None:
+        raise Refusal("--constants needs -o")
+    pipeline, shown = _pipeline(options), _shown(options.print_after)
+    module = read_program(options.file)
+    pipeline.stage = stage_of(module)
+    _check_order(pipeline.passes, pipeline.stage)
+    result = pipeline(module)
+    for record in pipeline.records:
+        if shown is None or record.name.partition("{")[0] in shown:
+            print(f"# after {record.name}\n{record.text}\n")
+    if options.time:
+        _print_times(pipeline.records, count(module))
+    if options.diff:
+        print(diff(module, result))
+    elif options.output is not None:
+        _write(result, options.output, options.constants)
+    elif shown is not None and not shown:
+        print(to_text(result))
+    return 0
+
+
+def _pipeline(options: argparse.Namespace) -> Pipeline:
+    try:
+        if options.passes is not None:
+            return Pipeline(options.passes, checked=options.check)
+        level = 2 if options.level is None else options.level
+        if not 0 <= level < len(LEVELS):
+            raise ValueError(f"the level is 0 to {len(LEVELS) - 1}, found {level}")
+        return Pipeline(LEVELS[level], checked=options.check)
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+
+
+def _shown(text: str) -> set[str] | None:
+    """The passes after which to print; None: after all."""
+    if text.strip() == "all":
+        return None
+    try:
+        return {pass_name(name.strip()) for name in text.split(",") if name.strip()}
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+
+
+def _check_order(passes: tuple[Step, ...], stage: Stage) -> None:
+    """Raises Refusal if a pass comes before those that bring the program to the stage that it works on."""
+    for step in passes:
+        if STAGES.index(stage) < STAGES.index(step.needs):
+            before = "specialise, structure" if stage == "typed" else "structure"
+            raise Refusal(f"{step.name} works on {step.needs} programs, this one is {stage}: put {before} before it")
+        stage = step.makes or stage
+
+
+def _print_times(records: tuple[Record, ...], before: int) -> None:
+    width = max((len(r.name) for r in records), default=0)
+    size = before
+    for record in records:
+        print(f"{record.name:<{width}}  {record.seconds * 1e3:9.2f} ms  {size:>7} -> {record.after} bindings")
+        size = record.after
+    print(f"{'total':<{width}}  {sum(r.seconds for r in records) * 1e3:9.2f} ms", file=sys.stdout)
+
+
+def _write(module: Module, output: str, constants: str | None) -> None:
+    aside: dict[str, np.ndarray] | None = None if constants is None else {}
+    try:
+        Path(output).write_text(to_text(module, constants=aside) + "\n", encoding="utf-8")
+        if constants is not None:
+            with Path(constants).open("wb") as file:
+                np.savez(file, **(aside or {}))  # type: ignore[arg-type]
+    except OSError as error:
+        raise Refusal(f"cannot write {error.filename}: {error.strerror}") from None

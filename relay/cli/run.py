@@ -1,0 +1,73 @@
+"""`relay run`: a program that is given as text, on arrays from a file."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from relay.cli.inputs import Refusal, arguments_for, read_arrays, read_program
+from relay.compiler import DEFAULT_LEVEL, Lowered
+from relay.eval import interpreter
+from relay.ir.expr import Function, Module
+
+NAME = "run"
+HELP = "run a program in Relay's notation on the arrays of an .npz file, and print its results"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("file", metavar="PROGRAM.relay")
+    parser.add_argument("--entry", metavar="FUNCTION", help="the function to run, if not the program's entry")
+    parser.add_argument("--args", metavar="ARGS.npz", help="arrays by the names of the parameters; p.0, p.1 of a tuple")
+    parser.add_argument("--output", metavar="OUT.npz", help="write the results here: result, or result.0, result.1, ..")
+    parser.add_argument("--interpret", action="store_true", help="run the reference interpreter instead of native code")
+    parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimisation level")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the program and print its results by name."""
+    module = read_program(options.file)
+    if options.entry is not None:
+        module = _entered(module, options.entry)
+    parameters = module.main.parameters
+    arrays = {} if options.args is None else read_arrays(options.args)
+    values = arguments_for(parameters, arrays, options.args or "--args")
+    if options.interpret:
+        result = interpreter.run(module, values)
+    else:
+        result = Lowered(module, module.main.type.result, options.level).program(values)
+    found = dict(_flat("result", result))
+    if options.output is None:
+        for name, array in found.items():
+            print(f"{name}: {array.dtype} {array.shape}\n{array}")
+    else:
+        try:
+            with Path(options.output).open("wb") as file:
+                np.savez(file, **found)  # type: ignore[arg-type]
+        except OSError as error:
+            raise Refusal(f"cannot write {options.output}: {error.strerror}") from None
+    return 0
+
+
+def _entered(module: Module, name: str) -> Module:
+    """The module with another entry."""
+    if not isinstance(module.functions.get(name), Function):
+        close = difflib.get_close_matches(name, list(module.functions), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(module.functions)}"
+        raise Refusal(f"the program has no function {name!r}; {hint}")
+    return Module(module.functions, name, module.data)
+
+
+def _flat(name: str, value: object) -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays of a result by their names."""
+    if isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from _flat(f"{name}.{index}", item)
+    elif isinstance(value, np.ndarray | np.generic):
+        yield name, np.asarray(value)
+    else:
+        raise Refusal(f"{name} is a {type(value).__name__}: only tensors and tuples of them are printed")

@@ -1,0 +1,301 @@
+"""The commands that work on programs as text and show them: `opt`, `run`, `show` with stages, pages and graphs."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relay
+from relay.cli import main
+
+TEXT = """
+entry fn f(%x: Tensor[float64, (2, 2)], %pair: (Tensor[float64, ()], Tensor[int32, ()])) -> Tensor[float64, (2, 2)] {
+  let %scale: Tensor[float64, ()] = %pair.0;
+  let %a: Tensor[float64, (2, 2)] = @g(%x);
+  let %b: Tensor[float64, (2, 2)] = @g(%x);
+  let %sum: Tensor[float64, (2, 2)] = add(%a, %b);
+  let %y: Tensor[float64, (2, 2)] = multiply(%sum, %scale);
+  %y
+}
+
+fn g(%x: Tensor[float64, (2, 2)]) -> Tensor[float64, (2, 2)] {
+  let %product: Tensor[float64, (2, 2)] = matmul(%x, %x);
+  %product
+}
+"""
+
+PYTHON = """
+from relay import relay, Float64, Tensor
+
+
+@relay
+def layer(x, w):
+    return relay.tanh(x @ w)
+
+
+@relay
+def f(x: Tensor[Float64, (3, 4)], w: Tensor[Float64, (4, 5)]):
+    y = layer(x, w)
+    unused = y + 1.0
+    return (y * y).sum()
+
+
+g = relay.grad(f)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "program.relay"
+    path.write_text(TEXT)
+    return str(path)
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    path = tmp_path / "model.py"
+    path.write_text(PYTHON)
+    return str(path)
+
+
+# ---- opt
+
+
+def test_opt_prints_what_the_passes_make(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["opt", program, "--passes", "inline, cse, dce"]) == 0
+    made = capsys.readouterr().out
+    relay.parse(made)
+    assert made.count("matmul") == 1 and "fn g" not in made
+    assert main(["opt", program, "--level", "3"]) == 0
+    assert capsys.readouterr().out.count("matmul") == 1
+
+
+def test_opt_prints_after_passes_and_times(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["opt", program, "--passes", "inline, cse", "--print-after", "all", "--time", "--check"]) == 0
+    out = capsys.readouterr().out
+    assert re.findall("# after (.*)", out) == ["inline", "eliminate_common_subexpressions"]
+    assert re.search(r"eliminate_common_subexpressions +\d+\.\d\d ms +7 -> 6 bindings", out)
+    assert main(["opt", program, "--passes", "inline, cse", "--print-after", "cse"]) == 0
+    assert re.findall("# after (.*)", capsys.readouterr().out) == ["eliminate_common_subexpressions"]
+    assert main(["opt", program, "--passes", "inline, cse", "--diff"]) == 0
+    assert "FLOPs: 40 -> 24" in capsys.readouterr().out
+    assert main(["opt", "--list"]) == 0
+    assert "fold_constants {max_size=8192}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--passes", "inlin"], "there is no pass 'inlin'; did you mean 'inline'?"),
+        (["--passes", "cse{deep}"], "the pass 'cse' has no option 'deep'; it has none"),
+        (["--passes", "cse", "--print-after", "inlin"], "there is no pass 'inlin'"),
+        (["--level", "4"], "the level is 0 to 3, found 4"),
+        (["--passes", "cse", "--constants", "a.npz"], "--constants needs -o"),
+        (["--passes", "cse", "-o", "/no/such/folder/a"], "cannot write /no/such/folder/a"),
+    ],
+)
+def test_opt_refuses_in_one_line(
+    program: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["opt", program, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("relay opt: ") and message in error
+    assert error.count("\n") == 1
+
+
+def test_opt_knows_the_order_of_stages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "typed.relay"
+    path.write_text("fn f(%x: ()) -> () { let %g: fn(()) -> () = fn g(%y: ()) -> () { %y }; let %z: () = %g(%x); %z }")
+    assert main(["opt", str(path), "--passes", "cse"]) == 2
+    assert "works on structured programs, this one is typed: put specialise, structure" in capsys.readouterr().err
+    assert main(["opt", str(path), "--passes", "specialise, structure, inline"]) == 0
+
+
+def test_programs_that_are_none(tmp_path: Path, program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["opt", str(tmp_path / "missing.relay")]) == 2
+    assert "cannot read" in capsys.readouterr().err
+    wrong = tmp_path / "wrong.relay"
+    wrong.write_text("fn f(%x: ()) -> () { %y }")
+    for command in ("opt", "run", "check"):
+        assert main([command, str(wrong)]) == 1
+        assert f"{wrong}:1:22: error: " in capsys.readouterr().out
+    assert main(["check", program]) == 0
+
+
+def test_large_constants_go_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    array = np.arange(100, dtype=np.float64).reshape(10, 10)
+
+    @relay
+    def f(x):  # type: ignore[no-untyped-def]
+        return x @ array
+
+    module = f.core(array)
+    aside: dict[str, np.ndarray] = {}
+    text = relay.to_text(module, constants=aside)
+    assert list(aside) == ["constant0"] and len(text) < 700
+    assert relay.parse(text, constants=aside).alpha_hash() == module.alpha_hash()
+    (tmp_path / "a.relay").write_text(relay.to_text(module))
+    out = tmp_path / "b.relay"
+    assert main(["opt", str(tmp_path / "a.relay"), "-o", str(out), "--constants", str(tmp_path / "b.npz")]) == 0
+    assert "file" in out.read_text()
+    np.savez(tmp_path / "args.npz", x=array)
+    assert main(["run", str(out), "--args", str(tmp_path / "args.npz"), "--output", str(tmp_path / "r.npz")]) == 0
+    np.testing.assert_allclose(np.load(tmp_path / "r.npz")["result"], array @ array)
+    (tmp_path / "b.npz").unlink()
+    assert main(["opt", str(out)]) == 1
+    assert "there is no array 'constant0' beside the text" in capsys.readouterr().out
+    with pytest.raises(relay.FrontendError, match="expected float64"):
+        relay.parse(text, constants={"constant0": array.astype(np.float32)})
+
+
+# ---- run
+
+
+def test_run_compiles_and_interprets(tmp_path: Path, program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = {"x": np.eye(2), "pair.0": np.float64(3), "pair.1": np.int32(1)}
+    np.savez(tmp_path / "a.npz", **arguments)  # type: ignore[arg-type]
+    for extra in ([], ["--interpret"], ["--level", "0"]):
+        assert main(["run", program, "--args", str(tmp_path / "a.npz"), *extra]) == 0
+        assert capsys.readouterr().out == "result: float64 (2, 2)\n[[6. 0.]\n [0. 6.]]\n"
+    np.savez(tmp_path / "b.npz", x=np.eye(2))
+    assert main(["run", program, "--entry", "g", "--args", str(tmp_path / "b.npz")]) == 0
+    assert "[[1. 0.]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arrays", "extra", "message"),
+    [
+        ({"x": np.eye(2)}, [], "has no array 'pair.0' for the parameter of type Tensor[float64, ()]"),
+        ({"x": np.eye(3)}, ["--entry", "g"], "x is Tensor[float64, (2, 2)], found float64 (3, 3)"),
+        ({"x": np.eye(2), "y": np.eye(2)}, ["--entry", "g"], "the program has no parameter 'y'; it has x"),
+        ({"x": np.eye(2)}, ["--entry", "h"], "the program has no function 'h'; there are f, g"),
+        (None, [], "cannot read"),
+    ],
+)
+def test_run_refuses_in_one_line(
+    tmp_path: Path,
+    program: str,
+    arrays: dict[str, np.ndarray] | None,
+    extra: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if arrays is not None:
+        np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
+    assert main(["run", program, "--args", str(tmp_path / "a.npz"), *extra]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("relay run: ") and message in error and error.count("\n") == 1
+
+
+# ---- show
+
+
+def test_show_every_stage(python: str, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {}
+    for stage in ("typed", "core", "optimised", "fused", "tir"):
+        assert main(["show", f"{python}:g", "--stage", stage]) == 0
+        texts[stage] = capsys.readouterr().out
+        if stage not in ("typed", "tir"):
+            relay.parse(texts[stage])
+    assert "grad{" not in texts["core"]
+    assert "fn fused_" in texts["fused"] and "fn fused_" not in texts["optimised"]
+    assert "T.prim_func" in texts["tir"]
+    assert main(["show", f"{python}:layer", "--stage", "core"]) == 2
+    assert "the parameter x of layer has no annotated type: give --types or --args" in capsys.readouterr().err
+    types = "Tensor[float32, (2, 3)], Tensor[float32, (3, 2)]"
+    assert main(["show", f"{python}:layer", "--stage", "core", "--types", types]) == 0
+    assert "Tensor[float32, (2, 2)]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--types", "Tensor[float32, (2, 3)]"], "takes 2 arguments, found 1 types"),
+        (["--types", "Tensor[float33, (2, 3)]"], "--types: "),
+        (["--stage", "tir", "--dot"], "a graph is drawn of the stages typed to fused"),
+        (["--stage", "tir", "--html"], "the page shows the stages typed to fused"),
+        (["--args", "missing.npz"], "cannot read missing.npz"),
+    ],
+)
+def test_show_refuses_in_one_line(
+    python: str, extra: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", f"{python}:f", *extra]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("relay show: ") and message in error and error.count("\n") == 1
+
+
+class _Page(HTMLParser):
+    """The rows of a page, by their ids: the text and the links of each; all open tags are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.texts: dict[str, str] = {}
+        self.links: dict[str, list[tuple[str, str]]] = {}
+        self._row = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = dict(attributes)
+        if tag != "meta":
+            self.open.append(tag)
+        if found.get("id"):
+            self.ids.append(found["id"] or "")
+            self._row = found["id"] or ""
+            self.texts[self._row], self.links[self._row] = "", []
+        if "href" in found:
+            self.links.setdefault(self._row, []).append((found["href"] or "", ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self._row] = self.texts.get(self._row, "") + data
+
+
+def test_the_page_leads_from_bindings_to_the_source_and_through_the_passes(
+    python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", f"{python}:f", "--html", "-o", str(tmp_path / "f.html")]) == 0
+    html = (tmp_path / "f.html").read_text()
+    assert "<script" not in html and "http" not in html.replace("http-equiv", "")
+    page = _Page()
+    page.feed(html)
+    assert not page.open
+    assert len(page.ids) == len(set(page.ids))
+    targets = [href for links in page.links.values() for href, _ in links]
+    assert targets and all(href[1:] in page.ids for href in targets)
+    # From the product in the last stage back to the first, and to its line.
+    last = max((i for i in page.ids if re.fullmatch(r"s\d+-\d+", i)), key=lambda i: int(i[1 : i.index("-")]))
+    stage = int(last[1 : last.index("-")])
+    assert stage >= 4
+    row = next(i for i in page.ids if i.startswith(f"s{stage}-") and "= tanh(" in page.texts[i])
+    for number in range(stage - 1, -1, -1):
+        row = next(h[1:] for h, _ in page.links[row] if h.startswith(f"#s{number}-"))
+        assert "tanh(" in page.texts[row]
+    place = next(h[1:] for h, _ in page.links[row] if h.startswith("#l"))
+    assert "relay.tanh(x @ w)" in page.texts[place]
+    assert any(href.startswith("#s0-") for href, _ in page.links[place])
+    assert "removed:" in html
+
+
+def test_graphs(python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", f"{python}:f", "--stage", "optimised", "--dot"]) == 0
+    dot = capsys.readouterr().out
+    nodes = dict(re.findall(r'(n\d+) \[label="(.*?)\\n', dot))
+    by_word = {label.split(" = ")[-1].strip(): number for number, label in nodes.items()}
+    assert f"{by_word['matmul']} -> {by_word['tanh']};" in dot
+    assert f"{by_word['multiply']} -> {by_word['sum']};" in dot
+    assert main(["show", f"{python}:f", "--stage", "optimised", "--svg"]) == 0
+    root = ElementTree.fromstring(capsys.readouterr().out)
+    boxes = [e for e in root.iter() if e.tag.endswith("rect")]
+    lines = [e for e in root.iter() if e.tag.endswith("line")]
+    assert len(boxes) == len(re.findall(r"n\d+ \[label", dot)) and len(lines) == dot.count("->")
+    for line in lines:
+        assert int(line.get("y1", "0")) < int(line.get("y2", "0"))  # what is read stands above
