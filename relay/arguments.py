@@ -7,8 +7,10 @@ its `key`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from struct import Struct
+from struct import error as StructError
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -19,26 +21,175 @@ from relay.errors import Label, RelayError, TypeMismatch
 from relay.eval.values import Data
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
-from relay.ir.structure import build, fields_of, form_of
+from relay.ir.structure import build, field_names, fields_of, form_of, is_record_class
 from relay.ir.types import BaseType, DataType, TensorType, TupleType, Type, base_of_dtype
 from relay.operator import Operator
 from relay.typecheck.elaboration import Argument, Fixed, Scalar, Structure
 from relay.typecheck.unification import holds
 
+if TYPE_CHECKING:
+    from relay.codegen.cpu import Program
 
-def only_arrays(arguments: Sequence[Any]) -> tuple[list[Any], object]:
-    """The arguments as NumPy arrays, and their dtypes and shapes; None for these if there is anything but arrays."""
-    arrays: list[Any] = []
-    signature: list[object] = []
+
+# ---- calls as before
+
+Run: TypeAlias = "Callable[[list[Any]], list[np.ndarray] | None]"
+Repeat: TypeAlias = "Callable[[list[Any]], Any]"
+
+
+def repeat(program: Program, kinds: Sequence[object], parameters: Sequence[Type], result: Type) -> Repeat:
+    """A compiled program for arguments of certain Python types, as `flatten` lists them: what a call runs that is like
+    an earlier one.
+
+    Takes a list of the arguments' leaves, which it may change. Gives the result, or MISFIT if the program is not for
+    these arguments. Raises Unsuited for programs whose arguments and results are not all arrays and numbers.
+    """
+    bases = [base for type_ in parameters for base in _bases(type_)]
+    leaves = [kind for kind in kinds if type(kind) is type]
+    if len(bases) != len(leaves):
+        raise Unsuited
+    numbers = [i for i, kind in enumerate(leaves) if kind is not np.ndarray]
+    run = _finished(program.run, result)
+    return _with_numbers(run, numbers, leaves, bases) if numbers else run
+
+
+def _finished(run: Run, type_: Type) -> Repeat:
+    """What makes the result of its leaves, as `wrap` does."""
+    match type_:
+        case TensorType():
+
+            def single(leaves: list[Any]) -> Any:
+                outputs = run(leaves)
+                return MISFIT if outputs is None else Array(outputs[0])
+
+            return single
+        case TupleType(items, None) if items and all(isinstance(item, TensorType) for item in items):
+
+            def several(leaves: list[Any]) -> Any:
+                outputs = run(leaves)
+                return MISFIT if outputs is None else tuple(map(Array, outputs))
+
+            return several
+        case TupleType():
+
+            def nested(leaves: list[Any]) -> Any:
+                outputs = run(leaves)
+                return MISFIT if outputs is None else wrap(_nested(type_, iter(outputs)), type_)
+
+            for _ in _bases(type_):
+                pass
+            return nested
+        case _:
+            raise Unsuited
+
+
+def _with_numbers(run: Repeat, numbers: list[int], leaves: list[Any], bases: list[BaseType]) -> Repeat:
+    """`run` with Python's numbers as arrays. They are written into one block of memory, several in one go."""
+    if any(bases[i].name not in _FORMATS for i in numbers):
+        raise Unsuited
+    only = len(numbers) == len(leaves)
+    integers = [i for i in numbers if leaves[i] is not float and bases[i].is_float]
+    dtypes = [bases[i].dtype for i in numbers]
+    pack = Struct("=" + "".join(_FORMATS[bases[i].name] for i in numbers)).pack_into
+    blocks: list[tuple[Any, list[np.ndarray]]] = []  # those that no call uses
+
+    def with_numbers(leaves: list[Any]) -> Any:
+        for position in integers:
+            if not -_EXACT <= leaves[position] <= _EXACT:
+                return MISFIT
+        try:
+            block = blocks.pop()
+        except IndexError:
+            memory = np.zeros(len(numbers), np.int64)
+            block = memory, [memory[i:].view(d)[:1].reshape(()) for i, d in enumerate(dtypes)]
+        memory, views = block
+        try:
+            if only:
+                pack(memory, 0, *leaves)
+                leaves = views
+            else:
+                pack(memory, 0, *[leaves[position] for position in numbers])
+                for position, view in zip(numbers, views, strict=True):
+                    leaves[position] = view
+        except (StructError, OverflowError):  # a number that the type does not hold
+            blocks.append(block)
+            return MISFIT
+        try:
+            return run(leaves)
+        finally:
+            blocks.append(block)
+
+    return with_numbers
+
+
+def unwrapping(call: Repeat, wrapped: Sequence[int]) -> Repeat:
+    """`call` where the leaves at some positions are `Array`s."""
+
+    def unwrapped(leaves: list[Any]) -> Any:
+        for position in wrapped:
+            leaves[position] = leaves[position].numpy()
+        return call(leaves)
+
+    return unwrapped
+
+
+class Unsuited(Exception):
+    """A program that `repeat` is not for."""
+
+
+MISFIT = object()
+
+_EXACT = 2**11  # integers up to here are exact in every float
+
+_FORMATS = {
+    "bool": "?7x", "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q", "uint8": "B7x", "uint16": "H6x",
+    "uint32": "I4x", "uint64": "Q", "float16": "e6x", "float32": "f4x", "float64": "d",
+}  # fmt: skip
+
+
+def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bool:
+    """Append the arrays and numbers in arguments, and their Python types and structure; False if there is more."""
     for argument in arguments:
         kind = type(argument)
-        if kind is Array:
-            argument = argument.numpy()
-        elif kind is not np.ndarray:
-            return arrays, None
-        arrays.append(argument)
-        signature += argument.dtype, argument.shape
-    return arrays, tuple(signature)
+        if kind is np.ndarray or kind is float or kind is int or kind is bool:
+            leaves.append(argument)
+            kinds.append(kind)
+        elif kind is Array:
+            leaves.append(argument.numpy())
+            kinds.append(np.ndarray)
+        elif kind is tuple or kind is list:
+            kinds += kind.__name__, len(argument)
+            if not flatten(argument, leaves, kinds):
+                return False
+        elif kind is dict:
+            kinds.append(tuple(argument))
+            if not flatten(argument.values(), leaves, kinds):
+                return False
+        elif is_record_class(kind):
+            kinds.append((kind,))
+            if not flatten([getattr(argument, name) for name in field_names(kind)], leaves, kinds):
+                return False
+        else:
+            return False
+    return True
+
+
+def _bases(type_: Type) -> Iterator[BaseType]:
+    match type_:
+        case TensorType(BaseType() as base):
+            yield base
+        case TupleType(items):
+            for item in items:
+                yield from _bases(item)
+        case _:
+            raise Unsuited
+
+
+def _nested(type_: Type, leaves: Iterator[np.ndarray]) -> Any:
+    return tuple(_nested(t, leaves) for t in type_.items) if isinstance(type_, TupleType) else next(leaves)
+
+
+# ---- calls with arguments of new types
 
 
 @attrs.frozen
@@ -59,6 +210,8 @@ def describe(value: Any, function: Function, position: int) -> Described:
         base = base_of_dtype(array.dtype)
         if base is None:
             raise _bad_argument(function, position, f"has dtype {array.dtype}, which Relay does not have")
+        if not array.dtype.isnative:
+            array = array.astype(base.dtype)
         return Described((base.name, array.shape), TensorType(base, array.shape), array)
     if isinstance(value, bool):
         return Described(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))

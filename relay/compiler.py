@@ -15,13 +15,25 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 import relay.composites  # noqa: F401  (composite operators are lowered with the phases below)
 from relay.ad import reverse
-from relay.arguments import describe, describe_static, only_arrays, run_time_value, wrap
+from relay.arguments import (
+    MISFIT,
+    Repeat,
+    Unsuited,
+    describe,
+    describe_static,
+    flatten,
+    repeat,
+    run_time_value,
+    unwrapping,
+    wrap,
+)
+from relay.array import Array
 from relay.errors import CompileError, FrontendError, InternalError, RelayError, TypeCheckError, TypeMismatch
 from relay.eval import interpreter
 from relay.eval.values import Data
@@ -35,6 +47,9 @@ from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, optimize
 from relay.typecheck.elaboration import Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.tensors import SchemeOnly
 from relay.typecheck.unification import is_known
+
+if TYPE_CHECKING:
+    from relay.codegen.cpu import Program
 
 log = logging.getLogger("relay.compile")
 
@@ -77,7 +92,7 @@ class Lowered:
             return core
 
     @property
-    def program(self) -> Callable[[Sequence[Any]], Any]:
+    def program(self) -> Program:
         """The native program."""
         core = self.core
         with self._lock:
@@ -85,7 +100,7 @@ class Lowered:
                 from relay.codegen import cpu
 
                 self._made["program"] = cpu.compile_module(core, make=Data)
-            program: Callable[[Sequence[Any]], Any] = self._made["program"]
+            program: Program = self._made["program"]
             return program
 
 
@@ -117,7 +132,8 @@ class RelayFunction:
         self.__relay__ = definition
         self._options = options
         self._cache: dict[object, Lowered] = {}
-        self._native: dict[object, tuple[Callable[[Sequence[Any]], Any], Type]] = {}  # for calls with arrays only
+        self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
+        self._direct: dict[tuple[type, ...], Repeat] = {}  # the same where nothing is nested, by their types
         self._used: set[Definition] = set()
         self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
         self._lock = threading.Lock()
@@ -138,16 +154,41 @@ class RelayFunction:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
         __tracebackhide__ = True
-        arrays, signature = only_arrays(arguments)
-        known = None if signature is None or keywords else self._native.get(signature)
-        if known is not None:
-            program, result = known
-            return wrap(program(arrays), result)
+        if not keywords:
+            call = self._direct.get(tuple(map(type, arguments)))
+            if call is not None:
+                result = call(list(arguments))
+                if result is not MISFIT:
+                    return result
+        leaves: list[Any] = []
+        kinds: list[Any] = []
+        plain = not keywords and flatten(arguments, leaves, kinds)
+        signature = tuple(kinds)
+        if plain and len(kinds) != len(arguments):
+            known = self._known.get(signature)
+            if known is not None:
+                result = known(leaves)
+                if result is not MISFIT:
+                    return result
         lowered, values = self._lower(arguments, keywords)
         program = lowered.program
-        if signature is not None and not keywords:
-            self._native[signature] = program, lowered.result
+        if plain:
+            self._remember(arguments, signature, lowered)
         return wrap(program(values), lowered.result)
+
+    def _remember(self, arguments: Sequence[Any], kinds: tuple[object, ...], lowered: Lowered) -> None:
+        """Try this program first at the next call with arguments of these kinds."""
+        if any(s.static for s in self._function.signature):
+            return
+        try:
+            call = repeat(lowered.program, kinds, lowered.typed.main.type.parameters, lowered.result)
+        except Unsuited:
+            return
+        if len(kinds) != len(arguments):
+            self._known[kinds] = call
+        else:  # nothing is nested
+            wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
+            self._direct[tuple(map(type, arguments))] = unwrapping(call, wrapped) if wrapped else call
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the same program on the reference interpreter."""
@@ -162,7 +203,8 @@ class RelayFunction:
         """
         with self._lock:
             self._cache.clear()
-            self._native.clear()
+            self._known.clear()
+            self._direct.clear()
             for definition in self._used:
                 if isinstance(definition.scope, SnapshotScope):
                     definition.scope.reload()

@@ -11,7 +11,8 @@ import attrs
 import numpy as np
 
 from relay.codegen import tir
-from relay.codegen.code import RESULT, STACK_LIMIT, STATUS, WORKSPACE, Code, Failures, Table
+from relay.codegen.arrays import Arrays
+from relay.codegen.code import MISFIT, RESULT, STACK_LIMIT, STATUS, WORKSPACE, Code, Failures, Table
 from relay.codegen.constants import Constants
 from relay.codegen.exchange import input_pools
 from relay.codegen.external import Externals
@@ -24,19 +25,18 @@ from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.errors import CompileError, InternalError, Span
 from relay.ir.expr import Derivative, Function, Module
-from relay.ir.types import DataDefinition, DataType, TensorType, TupleType, Type, show
+from relay.ir.types import BaseType, DataDefinition, DataType, TensorType, TupleType, Type, show
 from relay.transform.graph import call_graph, reachable, strong_components
 
 SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
-
-DATA = 1  # the field of a DLTensor that tvm_struct_get reads: its data pointer
 
 _lock = threading.Lock()
 
 
 @attrs.frozen(eq=False)
 class Native:
-    """A compiled module. `function` takes the context table, the arguments' leaves and the results' leaves."""
+    """A compiled module. `function` takes the addresses of the context table and of two lists: the arrays that are the
+    arguments' leaves, and those that are the results'."""
 
     function: Any
     module: Any
@@ -47,6 +47,7 @@ class Native:
     workspace: int  # bytes
     recursive: bool
     constants: dict[int, np.ndarray]  # by place in the context table
+    dtypes: dict[int, BaseType]  # whose addresses stand in the context table, by place
     pools: tuple[tuple[int, int], ...]  # place and number of leaves of each pool
     failures: list[tuple[str, Span | None]]
     externals: Externals
@@ -99,7 +100,8 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
             shared.frames.update(dict.fromkeys(component, 0))
         for name in component:
             native.update(generate(functions[name], shared, name in recursive))
-    native[GlobalVar("main")] = _entry(entry, layouts, pools, inputs, names[entry.name])
+    arrays = Arrays(table)
+    native[GlobalVar("main")] = _entry(entry, layouts, pools, inputs, names[entry.name], arrays)
     native.update(pools.functions)
     native.update(kernels.functions)
     return native, lambda built: Native(
@@ -112,6 +114,7 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
         shared.frames[entry.name],
         bool(recursive),
         shared.constants.arrays,
+        arrays.dtypes,
         pools.slots,
         shared.failures.errors(),
         shared.externals,
@@ -153,47 +156,36 @@ def _check_exchanged(type_: Type, entry: Function, seen: set[DataDefinition]) ->
             raise CompileError(message, entry.span, help=help)
 
 
-def _entry(entry: Function, layouts: Layouts, pools: Pools, inputs: set[Pool], name: Any) -> Any:
-    """main(table, argument, .., result, ..): DLPack tensors, of which nothing but the data pointers is looked at."""
+def _entry(entry: Function, layouts: Layouts, pools: Pools, inputs: set[Pool], name: Any, arrays: Arrays) -> Any:
+    """main(context, arguments, results): the addresses of the table and of two Python lists of NumPy arrays.
+
+    Only the arguments are checked: where dtype, shape or memory order are others, the status is MISFIT.
+    """
     code = Code()
-    parameters = [tirx.Var("table", "handle")]
-    addresses = []
-    statement, address = _data_address(parameters[0])
-    code.define_context(statement, tirx.Bind(code.context, address))
-    for layout in [leaf for p in entry.parameters for leaf in leaves(layouts.of[p])]:
-        handle = tirx.Var("argument", "handle")
-        parameters.append(handle)
-        statement, address = _data_address(handle)
-        code.emit(statement)
-        addresses.append((layout, address))
-    results = []
-    for _ in leaves(layouts.results[entry.name]):
-        handle = tirx.Var("result", "handle")
-        parameters.append(handle)
-        statement, address = _data_address(handle)
-        code.emit(statement)
-        results.append(address)
-    filled = {pool.slot for pool in inputs}  # by the caller
-    for slot, _ in pools.slots:
-        if slot not in filled:
-            code.set_table(slot, integer(0))
-    code.set_table(STATUS, integer(0))
-    with code.collect() as unknown:
-        code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))
-    code.when(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
-    arguments = [_argument(code, layout, address) for layout, address in addresses]
-    status = tir.call(name, [code.context, code.table(WORKSPACE), *arguments, *results])
-    # A failure stands in the table; for TVM the call has succeeded, so that no exception is made of it.
-    code.set_table(RESULT, tirx.Cast("int64", code.bind(status, "int32", "status")))
+    given = [leaf for p in entry.parameters for leaf in leaves(layouts.of[p])]
+    answers = list(leaves(layouts.results[entry.name]))
+    lists = tirx.Var("arguments", "int64"), tirx.Var("results", "int64")
+    received, results = arrays.items(code, lists[0], len(given)), arrays.items(code, lists[1], len(answers))
+    misfit = arrays.misfit(code, given, received)
+    with code.collect() as run:
+        filled = {pool.slot for pool in inputs}  # by the caller
+        for slot, _ in pools.slots:
+            if slot not in filled:
+                code.set_table(slot, integer(0))
+        code.set_table(STATUS, integer(0))
+        with code.collect() as unknown:
+            code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))
+        code.when(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
+        addresses = [arrays.data(code, array) for array in (*received, *results)]
+        arguments = [_argument(code, layout, at) for layout, at in zip(given, addresses, strict=False)]
+        status = tir.call(name, [code.context, code.table(WORKSPACE), *arguments, *addresses[len(given) :]])
+        # A failure stands in the table; for TVM the call has succeeded, so that no exception is made of it.
+        code.set_table(RESULT, tirx.Cast("int64", code.bind(status, "int32", "status")))
+    with code.collect() as refuse:
+        code.set_table(STATUS, integer(MISFIT))
+    code.when(tirx.EQ(misfit, integer(0)), run, refuse)
     body, _ = code.finish()
-    return tir.public("main", parameters, body)
-
-
-def _data_address(handle: Any) -> tuple[Any, Any]:
-    """The statement that reads a DLPack tensor's data pointer, and the pointer as an address."""
-    data = tirx.Var("data", tir.pointer("uint8"))
-    statement = tirx.Bind(data, tirx.tvm_struct_get(handle, 0, DATA, tir.pointer("uint8")))
-    return statement, tirx.reinterpret("int64", data)
+    return tir.public("main", [code.context, *lists], body)
 
 
 def _argument(code: Code, layout: TensorLayout, address: Any) -> Any:

@@ -23,10 +23,10 @@ from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Register, S
 from relay.errors import Span
 
 # The first places of the context table.
-STATUS, DEPTH, STACK_LIMIT, WORKSPACE, RESULT, FIRST_FREE = range(6)
+STATUS, DEPTH, STACK_LIMIT, WORKSPACE, RESULT, HEAD, FIRST_FREE = range(7)
 
 # Statuses above these are positions in the program's list of failures.
-RUNNING_OUT_OF_MEMORY, TOO_DEEP, EXTERNAL, FIRST_FAILURE = range(1, 5)
+RUNNING_OUT_OF_MEMORY, TOO_DEEP, EXTERNAL, MISFIT, FIRST_FAILURE = range(1, 6)
 
 TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were asked for
 

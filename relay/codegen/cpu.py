@@ -13,29 +13,32 @@ before.
 from __future__ import annotations
 
 import ctypes
+import functools
+import math
 import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import numpy as np
 
-from relay.codegen.exchange import Make, Passing, Reading, storage
-from relay.errors import ExecutionError, InternalError
+from relay.codegen.exchange import Make, Passing, Reading
+from relay.errors import CompileError, ExecutionError, InternalError
 from relay.ir.expr import Module
 from relay.ir.types import DataDefinition
 
 if TYPE_CHECKING:
     from relay.codegen.assembly import Native
-    from relay.codegen.layout import TensorLayout
 
 # As in relay.codegen.code, which is imported only when something is compiled.
-_STATUS, _DEPTH, _STACK_LIMIT, _WORKSPACE = range(4)
-_RUNNING_OUT_OF_MEMORY, _TOO_DEEP, _EXTERNAL, _FIRST_FAILURE = range(1, 5)
+_STATUS, _DEPTH, _STACK_LIMIT, _WORKSPACE, _RESULT, _HEAD = range(6)
+_RUNNING_OUT_OF_MEMORY, _TOO_DEEP, _EXTERNAL, _MISFIT, _FIRST_FAILURE = range(1, 6)
 
 _ALIGNMENT = 64
+_LARGE = 1 << 16  # bytes from which a result's memory is kept for another call
+_KEPT = 2  # how many of each leaf: in `x = f(x)` one is read while the other is written
 _STACK_RESERVE = 768 * 1024  # bytes of C stack that recursion leaves for kernels and callbacks
 
 
@@ -69,55 +72,80 @@ class DataResult:
     fields: tuple[Any, ...]
 
 
+class Run(Protocol):
+    """What runs a program; see `Program.run`."""
+
+    def __call__(self, leaves: list[np.ndarray], context: _Context | None = None) -> list[np.ndarray] | None: ...
+
+
 class Program:
     """A compiled program: call it with one value for each parameter. Calls from several threads may overlap."""
 
     def __init__(self, native: Native, make: Make) -> None:
         from relay.codegen.layout import TensorLayout, leaves
 
+        check_heads()
         self.native = native
         self._make = make
         self._function = native.function
-        self._expected = [_exchanged(leaf) for layout in native.parameters for leaf in leaves(layout)]
-        self._results = [_exchanged(leaf) for leaf in leaves(native.result)]
+        self._expected = [(leaf.base.dtype, leaf.dims) for layout in native.parameters for leaf in leaves(layout)]
+        self._outputs = [_output(leaf.dims, leaf.base.dtype) for leaf in leaves(native.result)]
+        self._result = native.result
+        self._recursive = native.recursive
         self._flat = all(isinstance(layout, TensorLayout) for layout in native.parameters)
         self._single = isinstance(native.result, TensorLayout)
         self._contexts: list[_Context] = []  # those that no call uses; popping and appending are atomic
+        self.run: Run = self._runner()
+        """run(leaves): the leaves of the result for those of the arguments; None if these have other dtypes, shapes or
+        memory order. Only for programs without recursive data in parameters and result. Raises ExecutionError."""
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         """Arrays, tuples and data as the entry's parameter types say; likewise the result, which is new memory.
 
         Raises ExecutionError for what the run finds.
         """
-        try:
-            context = self._contexts.pop()
-        except IndexError:
-            context = _Context(self.native)
-        flat = arguments if self._flat else self._pass(arguments, context)
-        inputs = [
-            array
-            if array.dtype is dtype and array.shape == dims and array.flags.carray and storage is dtype
-            else _normalised(array, storage, dtype, dims)
-            for array, (storage, dtype, dims) in zip(flat, self._expected, strict=True)
-        ]
-        outputs = [np.empty(dims, storage) for storage, _, dims in self._results]
-        if self.native.recursive:
-            context.table[_STACK_LIMIT] = _stack_limit()
-            context.table[_DEPTH] = 0
-        self._function(context.tensor, *inputs, *outputs)
-        status = context.status[0]
-        if status:
-            depth = int(context.table[_DEPTH])
-            self._contexts.append(context)
-            raise self._error(int(status), depth)
-        if self._single:
-            self._contexts.append(context)
-            storage, dtype, _ = self._results[0]
-            return outputs[0] if storage is dtype else outputs[0].view(dtype)
-        finished = (o if s is d else o.view(d) for o, (s, d, _) in zip(outputs, self._results, strict=True))
-        result = Reading(context.table, self._make).read(self.native.result, finished)
+        context = self._contexts.pop() if self._contexts else _Context(self.native)
+        given = arguments if self._flat else self._pass(arguments, context)
+        inputs = [_normalised(array, *expected) for array, expected in zip(given, self._expected, strict=True)]
+        outputs = self.run(inputs, context)
+        if outputs is None:
+            raise InternalError("a program does not take the arrays that were made for it")
+        result = outputs[0] if self._single else Reading(context.table, self._make).read(self._result, iter(outputs))
         self._contexts.append(context)
         return result
+
+    def _runner(self) -> Run:
+        """What `run` is. A closure: a call through attributes of `self` takes noticeably longer."""
+        function, recursive, makers = self._function, self._recursive, self._outputs
+        only = makers[0] if len(makers) == 1 else None
+        take, give = self._contexts.pop, self._contexts.append
+
+        def run(leaves: list[np.ndarray], context: _Context | None = None) -> list[np.ndarray] | None:
+            if context is None:
+                try:
+                    own = take()
+                except IndexError:
+                    own = _Context(self.native)
+            else:
+                own = context
+            words = own.words
+            if recursive:
+                words[_STACK_LIMIT] = _stack_limit()
+                words[_DEPTH] = 0
+            outputs = [only()] if only is not None else [make() for make in makers]
+            function(own.address, id(leaves), id(outputs))
+            status = words[0]
+            if not status:
+                if context is None:
+                    give(own)
+                return outputs
+            depth = words[_DEPTH]
+            give(own)
+            if status == _MISFIT:
+                return None
+            raise self._error(status, depth)
+
+        return run
 
     def _pass(self, arguments: Sequence[Any], context: _Context) -> list[Any]:
         """The leaves of the arguments; recursive parts go to the pools of the context."""
@@ -149,14 +177,15 @@ class _Context:
     """What one call at a time uses: the context table, the workspace, and the pools, kept for the next call."""
 
     def __init__(self, native: Native) -> None:
-        import tvm_ffi
-
         self.table = np.zeros(native.table_size, np.int64)
-        self.status = self.table[:1]
-        self.tensor = tvm_ffi.from_dlpack(self.table)
+        self.words = memoryview(self.table)  # type: ignore[arg-type]  # the same, faster to read
+        self.address = self.table.ctypes.data
         self._workspace = np.empty(native.workspace + _ALIGNMENT, np.uint8)
         address = self._workspace.ctypes.data
         self.table[_WORKSPACE] = address + -address % _ALIGNMENT
+        self.table[_HEAD] = object.__basicsize__
+        for place, base in native.dtypes.items():
+            self.table[place] = id(base.dtype)
         for place, array in native.constants.items():
             self.table[place] = array.ctypes.data
         self._constants = native.constants
@@ -178,19 +207,68 @@ def _libc_free() -> Callable[[int], None]:
 # ---- arguments and results
 
 
-def _exchanged(leaf: TensorLayout) -> tuple[np.dtype[Any], np.dtype[Any], tuple[int, ...]]:
-    """The dtype that a leaf's array is exchanged as, its own, and its shape."""
-    return storage(leaf.base.dtype), leaf.base.dtype, leaf.dims
+def _output(dims: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], np.ndarray]:
+    """What makes the arrays for a leaf of the result."""
+    large = math.prod(dims) * dtype.itemsize >= _LARGE and _HAS_LOCK
+    return _Reusing(dims, dtype) if large else functools.partial(np.empty, dims, dtype)
 
 
-def _normalised(array: Any, storage: np.dtype[Any], dtype: np.dtype[Any], dims: tuple[int, ...]) -> np.ndarray:
-    """An array that compiled code can read: a copy where the given one is not contiguous, aligned and writeable."""
+class _Reusing:
+    """Makes arrays, and gives them again once nobody holds them. The system would give new memory page by page, each
+    cleared, which takes longer than to fill it."""
+
+    __slots__ = ("_dims", "_dtype", "_kept", "_next")
+
+    def __init__(self, dims: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._dims = dims
+        self._dtype = dtype
+        self._kept: list[np.ndarray] = []
+        self._next = 0
+
+    def __call__(self) -> np.ndarray:
+        kept = self._kept
+        for array in kept:
+            # The list, `array`, and the argument. A thread that is here, too, has one more.
+            if sys.getrefcount(array) == 3:
+                return array
+        made = np.empty(self._dims, self._dtype)
+        if len(kept) < _KEPT:
+            kept.append(made)
+        else:
+            self._next = (self._next + 1) % _KEPT
+            kept[self._next] = made
+        return made
+
+
+_HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether reference counts say who holds an array."""
+
+
+def _normalised(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> np.ndarray:
+    """An array that compiled code can read: a copy where the given one is not contiguous, aligned and native."""
     given = np.asarray(array)
+    if given.dtype is dtype and given.shape == dims and given.flags.c_contiguous and given.flags.aligned:
+        return given
     if given.dtype.newbyteorder("=") != dtype or given.shape != dims:
         raise InternalError(f"a program for {dtype} {dims} was called with {given.dtype} {given.shape}")
-    if not (given.flags.carray and given.dtype.isnative):
-        given = np.array(given, dtype=dtype, order="C")
-    return given if storage is dtype else given.view(storage)
+    if given.flags.c_contiguous and given.flags.aligned and given.dtype.isnative:
+        return given.view(dtype)
+    return np.array(given, dtype=dtype, order="C")
+
+
+@functools.cache
+def check_heads() -> None:
+    """Generated code reads lists and NumPy's arrays. Raises CompileError where they are not as `arrays` says."""
+    array = np.empty((2, 3), np.float32)
+    items = [array]
+    listed = (ctypes.c_int64 * 2).from_address(id(items) + object.__basicsize__)
+    words = (ctypes.c_int64 * 6).from_address(id(array) + object.__basicsize__)
+    expected = 1, 2, array.ctypes.data, id(array.dtype)
+    if (listed[0], words[1] & 0xFFFFFFFF, words[0], words[5]) != expected or (
+        ctypes.c_int64.from_address(listed[1]).value != id(array)
+        or tuple((ctypes.c_int64 * 2).from_address(words[2])) != array.shape
+    ):
+        raise CompileError(f"arrays do not lie in memory as expected in {sys.implementation.name} {sys.version}")
 
 
 # ---- the C stack

@@ -1,0 +1,131 @@
+"""Calls of compiled programs: what arrays and numbers they take without help, and whose memory results are."""
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from relay import Array, relay
+
+
+@relay
+def scaled(x, a):
+    return x * a + x
+
+
+@relay
+def increment(x):
+    return x + 1.0
+
+
+def checked(function: Any, *arguments: Any) -> None:
+    """Compiled twice (the second call takes the short way) and interpreted, a call gives the same."""
+    expected = function.interpret(*arguments)
+    for _ in range(3):
+        found = function(*arguments)
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
+        assert found.dtype == expected.dtype and found.shape == expected.shape
+
+
+def test_arguments_of_other_shapes_and_dtypes_after_one_another() -> None:
+    for _ in range(2):
+        checked(increment, np.ones(3, np.float32))
+        checked(increment, np.ones(4, np.float32))
+        checked(increment, np.ones((3, 1), np.float32))
+        checked(increment, np.ones(3, np.float64))
+        checked(increment, np.float32(2))
+        checked(increment, np.array(2.0, np.float32))
+        checked(increment, np.ones((0, 3), np.float32))
+        checked(increment, 2.5)
+
+
+def test_memory_order() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    checked(increment, x)
+    checked(increment, np.asfortranarray(x))
+    checked(increment, x[:, ::-1])
+    checked(increment, x[::2])
+    checked(increment, x.T)
+    checked(increment, x.astype(">f4"))
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    checked(increment, read_only)
+    memory = np.zeros(4 * 24 + 1, np.uint8)
+    unaligned = memory[1:].view(np.float32).reshape(4, 6)
+    unaligned[:] = x
+    checked(increment, unaligned)
+    assert x[1, 1] == 7
+
+
+def test_numbers() -> None:
+    for a in (2.0, 3, -1, 2.5):
+        checked(scaled, np.ones(3, np.float32), a)
+        checked(scaled, a, 2)
+    checked(scaled, np.ones(3, np.int64), 7)
+    with pytest.raises(relay.TypeMismatch, match="not a float32"):
+        increment(1e300)
+    checked(scaled, np.ones(3, np.float64), 2**24 + 1)
+    assert np.isinf(float(increment(float("inf")))) and np.isnan(float(increment(float("nan"))))
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@relay
+def sums(p, rest):
+    return (p.left + rest["a"], {"b": rest["c"][0] * p.right})
+
+
+def test_structures() -> None:
+    x, y = np.ones(2, np.float32), np.arange(2, dtype=np.float32)
+    for left, right in ((x, y), (y, x), (increment(x), 3.0), (2.0, y)):
+        for _ in range(3):
+            first, second = sums(Pair(left, right), {"a": y, "c": [x, 1.0]})
+            np.testing.assert_array_equal(first, np.asarray(left) + y)
+            np.testing.assert_array_equal(second["b"], x * np.asarray(right))
+
+
+def test_a_result_keeps_its_memory() -> None:
+    x = np.ones(100_000, np.float32)
+    held = [increment(x) for _ in range(5)]
+    view = increment(x).numpy()[10:20]
+    exported = np.from_dlpack(increment(x))
+    for _ in range(5):
+        increment(2 * x)
+    for result in held:
+        assert np.all(result.numpy() == 2)
+    assert np.all(view == 2) and np.all(exported == 2)
+
+
+def test_a_result_as_the_next_argument() -> None:
+    x: Any = np.zeros(100_000, np.float32)
+    for _ in range(7):
+        x = increment(x)
+    assert isinstance(x, Array) and np.all(x.numpy() == 7)
+
+
+def test_memory_of_results_is_used_again() -> None:
+    x = np.ones(1_000_000, np.float32)
+    addresses = {increment(x).numpy().ctypes.data for _ in range(6)}
+    assert len(addresses) == 1
+
+
+def test_calls_from_several_threads() -> None:
+    arguments = [np.full(50_000, k, np.float32) for k in range(4)]
+    increment(arguments[0])
+    wrong: list[int] = []
+
+    def call(k: int) -> None:
+        for _ in range(200):
+            if not np.all(increment(arguments[k]).numpy() == k + 1) or float(scaled(float(k), 2.0)) != 3 * k:
+                wrong.append(k)
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
