@@ -741,6 +741,6 @@ def test_type_parameters_are_refused() -> None:
 def test_all_statements_of_python_are_known() -> None:
     """A new statement in Python must be looked at."""
     lowered = {"Assign", "AugAssign", "AnnAssign", "Return", "If", "While", "For", "Expr", "Break", "Continue"}
-    known = lowered | {"Assert", "Match", "Nonlocal", "Pass", "FunctionDef", "TypeAlias"}
+    known = lowered | {"Assert", "Delete", "Match", "Nonlocal", "Pass", "FunctionDef", "TypeAlias"}
     known |= {kind.__name__ for kind in STATEMENTS}
     assert {kind.__name__ for kind in ast.stmt.__subclasses__()} <= known

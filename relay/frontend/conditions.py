@@ -8,9 +8,26 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relay.errors import FrontendError, InternalError, Span
-from relay.frontend.context import BlockBuilder, Branch, Context, join
+from relay.frontend.context import BlockBuilder, Branch, Context, Environment, join
 from relay.frontend.names import has_assignment, if_chain
-from relay.ir.expr import Apply, Arm, Atom, Block, Constant, Dead, Expr, If, OpCall, Static, Var, Yield
+from relay.ir.expr import (
+    Apply,
+    Arm,
+    Atom,
+    Binding,
+    Block,
+    Constant,
+    Dead,
+    Exit,
+    Expr,
+    If,
+    Loop,
+    LoopLabel,
+    OpCall,
+    Static,
+    Var,
+    Yield,
+)
 from relay.ir.intrinsic import Intrinsic
 
 COMPARISONS: dict[type[ast.cmpop], str] = {
@@ -25,8 +42,6 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
 _NO_COMPARISON: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Is: ("is", "values have no identity; compare them with `==`"),
     ast.IsNot: ("is not", "values have no identity; compare them with `!=`"),
-    ast.In: ("in", "compare with `==` and reduce with `.any()`"),
-    ast.NotIn: ("not in", "compare with `!=` and reduce with `.all()`"),
 }
 
 
@@ -44,7 +59,100 @@ def lower_if(context: Context, node: ast.If) -> None:
     _lower_arms(context, chain, orelse, context.liveness.around(node).after)
 
 
+def conjuncts(test: ast.expr) -> list[ast.expr] | None:
+    """The operands of `a and (b := ..)`, whose names have a value exactly where all hold; None for other conditions."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=values) if any(map(has_assignment, values[1:])):
+            return values
+        case _:
+            return None
+
+
+class Conjunction:
+    """`if a: if b: body`, written from outside to inside, and emitted once the body's end is known.
+
+    What follows in the current block runs where one of the tests does not hold.
+    """
+
+    def __init__(self, context: Context, tests: Sequence[ast.expr], lower_body: Callable[[], None]) -> None:
+        self._around = context.block
+        self._levels: list[tuple[Atom, Span, BlockBuilder]] = []
+        self._nest(context, list(tests), lower_body)
+        self._place = len(self._around.bindings)
+        # What the following statements assign is not what the body sees.
+        self._around.environment = Environment(self._around.environment)
+
+    def _nest(self, context: Context, tests: list[ast.expr], lower_body: Callable[[], None]) -> None:
+        condition, span = context.atom(tests[0]), context.span(tests[0])
+        with context.new_block() as block:
+            self._levels.append((condition, span, block))
+            if len(tests) > 1:
+                self._nest(context, tests[1:], lower_body)
+            else:
+                lower_body()
+        context.block.environment.captured.update(block.environment.captured)
+
+    def ends(self) -> tuple[BlockBuilder, BlockBuilder]:
+        """The body, and the block around, each with all that was assigned on the way to its end."""
+        first = self._around.environment.parent
+        assert first is not None
+        for end in (self._levels[-1][2], self._around):
+            outer = end.environment.parent
+            while outer is not None:
+                end.environment.states = {**outer.states, **end.environment.states}
+                outer = None if outer is first else outer.parent
+        return self._levels[-1][2], self._around
+
+    def emit(self) -> None:
+        """Append the Ifs, from inside to outside."""
+        for position in range(len(self._levels) - 1, -1, -1):
+            condition, span, block = self._levels[position]
+            arm = Arm(Block((), Yield((condition,), span)), block.finished(Yield((), span)))
+            binding = Binding((), If((arm,), Block((), Yield((), span)), span))
+            if position:
+                self._levels[position - 1][2].bindings.append(binding)
+            else:
+                self._around.bindings.insert(self._place, binding)
+
+
+def _lower_conjunction(
+    context: Context,
+    tests: Sequence[ast.expr],
+    chain: Sequence[ast.If],
+    orelse: Sequence[ast.stmt],
+    live: frozenset[str],
+) -> None:
+    """`if a and (b := ..): body else: orelse`, inside of a loop that runs once, which the body leaves."""
+    node, label = chain[0], LoopLabel("if")
+    span = context.file.header(node, node.test)
+    with context.new_block() as whole:
+        ifs = Conjunction(context, tests, lambda: context.statements(node.body))
+        if len(chain) > 1:
+            _lower_arms(context, chain[1:], orelse, live)
+        else:
+            context.statements(orelse)
+    test, (body, otherwise) = context.span(node.test), ifs.ends()
+    branches = [
+        Branch(body, test, "not assigned if this holds"),
+        Branch(otherwise, test, "not assigned if this does not hold"),
+    ]
+    targets = join(context, branches, live, span)
+    left = False
+    for branch in branches:
+        end = branch.block.terminator
+        if isinstance(end, Yield):
+            branch.block.terminator, left = Exit(label, end.values, end.span), True
+    ifs.emit()
+    context.emit(targets, Loop(label, (), (), whole.finished(), None, span))
+    if not left:
+        context.block.terminator = Dead()
+
+
 def _lower_arms(context: Context, chain: Sequence[ast.If], orelse: Sequence[ast.stmt], live: frozenset[str]) -> None:
+    tests = conjuncts(chain[0].test)
+    if tests is not None:
+        _lower_conjunction(context, tests, chain, orelse, live)
+        return
     first_condition = Block((), Yield((context.atom(chain[0].test),), context.span(chain[0].test)))
     span = context.file.header(chain[0], chain[0].test)
     conditions, branches = [first_condition], [_arm(context, chain[0])]
@@ -181,7 +289,13 @@ def _comparison(context: Context, node: ast.Compare, left: Atom, left_span: Span
     right_node = node.comparators[position]
     right, right_span = context.atom(right_node), context.span(right_node)
     span = Span(left_span.source, left_span.line, left_span.column, right_span.end_line, right_span.end_column)
-    value = OpCall(COMPARISONS[operation], (left, right), {}, span)
+    value: Expr
+    if operation in (ast.In, ast.NotIn):
+        value = Apply(Static(Intrinsic("contains"), span), (left, right), (), span)
+        if operation is ast.NotIn:
+            value = OpCall("logical_not", (context.bind(value, "condition", span),), {}, span)
+    else:
+        value = OpCall(COMPARISONS[operation], (left, right), {}, span)
     if position == len(node.ops) - 1:
         return value
     condition = Block((), Yield((context.bind(value, "condition", span),), span))

@@ -131,8 +131,7 @@ class LoopFrame:
     assigned: Names
     carried: frozenset[str]  # the names that a further round may read
     outside: frozenset[str]  # the variables whose cells are older than the loop
-    on_next: tuple[Atom, ...] = ()  # further values after those of the parameters
-    on_break: tuple[Atom, ...] = ()
+    left: LoopFrame | None = None  # what `break` leaves, if it is not this loop
     exits: int = 0
     captured: dict[str, Span] = attrs.field(factory=dict)
 

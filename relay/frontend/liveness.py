@@ -151,8 +151,10 @@ class Liveness:
         return head if isinstance(node, ast.While) else head | read_names(node.iter)
 
 
-def bound_at_exits(loop: ast.While, bound: Iterable[str]) -> set[str]:
+def bound_at_exits(loop: ast.While | ast.For, bound: Iterable[str]) -> set[str]:
     """The names that have a value wherever the loop is left, other than by leaving the function or an outer loop."""
+    if isinstance(loop, ast.For):
+        return _bound_after_for(loop, set(bound), []) or set()
     return _bound_after_while(loop, set(bound), []) or set()
 
 
@@ -194,11 +196,8 @@ def _bound_after(statements: Sequence[ast.stmt], bound: set[str], breaks: list[s
                 )
             case ast.While():
                 after = _bound_after_while(statement, bound, breaks)
-            case ast.For(iter=iterable, orelse=orelse, body=body):
-                after = bound | certainly_assigned(iterable)
-                finished = _bound_after(orelse, after, breaks)
-                if not leaves_by_break(body):
-                    after = finished
+            case ast.For():
+                after = _bound_after_for(statement, bound, breaks)
             case ast.FunctionDef(name=name):
                 after = bound | {name}
             case ast.Assign(targets=targets, value=value):
@@ -231,6 +230,16 @@ def _bound_after_while(loop: ast.While, bound: set[str], breaks: list[set[str]])
     ends += own
     if not is_always_true(loop.test):
         ends.append(_bound_after(loop.orelse, bound, breaks))
+    return _common(ends)
+
+
+def _bound_after_for(loop: ast.For, bound: set[str], breaks: list[set[str]]) -> set[str] | None:
+    bound = bound | certainly_assigned(loop.iter)
+    ends: list[set[str] | None] = []
+    own: list[set[str]] = []
+    _bound_after(loop.body, bound | target_names(loop.target), own)
+    ends += own
+    ends.append(_bound_after(loop.orelse, bound, breaks))
     return _common(ends)
 
 

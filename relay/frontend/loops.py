@@ -9,8 +9,8 @@ import ast
 
 from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.assignments import store
-from relay.frontend.conditions import emit_if, truth
-from relay.frontend.context import UNREAD, Branch, Context, Environment, LoopFrame, NoValue, join
+from relay.frontend.conditions import Conjunction, conjuncts
+from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, NoValue
 from relay.frontend.liveness import bound_at_exits, leaves_by_break
 from relay.frontend.names import Names, assigned_names, grown_list, is_always_true, read_names
 from relay.ir.expr import Apply, Arm, Atom, Block, Dead, Exit, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
@@ -67,6 +67,14 @@ def _round(context: Context, frame: LoopFrame, body: list[ast.stmt]) -> None:
 
 
 def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
+    tests = conjuncts(node.test)
+    if tests is not None:
+        ifs = Conjunction(context, tests, lambda: _round(context, frame, node.body))
+        context.statements(node.orelse)
+        if context.block.is_open:
+            _exit(context, frame, frame.span)
+        ifs.emit()
+        return
     condition = context.atom(node.test)
     span = context.span(node.test)
     with context.new_block() as again:
@@ -74,7 +82,7 @@ def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
     with context.new_block() as done:
         context.statements(node.orelse)
         if done.is_open:
-            _exit(context, frame, frame.span, ())
+            _exit(context, frame, frame.span)
     _note_captures(frame, done.environment, context.block.environment.parent)
     arm = Arm(Block((), Yield((condition,), span)), again.finished())
     context.emit((), If((arm,), done.finished(), frame.span))
@@ -87,6 +95,15 @@ def lower_for(context: Context, node: ast.For) -> None:
     if any(isinstance(s, ast.Expr) and grown_list(s) is not None for part in node.body for s in ast.walk(part)):
         place = context.span(node.iter)
         iterable = context.bind(Apply(Static(Intrinsic("unrolled"), place), (iterable,), (), place), "elements", place)
+    if node.orelse and leaves_by_break(node.body):
+        _lower_for_else(context, node, iterable)
+    else:
+        _lower_rounds(context, node, iterable, None)
+        context.statements(node.orelse)
+
+
+def _lower_rounds(context: Context, node: ast.For, iterable: Atom, left: LoopFrame | None) -> None:
+    """The loop itself. `left`: the construct that a `break` leaves, if it is not the loop."""
     live = context.liveness.around(node)
     environment = context.block.environment
     everything = assigned_names([node.target, *node.body])
@@ -97,12 +114,7 @@ def lower_for(context: Context, node: ast.For) -> None:
     initial: tuple[Atom, ...] = tuple(_value(environment, name) for name in parameters)
     span = context.file.header(node, node.iter)
     label = LoopLabel(f"for_{node.target.id}" if isinstance(node.target, ast.Name) else "for")
-    frame = LoopFrame(label, span, parameters, tuple(names), everything, live.begin, _older_cells(context))
-    flag: tuple[Var, ...] = ()
-    if node.orelse and leaves_by_break(node.body):
-        flag = (Var("broke", None, span),)
-        initial = (*initial, truth(False, span))
-        frame.on_next, frame.on_break = (truth(False, span),), (truth(True, span),)
+    frame = LoopFrame(label, span, parameters, tuple(names), everything, live.begin, _older_cells(context), left)
     target_span = context.span(node.target)
     element = Var(node.target.id if isinstance(node.target, ast.Name) else "element", None, target_span)
     with context.new_block() as body:
@@ -112,37 +124,44 @@ def lower_for(context: Context, node: ast.For) -> None:
         else:
             store(context, node.target, element)
         _round(context, frame, node.body)
-    loop = ForEach(label, element, iterable, (*parameters.values(), *flag), initial, body.finished(), span)
+    loop = ForEach(label, element, iterable, tuple(parameters.values()), initial, body.finished(), span)
     targets = _parameters(environment, names)
-    broke = tuple(Var("broke", None, span) for _ in flag)
-    context.emit((*targets.values(), *broke), loop)
+    context.emit(tuple(targets.values()), loop)
     for name, place in frame.captured.items():
         environment.captured.setdefault(name, place)
     _rename_after(environment, assigned, targets, read_later, span)
-    if broke:
-        _lower_else(context, node, broke[0], live.after, span)
-    else:
-        context.statements(node.orelse)
 
 
-def _lower_else(context: Context, node: ast.For, broke: Var, live: frozenset[str], span: Span) -> None:
-    """What runs if the loop was not left by `break`."""
-    with context.new_block() as left:
-        pass
-    with context.new_block() as finished:
+def _lower_for_else(context: Context, node: ast.For, iterable: Atom) -> None:
+    """A loop with `break` and `else`, inside of one that runs once: `break` leaves that one, and so the `else`, too."""
+    live = context.liveness.around(node)
+    environment = context.block.environment
+    everything = assigned_names([node.target, *node.body, *node.orelse])
+    assigned = context.renamed(everything)
+    bound = {name for name in assigned if isinstance(environment.lookup(name), Var)}
+    known = bound | bound_at_exits(node, bound)
+    wanted = [name for name in assigned if name in live.after and name in known]
+    span = context.file.header(node, node.iter)
+    left = LoopFrame(LoopLabel("for_else"), span, {}, tuple(wanted), everything, frozenset(), _older_cells(context))
+    with context.new_block() as whole:
+        _lower_rounds(context, node, iterable, left)
         context.statements(node.orelse)
-    branches = [
-        Branch(left, span, "not assigned if the loop is left by `break`"),
-        Branch(finished, context.span(node.orelse[0]), "not assigned in the `else`"),
-    ]
-    targets = join(context, branches, live, span)
-    emit_if(context, targets, [Block((), Yield((broke,), span))], branches, span)
+        if whole.is_open:
+            _exit(context, left, span)
+    for name, place in left.captured.items():
+        environment.captured.setdefault(name, place)
+    targets = _parameters(environment, wanted)
+    context.emit(tuple(targets.values()), Loop(left.label, (), (), whole.finished(), None, span))
+    if left.exits == 0:
+        context.block.terminator = Dead()
+        return
+    _rename_after(environment, assigned, targets, live.after, span)
 
 
 def lower_break(context: Context, node: ast.Break) -> None:
     """Leave the innermost loop."""
     frame = _frame(context, node, "break")
-    _exit(context, frame, context.span(node), frame.on_break)
+    _exit(context, frame if frame.left is None else frame.left, context.span(node))
 
 
 def lower_continue(context: Context, node: ast.Continue) -> None:
@@ -179,18 +198,21 @@ def _next(context: Context, frame: LoopFrame, span: Span) -> None:
     environment = context.block.environment
     values: list[Atom] = []
     for name in frame.parameters:
+        state = environment.lookup(name)
+        if isinstance(state, NoValue) and state is not UNREAD and name in frame.carried:
+            raise FrontendError(state.message, frame.span, labels=state.labels, help=state.help)
         value = _edge_value(frame, environment, name)
         _refuse_survivors(context, frame, name, value)
         values.append(value)
-    context.block.terminator = Next(frame.label, (*values, *frame.on_next), span)
+    context.block.terminator = Next(frame.label, tuple(values), span)
     _note_captures(frame, environment, None)
 
 
-def _exit(context: Context, frame: LoopFrame, span: Span, further: tuple[Atom, ...]) -> None:
+def _exit(context: Context, frame: LoopFrame, span: Span) -> None:
     """End the block by leaving the loop."""
     environment = context.block.environment
     values = [_edge_value(frame, environment, name) for name in frame.results]
-    context.block.terminator = Exit(frame.label, (*values, *further), span)
+    context.block.terminator = Exit(frame.label, tuple(values), span)
     frame.exits += 1
     _note_captures(frame, environment, None)
 

@@ -19,7 +19,7 @@ def assigned_names(nodes: Iterable[ast.AST]) -> Names:
     """The names that these nodes give a new value, in the order of the text."""
     names: Names = {}
     for node in _walk_function(nodes):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             names[node.id] = None
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             base = subscripted_name(node)

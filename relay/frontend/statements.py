@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from relay.errors import FrontendError, Label
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_if
-from relay.frontend.context import Context, temporary_name
+from relay.frontend.context import Context, NoValue, temporary_name
 from relay.frontend.displays import argument
 from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
@@ -69,6 +69,9 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
             _lower_assert(context, node)
         case ast.Pass():
             pass
+        case ast.Delete(targets=targets):
+            for target in targets:
+                _lower_delete(context, target)
         case ast.Nonlocal(names=names):
             for name in names:
                 owner = context.owner(name)
@@ -79,6 +82,24 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
                 owner.need_cell(name)
         case _:
             raise refuse_statement(context.file, node)
+
+
+def _lower_delete(context: Context, target: ast.expr) -> None:
+    """`del name`: the name has no value any more."""
+    span = context.span(target)
+    if not isinstance(target, ast.Name):
+        raise FrontendError(
+            "only a variable can be deleted", span, help="values do not change: make a new one without the item"
+        )
+    if context.block.environment.lookup(target.id) is None and target.id in context.locals:
+        context.read(target.id, span)  # raises
+    if target.id in context.cells or target.id not in context.locals:
+        raise FrontendError(
+            f"`{target.id}` cannot be deleted: a function in this one uses it", span, help="leave the variable alone"
+        )
+    context.block.environment.states[target.id] = NoValue(
+        f"`{target.id}` has been deleted", (Label(span, "deleted here"),), "remove the `del`"
+    )
 
 
 def _lower_return(context: Context, node: ast.Return) -> None:

@@ -59,11 +59,13 @@ def lower_fstring(context: Context, node: ast.JoinedStr) -> Expr:
             case ast.Constant(value=str(piece)):
                 text += piece
             case ast.FormattedValue(value=value, conversion=conversion, format_spec=specification):
-                if conversion not in (-1, ord("s")):
+                if conversion == ord("a"):
                     raise FrontendError(
-                        "conversions as `!r` are not part of Relay", context.span(value), help="write {value} alone"
+                        "the conversion `!a` is not part of Relay", context.span(value), help="write {value} alone"
                     )
                 written = _specification(context, specification)
+                if conversion == ord("r") and not written:
+                    written = "!r"
                 parts += [Static(text, span), context.atom(value), Static(written, span)]
                 text = ""
     return Apply(Static(Intrinsic("format"), span), (*parts, Static(text, span)), (), span)

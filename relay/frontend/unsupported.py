@@ -30,7 +30,6 @@ STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.AsyncFor: ("`async for`", "write a plain `for`"),
     ast.AsyncFunctionDef: ("`async def`", "write a plain `def`"),
     ast.ClassDef: ("a class in a function", "define it outside, with @relay.data"),
-    ast.Delete: ("`del`", "leave the variable alone; memory is freed after the last use"),
     ast.Import: ("`import` in a function", "import it at the top of the file"),
     ast.ImportFrom: ("`import` in a function", "import it at the top of the file"),
     ast.Global: ("`global`", _REFERENCE),

@@ -10,6 +10,7 @@
     append(x, v)                 the list after `x.append(v)`
     extend(d, k, v)              the record with one more field: `{k: v for ..}`
     is_none(x)                   `x is None`
+    contains(x, xs)              `x in xs`
     format(text, x, format, ..)  an f-string
     print(x, .., sep, end)       `print`
     assert(c, text)              an assertion with an f-string

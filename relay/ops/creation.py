@@ -65,7 +65,7 @@ def _full_shape(*, shape: Any, value: float, dtype: BaseType) -> tuple[Any, ...]
 
 def _check_number(value: float, dtype: BaseType) -> None:
     """Raises TypeMismatch if the dtype does not hold the number."""
-    if is_integer(dtype):
+    if isinstance(dtype, BaseType) and is_integer(dtype):  # a dtype that is still open is checked with its literals
         limits = np.iinfo(dtype.name)
         if isinstance(value, float) or not limits.min <= value <= limits.max:
             raise TypeMismatch(f"the number {value} is not a {dtype}")
@@ -127,7 +127,7 @@ def ones_like(x: Tensor) -> Tensor:
 
 
 def _arange_shape(*, start: float, stop: float, step: float, dtype: BaseType) -> tuple[Any, ...]:
-    for number in (start, stop, step):
+    for number in (start, stop, step) if isinstance(dtype, BaseType) else ():
         if dtype == BOOL or (is_integer(dtype) and isinstance(number, float)):
             raise TypeMismatch(f"arange from {start} to {stop} by {step} cannot be {dtype}; give a float dtype")
     return relations.arange(start=start, stop=stop, step=step)

@@ -7,13 +7,28 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Binding, OpCall, RefNew, RefRead, RefWrite
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_record_class
-from relay.ir.types import BOOL, INT32, BaseClass, BaseType, Form, Kind, RefType, TensorType, prune, show
+from relay.ir.types import (
+    BOOL,
+    INT32,
+    BaseClass,
+    BaseType,
+    Form,
+    Kind,
+    RefType,
+    TensorType,
+    base_of_dtype,
+    prune,
+    show,
+)
 from relay.operator import Operator, lookup
 from relay.typecheck.elaboration import (
+    creation,
     data,
     derivatives,
     intrinsics,
@@ -82,6 +97,10 @@ def apply(
             named = {k: object_entity(v, span) for k, v in partial.keywords.items()} | dict(keywords)
             inner = object_entity(partial.func, span)
             return apply(session, context, out, inner, [*first, *arguments], list(named.items()), span, [])
+        case Object(BaseType() as base):
+            return _cast(session, out, base, arguments, keywords, span)
+        case Object(type() as cls) if issubclass(cls, np.generic) and (found_base := base_of_dtype(cls)) is not None:
+            return _cast(session, out, found_base, arguments, keywords, span)
         case Object(type() as cls) if data.is_data_class(cls):
             return data.construct(session, out, cls, arguments, keywords, span)
         case Object(type() as cls) if cls is dict:
@@ -111,6 +130,8 @@ def apply(
                             f"{getattr(builtin, '__name__', builtin)} takes no keyword arguments here", span
                         )
                     return rule(session, out, [*arguments, *_start(keywords, span)], span)
+            if value is str:
+                raise TypeCheckError("`str` is not part of Relay", span, help='use an f-string in print: print(f"{x}")')
             raise TypeCheckError(f"{getattr(value, '__name__', value)!r} cannot be called", span)
         case _:
             raise TypeCheckError("this value is no function", span)
@@ -135,14 +156,37 @@ def call_operator(
                 raise TypeMismatch(f"{operator.name} takes a tuple of tensors", help=f"relay.{operator.name}((x, y))")
             operands, named = operator.bind([first.items, *arguments[1:]], dict(keywords))
         else:
+            arguments = creation.completed_arguments(operator, arguments, dict(keywords))
             operands, named = operator.bind(arguments, dict(keywords))
     except TypeMismatch as error:
         raise error.at(span) from None
+    made = creation.filled(session, out, operator, named, span)
+    if made is not None:
+        return made
+    creation.open_dtype(session, operator, named, len(arguments), dict(keywords), span)
     attributes = {}
     for name, value in named.items():
         static = operators.static_value(value, name, span) if _is_entity(value) else value
         attributes[name] = operators.normalise_attribute(name, static)
     return operators.apply(session, out, operator, operands, attributes, span, described)
+
+
+def _cast(
+    session: Session,
+    out: Output,
+    base: BaseType,
+    arguments: Sequence[Entity],
+    keywords: Keywords,
+    span: Span | None,
+) -> Entity:
+    """`np.float32(x)`, `relay.Int64(n)`: the value in another dtype."""
+    _arity(str(base), arguments, 1, span)
+    if keywords:
+        raise TypeCheckError(f"{base} takes no keyword arguments", span)
+    (value,) = arguments
+    if isinstance(value, Number) and (base.is_float or isinstance(value.value, int)) and base != BOOL:
+        return session.constant(out, Number(value.value, span), base)
+    return operators.apply(session, out, lookup("cast"), [value], {"dtype": base}, span, [])
 
 
 def _is_entity(value: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.types import Form, TupleType, prune
-from relay.typecheck.elaboration import records, texts
+from relay.typecheck.elaboration import comparisons, records, texts
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -235,6 +235,7 @@ _RULES: dict[str, Callable[[Session, Output, Sequence[Entity], Span | None], Ent
     "append": _append,
     "extend": _extend,
     "is_none": _is_none,
+    "contains": comparisons.contains,
     "format": texts.make_text,
     "assert": texts.assert_,
 }

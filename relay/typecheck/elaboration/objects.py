@@ -90,7 +90,8 @@ def object_entity(value: object, span: Span | None) -> Entity:
         or hasattr(value, "__relay_template__")
     ):
         return Object(value)
-    if isinstance(value, type) and issubclass(value, np.generic):
+    is_array = hasattr(value, "__relay_array__")
+    if isinstance(value, type) and (is_array or issubclass(value, np.generic | np.ndarray | str)):
         return Object(value)
     from relay.typecheck.elaboration import python_functions
 

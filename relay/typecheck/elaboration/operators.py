@@ -7,6 +7,7 @@ shape may have to wait. Numbers take the base type that the other operands have.
 from __future__ import annotations
 
 import operator as python
+import types
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -83,7 +84,32 @@ def apply_named(
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
     folded = _fold(name, operands, span)
+    if folded is None and any(isinstance(o, Tuple) for o in operands):
+        folded = _structured(session, out, name, operands, span)
     return folded if folded is not None else apply(session, out, lookup(name), operands, attributes, span, described)
+
+
+def _structured(
+    session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None
+) -> Entity | None:
+    """Python's operators of tuples and lists: `+` joins them, `*` repeats one, `==` compares them."""
+    from relay.typecheck.elaboration import comparisons
+
+    match name, list(operands):
+        case "add", [Tuple(left, form), Tuple(right, other)] if form == other and (form is None or not form.names):
+            return Tuple((*left, *right), form)
+        case ("multiply", [Tuple(items, form), Number(int(count))]) | (
+            "multiply",
+            [Number(int(count)), Tuple(items, form)],
+        ):
+            return Tuple(items * count, form) if form is None or not form.names else None
+        case "equal", [left, right]:
+            return comparisons.equal(session, out, left, right, span)
+        case "not_equal", [left, right]:
+            same = comparisons.equal(session, out, left, right, span)
+            return apply_named(session, out, "logical_not", [same], {}, span, [])
+        case _:
+            return None
 
 
 def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None:
@@ -101,6 +127,10 @@ def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None
     if name in ("equal", "not_equal") and any(isinstance(o, Object) for o in operands):
         left, right = (_compared(o) for o in operands)
         return _bool((left == right) is (name == "equal"), span)
+    if name == "bitwise_or":
+        classes = [o.value for o in operands if isinstance(o, Object) and isinstance(o.value, type | types.UnionType)]
+        if len(classes) == len(operands):
+            return Object(classes[0] | classes[1])
     if name == "logical_not" and (known := is_constant_bool(operands[0])) is not None:
         return _bool(not known, span)
     return None

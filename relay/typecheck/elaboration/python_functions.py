@@ -9,8 +9,8 @@ import numpy as np
 
 from relay.errors import FrontendError, Span, TypeCheckError
 from relay.operator import lookup, resolve_name
-from relay.typecheck.elaboration import operators
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed, is_constant_bool
+from relay.typecheck.elaboration import comparisons, operators
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
 from relay.typecheck.elaboration.objects import object_entity
@@ -73,20 +73,13 @@ def _items(session: Session, out: Output, entity: Entity, span: Span | None) -> 
     return list(entity.items) if isinstance(entity, Tuple) else None
 
 
-def _quantifier(name: str, pair: str, decides: bool) -> Rule:
+def _quantifier(name: str, decides: bool) -> Rule:
     def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
         items = _items(session, out, arguments[0], span)
         if items is None:
             return operators.apply(session, out, lookup(name), [arguments[0]], {}, span, [])
-        result: Entity | None = None
-        for item in items:
-            known = bool(item.value) if isinstance(item, Number) else is_constant_bool(item)
-            if known is decides:
-                return object_entity(decides, span)
-            if known is None:
-                both = None if result is None else [result, item]
-                result = item if both is None else operators.apply(session, out, lookup(pair), both, {}, span, [])
-        return object_entity(not decides, span) if result is None else result
+        truths = (object_entity(bool(i.value), span) if isinstance(i, Number) else i for i in items)
+        return comparisons.combined(session, out, truths, decides, span)
 
     return rule
 
@@ -159,25 +152,24 @@ def clip(
 
 
 _RULES: list[tuple[object, Rule]] = [
-    (builtins.any, _quantifier("any", "logical_or", True)),
-    (builtins.all, _quantifier("all", "logical_and", False)),
+    (builtins.any, _quantifier("any", True)),
+    (builtins.all, _quantifier("all", False)),
     (builtins.round, _round),
     (builtins.pow, _pow),
     (builtins.divmod, _divmod),
     (builtins.reversed, _reversed),
+    (builtins.isinstance, comparisons.is_instance),
     (np.array, _array),
     (np.asarray, _array),
     (np.dot, _dot),
     (np.clip, _clip),
 ]
-_ARITY = {"round": (1, 2), "pow": (2, 2), "divmod": (2, 2), "dot": (2, 2), "clip": (3, 3)}
+_ARITY = {"isinstance": (2, 2), "round": (1, 2), "pow": (2, 2), "divmod": (2, 2), "dot": (2, 2), "clip": (3, 3)}
 KNOWN = tuple(function for function, _ in _RULES)
 
 _INSTEAD: dict[object, str] = {
     builtins.sorted: "sort outside of the program, or use relay.argmax in a loop",
-    builtins.isinstance: "types are known: write two functions, or test `x is None`, `x.ndim == 1`",
     builtins.type: "types are known: test `x.ndim == 1` or `x.dtype == relay.Float32`",
-    builtins.str: 'use an f-string in print: print(f"{x}")',
     builtins.repr: 'use an f-string in print: print(f"{x}")',
     builtins.map: "write a comprehension: [f(x) for x in xs]",
     builtins.filter: "write a comprehension with `if`",

@@ -36,6 +36,9 @@ from relay.typecheck.unification import flat_shape, resolve, shape_variable
 METHODS = {"astype": "cast", "dot": "matmul", "flatten": "reshape", "ravel": "reshape", "clip": "maximum"}
 """Methods of arrays whose operator has another name."""
 
+_COPIES = ("copy", "clone")
+"""Methods that give the value itself: values never change, so a copy is as good as the original."""
+
 _ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
 _PYTHON_VALUE = "a program has no Python values of tensors; use float(x), int(x) or bool(x), or return x"
 _NO_ATTRIBUTE = {
@@ -43,8 +46,6 @@ _NO_ATTRIBUTE = {
     "tolist": _PYTHON_VALUE,
     "numpy": "a tensor of a program is no NumPy array; return it, and convert the result",
     "detach": "use relay.stop_gradient(x)",
-    "copy": "values never change: write y = x",
-    "clone": "values never change: write y = x",
     "backward": "use relay.grad(f)",
     "grad": "use relay.grad(f)",
     "append": "a list is made by [..]; tensors have a fixed length",
@@ -128,7 +129,7 @@ def _value_attribute(
         return Number(size, span)
     if name == "T":
         return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
-    if name in METHODS or resolve_name(name) is not None:
+    if name in METHODS or name in _COPIES or resolve_name(name) is not None:
         return Method(typed, name)
     help = _NO_ATTRIBUTE.get(name)
     if help is None:
@@ -164,6 +165,10 @@ def call_method(
         from relay.typecheck.elaboration.python_functions import clip
 
         return clip(session, out, method.value, arguments, keywords, span)
+    if method.name in _COPIES:
+        if arguments or keywords:
+            raise TypeCheckError(f"{method.name} takes no arguments here", span)
+        return method.value
     operator = lookup(METHODS.get(method.name, method.name))
     if method.name in ("reshape", "transpose", "broadcast_to") and arguments and not keywords:
         numbers = all(isinstance(a, Number) for a in arguments)

@@ -85,7 +85,9 @@ def make_text(session: Session, out: Output, parts: Sequence[Entity], span: Span
     writer = _Writer(session, out, span)
     for position in range(0, len(parts) - 1, 3):
         writer.text(_string(parts[position]))
-        writer.put(parts[position + 1], _string(parts[position + 2]))
+        specification = _string(parts[position + 2])
+        quoted = specification == "!r"
+        writer.put(parts[position + 1], "" if quoted else specification, quoted)
     writer.text(_string(parts[-1]))
     if not writer.values:
         return Object(writer.pieces[0])
