@@ -45,7 +45,7 @@ from relay.ir.types import Type
 from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, optimize
 from relay.typecheck.elaboration import Fixed, elaborate_structured, scheme
-from relay.typecheck.elaboration.tensors import SchemeOnly
+from relay.typecheck.elaboration.session import SchemeOnly
 from relay.typecheck.unification import is_known
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ __all__ = [
     "together",
 ]
 
+
 class RelayError(Exception):
     """A mistake in the user's program or call. `str()` is the whole diagnostic, and those of the `further` errors.
 

@@ -1,8 +1,10 @@
 """Programs that must be refused, and where: `tests/typecheck/*.test`.
 
-A file holds programs, each after a line `-- case: name`. A line that must be refused ends in `# E: text`, or in `#
-E:12: text` where the error must stand at column 12; the text must occur in the error's message, help or notes. Only
-the first error of a program counts, so a program has one such line; a program without one must be accepted.
+A file holds programs, each after a line `-- case: name`. A line that must be refused ends in `# E: text`, in `# E:12:
+text` where the error must stand at column 12, or in `# E:12-17: text` where it must also end before column 17. The text
+must occur in the error's message, labels, notes or help; `text | text` demands several. Where no line has room, `# E@3:
+text` says that line 3 has the error. The errors of a program must be exactly these, so what follows from a mistake must
+not be reported; a program without such a line must be accepted.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from relay.errors import RelayError
+from relay.errors import Diagnostic, RelayError
 from relay.frontend.lower import lower_text
 from relay.ir import annotation
 from relay.ir.types import ANY, BASE_TYPES, BOOL, FLOAT32, INT32
@@ -22,7 +24,7 @@ from relay.ir.types import ANY, BASE_TYPES, BOOL, FLOAT32, INT32
 Check = Callable[[str, str], object]
 
 FOLDER = Path(__file__).parent / "typecheck"
-EXPECTATION = re.compile(r"\s*# E:(?:(\d+):)? (.*)$")
+EXPECTATION = re.compile(r"\s*# E(?:@(\d+))?:(?:(\d+)(?:-(\d+))?:)? (.*)$")
 
 (n, m, k) = annotation.dims("n m k")
 NAMES: dict[str, object] = {
@@ -47,14 +49,38 @@ NAMES: dict[str, object] = {
 
 
 @attrs.frozen
+class Expected:
+    """An error that a program must give: its line, columns (if told) and texts."""
+
+    line: int
+    column: int | None
+    end_column: int | None
+    texts: tuple[str, ...]
+
+    def differs(self, found: Diagnostic) -> str | None:
+        """What is not as expected."""
+        if found.span is None:
+            return "no place"
+        said = "\n".join([found.message, *(label.text for label in found.labels), *found.notes, found.help or ""])
+        missing = [text for text in self.texts if text not in said]
+        if missing:
+            return f"expected {missing[0]!r}"
+        if found.span.line != self.line:
+            return f"expected line {self.line}"
+        if self.column not in (None, found.span.column):
+            return f"expected column {self.column}"
+        if self.end_column not in (None, found.span.end_column):
+            return f"expected end column {self.end_column}"
+        return None
+
+
+@attrs.frozen
 class Case:
-    """One program of a file, and the error that it must give: its line, column (if told) and text."""
+    """One program of a file, and the errors that it must give."""
 
     name: str
     text: str
-    line: int | None = None
-    column: int | None = None
-    message: str = ""
+    expected: tuple[Expected, ...] = ()
 
 
 def parse_cases(text: str) -> list[Case]:
@@ -68,15 +94,14 @@ def parse_cases(text: str) -> list[Case]:
         for number, line in enumerate(body.lstrip("\n").rstrip().split("\n"), start=1):
             match = EXPECTATION.search(line)
             if match is not None:
-                column = int(match[1]) if match[1] else None
-                expected.append((number, column, match[2].strip()))
+                at, column, end, text = match.groups()
+                columns = (int(column) if column else None, int(end) if end else None)
+                expected.append(Expected(int(at or number), *columns, tuple(text.strip().split(" | "))))
                 line = line[: match.start()]  # an excerpt in the error must not contain what is looked for
             elif "# E" in line:
                 raise ValueError(f"{name}: a malformed expectation: {line.strip()}")
             lines.append(line)
-        if len(expected) > 1:
-            raise ValueError(f"{name}: more than one expectation")
-        cases.append(Case(name.strip(), "\n".join(lines) + "\n", *(expected[0] if expected else ())))
+        cases.append(Case(name.strip(), "\n".join(lines) + "\n", tuple(sorted(expected, key=lambda e: e.line))))
     names = [case.name for case in cases]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
@@ -90,14 +115,14 @@ def verify(case: Case, check: Check) -> None:
     try:
         check(case.text, filename)
     except RelayError as error:
-        assert case.line is not None, f"an unexpected error:\n{error}"
-        assert error.span is not None, f"an error without a place:\n{error}"
-        said = "\n".join([error.message, error.help or "", *error.notes])
-        assert case.message in said, f"expected {case.message!r}:\n{error}"
-        assert error.span.line == case.line, f"expected line {case.line}:\n{error}"
-        assert case.column in (None, error.span.column), f"expected column {case.column}:\n{error}"
+        found = sorted(error.diagnostics, key=lambda d: d.span.line if d.span is not None else 0)
+        for expected, diagnostic in zip(case.expected, found, strict=False):
+            difference = expected.differs(diagnostic)
+            assert difference is None, f"{difference}:\n{error}"
+        assert len(found) <= len(case.expected), f"an unexpected error:\n{found[len(case.expected)]}"
+        assert len(found) == len(case.expected), f"{case.expected[len(found)]} was accepted:\n{error}"
     else:
-        assert case.line is None, f"line {case.line} was accepted: {case.message!r} expected"
+        assert not case.expected, f"line {case.expected[0].line} was accepted: {case.expected[0].texts} expected"
 
 
 def check_frontend(text: str, filename: str) -> object:
@@ -123,7 +148,7 @@ def test_frontend_errors(case: Case) -> None:
 
 def test_a_missing_error_is_noticed() -> None:
     (case,) = parse_cases("-- case: a\ndef f(x):\n    return x  # E: wrong\n")
-    assert case.line == 2
+    assert case.expected == (Expected(2, None, None, ("wrong",)),)
     with pytest.raises(AssertionError, match="was accepted"):
         verify(case, check_frontend)
 
@@ -134,7 +159,9 @@ def test_an_unexpected_error_is_noticed() -> None:
         verify(case, check_frontend)
 
 
-@pytest.mark.parametrize("comment", ["# E: something else", "# E:6: import", "# E: # E:"])
+@pytest.mark.parametrize(
+    "comment", ["# E: something else", "# E:6: import", "# E:5-6: import", "# E: import | something else", "# E: # E:"]
+)
 def test_another_error_is_noticed(comment: str) -> None:
     (case,) = parse_cases(f"-- case: a\ndef f(x):\n    import math  {comment}\n")
     with pytest.raises(AssertionError, match="expected"):
@@ -147,13 +174,26 @@ def test_another_line_is_noticed() -> None:
         verify(case, check_frontend)
 
 
+def test_each_of_several_errors_counts() -> None:
+    (case,) = parse_cases("-- case: a\n# E@2: global\ndef f(x):\n    global z; import y  # E:15-23: import\n# E@4: `global`\n")
+    with pytest.raises(AssertionError, match="expected line 2"):
+        verify(case, check_frontend)
+    (case,) = parse_cases("-- case: a\ndef f(x):\n    global z; import y  # E:15-23: import\n")
+    with pytest.raises(AssertionError, match="expected 'import'"):
+        verify(case, check_frontend)
+    (case,) = parse_cases("-- case: a\n# E@2: accepted\ndef f(x):\n    return x\n")
+    with pytest.raises(AssertionError, match="line 2 was accepted"):
+        verify(case, check_frontend)
+    (case,) = parse_cases("-- case: a\n# E@3: global\ndef f(x):\n    global z; import y  # E:15-23: import\n")
+    verify(case, check_frontend)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "x = 1\n-- case: a\n",
         "-- case: a\nx # E:wrong\n",
         "-- case: a\n-- case: a\n",
-        "-- case: a\nx # E: 1\ny # E: 2\n",
     ],
 )
 def test_malformed_files_are_refused(text: str) -> None:

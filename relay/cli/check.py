@@ -6,18 +6,17 @@ import argparse
 import json
 import runpy
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-
-import attrs
 
 from relay.cli.inputs import read_program
 from relay.compiler import RelayFunction
-from relay.errors import RelayError, Span
+from relay.diagnostic import Diagnostic, Span, wants_color
+from relay.errors import RelayError
 from relay.frontend.files import OutsideName, read_file
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.typecheck.elaboration import scheme
-from relay.typecheck.elaboration.tensors import SchemeOnly
+from relay.typecheck.elaboration.session import SchemeOnly
 
 NAME = "check"
 HELP = "type-check the decorated functions of Python files, and .relay programs; exit code 1 if there are errors"
@@ -35,27 +34,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@attrs.frozen
-class Diagnostic:
-    """One line of the report: an error, or a note that a function could not be checked."""
+def as_json(diagnostic: Diagnostic) -> dict[str, object]:
+    """The form that editors read. Lines and columns count from 1, columns in characters; the end column is exclusive.
 
-    severity: str
-    message: str
-    text: str
-    span: Span | None = None
+    `severity` is "error", "warning" or "note", `code` the class of the error. Without a place, there is no `file`.
+    """
+    return {
+        **_place(diagnostic.span),
+        "severity": diagnostic.severity,
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        "labels": [{**_place(label.span), "message": label.text} for label in diagnostic.labels],
+        "notes": list(diagnostic.notes),
+        "help": diagnostic.help,
+    }
 
-    def as_json(self) -> Mapping[str, object]:
-        """The form that editors read. Lines and columns count from 1; the end column is exclusive."""
-        place = {}
-        if self.span is not None:
-            place = {
-                "file": self.span.source.filename,
-                "line": self.span.line,
-                "column": self.span.column,
-                "end_line": self.span.end_line,
-                "end_column": self.span.end_column,
-            }
-        return {**place, "severity": self.severity, "message": self.message}
+
+def _place(span: Span | None) -> dict[str, object]:
+    if span is None:
+        return {}
+    return {
+        "file": span.source.filename,
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+    }
 
 
 def run(options: argparse.Namespace) -> int:
@@ -74,11 +78,11 @@ def run(options: argparse.Namespace) -> int:
             found += check_imported(path) if options.importing else check_text(text, str(path))
     errors = sum(d.severity == "error" for d in found)
     if options.json:
-        print(json.dumps([d.as_json() for d in found], indent=2))
+        print(json.dumps([as_json(d) for d in found], indent=2))
     else:
+        color = wants_color(sys.stdout)
         for diagnostic in found:
-            print(diagnostic.text)
-            print()
+            print(diagnostic.render(color=color), end="\n\n")
         files = f"{len(options.files)} file{'s' * (len(options.files) != 1)}"
         print(f"{errors} error{'s' * (errors != 1)} in {files}" if errors else f"no errors in {files}")
     return 1 if errors else 0
@@ -89,7 +93,7 @@ def check_program(name: str) -> list[Diagnostic]:
     try:
         read_program(name)
     except RelayError as error:
-        return [_error(error)]
+        return list(error.diagnostics)
     return []
 
 
@@ -98,8 +102,8 @@ def check_text(text: str, filename: str) -> list[Diagnostic]:
     try:
         read = read_file(text, filename)
     except RelayError as error:
-        return [_error(error)]
-    found = [_error(error) for error in read.errors]
+        return list(error.diagnostics)
+    found = [diagnostic for error in read.errors for diagnostic in error.diagnostics]
     for name, outside in read.outside.items():
         found.append(_not_checked(name, outside, None))
     for name, definition in read.definitions.items():
@@ -115,7 +119,7 @@ def check_imported(path: Path) -> list[Diagnostic]:
     try:
         names = runpy.run_path(str(path), run_name="<relay check>")
     except RelayError as error:
-        return [_error(error)]
+        return list(error.diagnostics)
     found: list[Diagnostic] = []
     for value in names.values():
         if isinstance(value, RelayFunction) and _is_of(value.__relay__, path):
@@ -136,14 +140,9 @@ def _check(definition: Definition | DerivedDefinition) -> Iterator[Diagnostic]:
     except SchemeOnly:
         pass  # only a call's shapes can tell; nothing is wrong so far
     except RelayError as error:
-        yield _error(error)
-
-
-def _error(error: RelayError) -> Diagnostic:
-    return Diagnostic("error", error.message, str(error), error.span)
+        yield from error.diagnostics
 
 
 def _not_checked(function: str, name: str, span: Span | None) -> Diagnostic:
     message = f"{function} was not checked: only importing the file can tell what {name!r} is; use --import"
-    where = f"{span}: " if span is not None else ""
-    return Diagnostic("note", message, f"{where}note: {message}", span)
+    return Diagnostic("note", message, span, code="not-checked")

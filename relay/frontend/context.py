@@ -14,9 +14,9 @@ from typing import Protocol
 
 import attrs
 
-from relay.errors import FrontendError, InternalError, Label, Span
+from relay.errors import FrontendError, InternalError, Label, RelayError, Span
 from relay.frontend.liveness import Liveness
-from relay.frontend.names import Names, local_names, nonlocal_names
+from relay.frontend.names import Names, assigned_names, local_names, nonlocal_names
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.definition import Scope
 from relay.ir.expr import (
@@ -77,6 +77,13 @@ class Environment:
                 return environment.states[name]
             environment = environment.parent
         return None
+
+    def give_up(self, name: str, span: Span) -> None:
+        """Let a name without a value have one from now on: its absence is reported once."""
+        environment = self
+        while name not in environment.states and environment.parent is not None:
+            environment = environment.parent
+        environment.states[name] = Var(name, None, span)
 
     def capture_of(self, name: str) -> Span | None:
         """Where a function was made that captured the name, on a path to here."""
@@ -173,6 +180,8 @@ class Context:
         self.captures: list[Capture] = []  # of variables around this function
         self.holds: dict[Var, tuple[Capture, ...]] = {} if parent is None else parent.holds
         self.captures_of: dict[LoopLabel, tuple[Capture, ...]] = {} if parent is None else parent.captures_of
+        self.errors: list[RelayError] = [] if parent is None else parent.errors
+        self.incomplete = False  # a mistake has left statements of this function out
         self.valued_return: Span | None = None
         self.bare_return: Span | None = None
 
@@ -201,6 +210,19 @@ class Context:
     def statements(self, statements: Sequence[ast.stmt]) -> None:
         """Translate statements into the current block."""
         self.translator.statements(self, statements)
+
+    def recover(self, error: RelayError, statements: Sequence[ast.stmt], loops: int) -> None:
+        """Note a mistake in statements and go on after them: what they assign has some value, of which nothing is said.
+
+        `loops` is how many loops were around the statements.
+        """
+        self.errors.append(error)
+        self.incomplete = True
+        del self.loops[loops:]
+        span = self.file.keyword_span(statements[0])
+        for name in assigned_names(statements):
+            if name in self.locals:
+                self.block.environment.states[name] = Var(name, None, span)
 
     # ---- blocks and bindings
 
@@ -338,6 +360,7 @@ class Context:
             return state
         if state is UNREAD:
             raise InternalError(f"`{name}` is read at {span}, which the liveness analysis did not see")
+        owner.block.environment.give_up(name, span)
         if isinstance(state, NoValue):
             raise FrontendError(state.message, span, labels=state.labels, help=state.help)
         if inside:

@@ -12,7 +12,7 @@ from relay.frontend.context import Capture, Context
 from relay.frontend.names import read_names
 from relay.frontend.source import FunctionNode
 from relay.ir.annotation import to_type
-from relay.ir.expr import Atom, Exit, Function, Lambda, MakeTuple, Parameter, Var
+from relay.ir.expr import Atom, Dead, Exit, Function, Lambda, MakeTuple, Parameter, Var
 from relay.ir.types import Type
 
 _STATIC = re.compile(r"#\s*relay:\s*static\b")
@@ -29,7 +29,7 @@ def lower_body(
     node = context.node
     parameters = []
     for argument in all_parameters(node):
-        type_ = _annotation(reader, argument.annotation, evaluated.get(argument.arg))
+        type_ = _annotation(context, reader, argument.annotation, evaluated.get(argument.arg))
         var = Var(argument.arg, type_, context.file.parameter_span(argument))
         context.rename(argument.arg, var, var.span or context.file.function_span(node))
         parameters.append(var)
@@ -38,7 +38,7 @@ def lower_body(
         value = context.atom(node.body)
         context.block.terminator = Exit(context.label, (value,), context.span(node.body))
     else:
-        result = _annotation(reader, node.returns, evaluated.get("return"))
+        result = _annotation(context, reader, node.returns, evaluated.get("return"))
         documentation = ast.get_docstring(node)
         context.statements(node.body if documentation is None else node.body[1:])
         _end(context, node)
@@ -93,24 +93,33 @@ def _is_static(context: Context, node: ast.arg) -> bool:
     return _STATIC.search(context.file.source.line(node.lineno)) is not None
 
 
-def _annotation(reader: AnnotationReader, node: ast.expr | None, evaluated: object) -> Type | None:
+def _annotation(
+    context: Context, reader: AnnotationReader, node: ast.expr | None, evaluated: object
+) -> Type | None:
     if node is None:
         return None
     try:
         return reader.type(node)
-    except UndefinedName:
+    except UndefinedName as error:
         if evaluated is None or isinstance(evaluated, str):
-            raise
+            context.errors.append(error)
+            return None
+    except FrontendError as error:
+        context.errors.append(error)
+        return None
     try:
         return to_type(evaluated)
     except FrontendError as error:
-        raise error.at(reader.file.span(node)) from None
+        context.errors.append(error.at(reader.file.span(node)))
+        return None
 
 
 def _end(context: Context, node: ast.FunctionDef) -> None:
     """Return unit from the end of the body, if it can be reached."""
     valued = context.valued_return
-    if context.block.is_open:
+    if context.incomplete and context.block.is_open:
+        context.block.terminator = Dead()  # the program is not used
+    elif context.block.is_open:
         if valued is not None:
             end = context.span(node.body[-1])
             raise FrontendError(

@@ -102,7 +102,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 
-from relay.errors import FrontendError
+from relay.errors import FrontendError, RelayError, together
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import Context
 from relay.frontend.expressions import lower_constant, lower_expression
@@ -112,7 +112,7 @@ from relay.frontend.source import FunctionNode, SourceFile, find_function, parse
 from relay.frontend.statements import lower_statements
 from relay.frontend.unsupported import refuse_statement
 from relay.ir.definition import Definition, Scope
-from relay.ir.expr import Atom, Expr, Global, Static
+from relay.ir.expr import Atom, Expr, Function, Global, Static
 
 
 class _PythonTranslator:
@@ -174,22 +174,30 @@ def lower_text(text: str, filename: str, globals: Mapping[str, object]) -> dict[
     file = parse_text(text, filename)
     definitions: dict[str, Definition] = {}
     scope = TextScope(definitions, globals)
+    errors: list[RelayError] = []
     for position, statement in enumerate(file.tree.body):
         match statement:
             case ast.FunctionDef(name=name):
                 if name in definitions:
-                    raise FrontendError(f"`{name}` is defined twice", file.function_span(statement))
-                definitions[name] = lower_definition(file, scope, statement)
+                    errors.append(FrontendError(f"`{name}` is defined twice", file.function_span(statement)))
+                try:
+                    definitions[name] = lower_definition(file, scope, statement)
+                except FrontendError as error:
+                    errors.append(error)
             case ast.Expr(value=ast.Constant(value=str())) if position == 0:
                 pass  # the text's documentation
             case ast.AsyncFunctionDef():
-                raise refuse_statement(file, statement)
+                errors.append(refuse_statement(file, statement))
             case _:
-                raise FrontendError(
-                    "only functions stand at the top of a text",
-                    file.keyword_span(statement),
-                    help="pass the names that the functions need as `globals`",
+                errors.append(
+                    FrontendError(
+                        "only functions stand at the top of a text",
+                        file.keyword_span(statement),
+                        help="pass the names that the functions need as `globals`",
+                    )
                 )
+    if errors:
+        raise together(errors)
     return definitions
 
 
@@ -213,7 +221,7 @@ def _lower(
     try:
         while True:
             known = sum(map(len, context.found_cells.values()))
-            function = lower_body(context, AnnotationReader(context.file, scope), defaults, evaluated)
+            function = _body(context, defaults, evaluated)
             if sum(map(len, context.found_cells.values())) == known:
                 break
             context = context.anew()  # some variables have to be kept in cells
@@ -223,7 +231,23 @@ def _lower(
             context.file.function_span(context.node),
             help="give parts of the nested expression names, or make functions of inner blocks",
         ) from None
+    if context.errors or function is None:
+        raise together(context.errors)
     return Definition(function, SnapshotScope(scope))
+
+
+def _body(context: Context, defaults: Sequence[Atom | None], evaluated: Mapping[str, object]) -> Function | None:
+    """The function, or None if its mistakes, which are noted, leave none."""
+    try:
+        return lower_body(context, AnnotationReader(context.file, context.scope), defaults, evaluated)
+    except FrontendError as error:
+        context.errors.append(error)
+    except RecursionError:
+        raise
+    except Exception:
+        if not context.errors:  # otherwise the user's mistakes come first: without them, this may not happen
+            raise
+    return None
 
 
 def _default_values(function: FunctionType, node: FunctionNode) -> list[object]:

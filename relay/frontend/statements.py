@@ -20,23 +20,28 @@ from relay.ir.intrinsic import Intrinsic
 
 
 def lower_statements(context: Context, statements: Sequence[ast.stmt]) -> None:
-    """Translate statements into the current block. Raises FrontendError for those that are never reached."""
+    """Translate statements into the current block. A mistake is noted, and translation goes on after its statement."""
     position = 0
     while position < len(statements):
         statement = statements[position]
         if not context.block.is_open:
             before = context.span(statements[position - 1]) if position else None
             labels = (Label(before, "every path leaves here"),) if before is not None else ()
-            raise FrontendError(
+            error = FrontendError(
                 "this is never reached", context.file.keyword_span(statement), labels=labels, help="remove it"
             )
-        end = position + 1
-        if is_definition(statement):
-            while end < len(statements) and is_definition(statements[end]):
-                end += 1
-            lower_definitions(context, statements[position:end])
-        else:
-            _lower_statement(context, statement)
+            context.recover(error, statements[position:], len(context.loops))
+            return
+        end, loops = position + 1, len(context.loops)
+        try:
+            if is_definition(statement):
+                while end < len(statements) and is_definition(statements[end]):
+                    end += 1
+                lower_definitions(context, statements[position:end])
+            else:
+                _lower_statement(context, statement)
+        except FrontendError as error:
+            context.recover(error, statements[position:end], loops)
         context.block.last_span = context.file.keyword_span(statements[end - 1])
         position = end
 
@@ -76,6 +81,8 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
             for name in names:
                 owner = context.owner(name)
                 if owner is None:
+                    context.outer_names.discard(name)  # what is assigned to it is no further mistake
+                    context.locals[name] = None
                     raise FrontendError(
                         f"`{name}` is no variable of a function around this one", context.span(node), help="remove it"
                     )

@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 import attrs
 
-from relay.errors import InternalError, Span, TypeCheckError
+from relay.errors import InternalError, RelayError, Span, TypeMismatch
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
 from relay.ir.types import (
@@ -43,7 +43,7 @@ from relay.ir.types import (
 )
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.data import fill, fresh_type
-from relay.typecheck.elaboration.entities import Context, Derived, Entity, GlobalFunction, Output, Typed
+from relay.typecheck.elaboration.entities import Consequence, Context, Derived, Entity, GlobalFunction, Output, Typed
 from relay.typecheck.elaboration.functions import (
     annotation_type,
     call_derived,
@@ -53,8 +53,6 @@ from relay.typecheck.elaboration.functions import (
 )
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.session import Instance, Session
-from relay.typecheck.elaboration.templates import TEMPLATE
-from relay.typecheck.elaboration.tensors import SchemeOnly
 from relay.typecheck.unification import is_known, resolve, unknowns
 
 __all__ = ["Argument", "Fixed", "Scalar", "Structure", "elaborate", "elaborate_structured", "scheme"]
@@ -154,11 +152,12 @@ def _run(session: Session, definition: Definition | DerivedDefinition, arguments
         else:
             name = _derived_entry(session, derived_entity(definition), arguments)
         session.finish()
-    except TypeCheckError as error:
-        if error.span is not None and error.span.source.filename.startswith(TEMPLATE):
-            error.span, error.labels = None, ()  # the code of `relay.vjp` and its kin is not the user's
-        if isinstance(error, SchemeOnly) and not session.generic:
-            raise TypeCheckError(error.message, error.span, labels=error.labels, help=error.help) from None
+    except (Consequence, RelayError) as error:
+        session.report(error)
+        session.stop()
+        raise
+    except Exception:
+        session.stop()  # the user's mistakes come first: without them, this may not happen
         raise
     if session.generic:
         session.open_scheme_names()
@@ -224,7 +223,11 @@ def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argumen
         if value is not None and parameter.type is not None and is_known(value.type):
             # The error of a wrong argument stands at the parameter.
             probe = annotation_type(session, Context({}, {}, entity.definition.scope), parameter.type)
-            session.unify_at(value.type, probe, parameter.span, f"argument {parameter.name} of {function.name}")
+            try:
+                session.unify_at(value.type, probe, parameter.span, f"argument {parameter.name} of {function.name}")
+            except TypeMismatch as error:
+                session.report(error)
+    session.stop()
     return instantiate(session, entity, entities, values, None).name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from relay.errors import InternalError, Label, Span, TypeCheckError, TypeMismatch
+from relay.errors import InternalError, Label, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -40,13 +40,15 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import free_variables
+from relay.ir.traverse import free_variables, operands
 from relay.ir.types import BOOL, Form, Kind, RefType, TensorType, TupleType, Type, prune, show
 from relay.operator import Operator
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
+    Consequence,
     Context,
     Entity,
+    Failed,
     Handler,
     Later,
     LocalFunction,
@@ -66,12 +68,40 @@ OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
 
 
 def elaborate_block(session: Session, context: Context, block: Block, out: Output, on_yield: OnYield | None) -> None:
-    """Elaborate a block into `out`. What its `yield` does is the caller's; `next` and `exit` are the handlers'."""
+    """Elaborate a block into `out`. What its `yield` does is the caller's; `next` and `exit` are the handlers'.
+
+    A binding with a mistake is reported, and elaboration goes on without what depends on it.
+    """
     for binding in block.bindings:
-        elaborate_binding(session, context, binding, out)
-        session.solver.run()
+        try:
+            elaborate_binding(session, context, binding, out)
+            session.solver.run()
+        except (Consequence, RelayError) as error:
+            session.report(error)
+            _report_names(session, context, binding)
+            assign(context, binding.targets, [Failed()] * len(binding.targets))
         if out.terminator is not None:  # a branch that the checker decided has left
             return
+    try:
+        _terminate(session, context, block, out, on_yield)
+    except (Consequence, RelayError) as error:
+        session.report(error)
+        out.terminator = Dead()
+
+
+def _report_names(session: Session, context: Context, binding: Binding) -> None:
+    """Report the other names without a meaning in a binding that has failed."""
+    for atom in operands(binding.value):
+        if isinstance(atom, Global):
+            try:
+                atom_entity(context, atom)
+            except RelayError as error:
+                session.report(error)
+
+
+def _terminate(session: Session, context: Context, block: Block, out: Output, on_yield: OnYield | None) -> None:
+    if not isinstance(block.terminator, Dead):
+        session.handed = block.terminator.values
     match block.terminator:
         case Yield(values, span):
             if on_yield is None:
@@ -90,16 +120,18 @@ def elaborate_block(session: Session, context: Context, block: Block, out: Outpu
 
 
 def _entities(context: Context, atoms: Sequence[Atom]) -> tuple[Entity, ...]:
-    return tuple(atom_entity(context, atom) for atom in atoms)
+    """What the operands of control flow mean: of a `yield`, `next` or `exit`, or where a loop starts. Some may be
+    Failed."""
+    return tuple(context.lookup(atom) if isinstance(atom, Var) else atom_entity(context, atom) for atom in atoms)
 
 
 def atom_entity(context: Context, atom: Atom) -> Entity:
-    """What a surface atom means."""
+    """What a surface atom means. Raises Consequence if a mistake left it without a meaning."""
     from relay.typecheck.elaboration.objects import object_entity, resolve_name
 
     match atom:
         case Var():
-            return context.lookup(atom)
+            return context.value(atom)
         case Constant():
             return Typed(atom, atom.type)
         case Static(value, span):
@@ -295,10 +327,12 @@ class Join:
         self.session = session
         self.names = names
         self.paths: list[tuple[Output, tuple[Entity, ...], Span | None]] = []
+        self._handed: list[tuple[Atom, ...]] = []
 
     def add(self, out: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
         """One more path that arrives."""
         self.paths.append((out, entities, span))
+        self._handed.append(self.session.handed)
 
     def close(
         self, end: Callable[[tuple[Atom, ...], Span | None], Yield | Exit]
@@ -310,12 +344,30 @@ class Join:
         count = len(self.paths[0][1]) if self.paths else 0
         for position in range(count):
             name = self.names[position] if position < len(self.names) else "value"
-            merged.append(self._merge(name, [entities[position] for _, entities, _ in self.paths], targets, atoms))
+            places = [
+                assigned_at(name, handed, position, span)
+                for handed, (_, _, span) in zip(self._handed, self.paths, strict=True)
+            ]
+            try:
+                column = [entities[position] for _, entities, _ in self.paths]
+                merged.append(self._merge(name, column, targets, atoms, places))
+            except (Consequence, RelayError) as error:
+                self.session.report(error)
+                merged.append(Failed())
         for (out, _, span), values in zip(self.paths, atoms, strict=True):
             out.terminator = end(tuple(values), span)
         return tuple(targets), tuple(merged)
 
-    def _merge(self, name: str, entities: list[Entity], targets: list[Var], atoms: list[list[Atom]]) -> Entity:
+    def _merge(
+        self,
+        name: str,
+        entities: list[Entity],
+        targets: list[Var],
+        atoms: list[list[Atom]],
+        places: Sequence[Span | None],
+    ) -> Entity:
+        if any(isinstance(e, Failed) for e in entities):
+            raise Consequence
         first = entities[0]
         several = len(entities) > 1
         if isinstance(first, Number) and all(isinstance(e, Number) and _same_number(e, first) for e in entities):
@@ -333,18 +385,20 @@ class Join:
             isinstance(e, Tuple) and len(e.items) == len(first.items) for e in entities
         ):
             columns = zip(*(e.items for e in entities if isinstance(e, Tuple)), strict=True)
-            form = common_form(name, [e for e in entities if isinstance(e, Tuple)], [span for _, _, span in self.paths])
-            return Tuple(tuple(self._merge(name, list(column), targets, atoms) for column in columns), form)
+            form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
+            return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
         typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
-        for other, (_, _, span) in zip(typed[1:], self.paths[1:], strict=True):
+        for other, span in zip(typed[1:], places[1:], strict=True):
             try:
                 self.session.solver.unify(typed[0].type, other.type)
             except Clash as clash:
-                at = self.paths[0][2]
-                labels = (Label(at, f"here it is {show(resolve(typed[0].type))}"),) if at is not None else ()
+                earlier, later = (places[0], typed[0].type), (span, other.type)
+                if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
+                    earlier, later = later, earlier
+                labels = (Label(earlier[0], f"here it is {show(resolve(earlier[1]))}"),) if earlier[0] else ()
                 raise TypeMismatch(
-                    f"{name} is {show(resolve(typed[0].type))} on one path and {show(resolve(other.type))} on another",
-                    span,
+                    f"{name} is {show(resolve(earlier[1]))} on one path and {show(resolve(later[1]))} on another",
+                    later[0],
                     labels=labels,
                     notes=(clash.reason,) if clash.reason else (),
                     help=_other_length(typed[0].type, other.type),
@@ -354,6 +408,12 @@ class Join:
         for values, value in zip(atoms, typed, strict=True):
             values.append(value.atom)
         return Typed(target, target.type or typed[0].type)
+
+
+def assigned_at(name: str, handed: Sequence[Atom], position: int, otherwise: Span | None) -> Span | None:
+    """Where a variable got the value that a path hands on."""
+    atom = handed[position] if position < len(handed) else None
+    return atom.span if isinstance(atom, Var) and atom.name == name and atom.span is not None else otherwise
 
 
 def _other_length(left: Type, right: Type) -> str | None:
@@ -376,6 +436,25 @@ def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]
 
 def _same_number(a: Number, b: Number) -> bool:
     return type(a.value) is type(b.value) and a.value == b.value
+
+
+def assign_joined(
+    session: Session,
+    context: Context,
+    targets: Sequence[Var],
+    join: Join,
+    entities: Sequence[Entity],
+    failures: int,
+) -> bool:
+    """Note what targets mean after a join; False if no path arrives.
+
+    Where mistakes (there were `failures` before) have cut all paths off, the program still goes on.
+    """
+    if join.paths:
+        assign(context, targets, entities)
+        return True
+    assign(context, targets, [Failed()] * len(targets))
+    return session.failures > failures
 
 
 def assign(context: Context, targets: Sequence[Var], entities: Sequence[Entity]) -> None:
@@ -434,10 +513,16 @@ def _condition(session: Session, context: Context, block: Block, out: Output, sp
 
     def on_yield(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
         known = is_constant_bool(entities[0])
-        typed = require_bool(session, place, entities[0], at or span, "a condition")
+        try:
+            typed = require_bool(session, place, entities[0], at or span, "a condition")
+        except TypeMismatch as error:  # the arms can be checked all the same
+            session.report(error)
+            typed = session.constant_bool(span)
         found.append(typed if known is None else Typed(typed.atom, typed.type, known))
 
     elaborate_block(session, context, block, out, on_yield)
+    if not found:
+        raise Consequence
     return found[0]
 
 
@@ -462,6 +547,8 @@ class Carried:
         )
 
     def _start(self, out: Output, name: str, entity: Entity, place: tuple[int, ...]) -> Entity:
+        if isinstance(entity, Failed):
+            return entity
         if isinstance(entity, Typed):
             entity = expand(self.session, out, entity, self.span)
         if isinstance(entity, Tuple):
@@ -480,8 +567,15 @@ class Carried:
     def fit(self, out: Output, entities: Sequence[Entity], span: Span | None) -> tuple[Atom, ...]:
         """The atoms of the parameters' next values. Raises TypeMismatch where one changes its type."""
         atoms: list[Atom] = []
-        for name, expected, entity in zip(self.names, self.entities, entities, strict=True):
-            self._fit(out, name, expected, entity, span, atoms)
+        handed = self.session.handed
+        for position, (name, expected, entity) in enumerate(zip(self.names, self.entities, entities, strict=True)):
+            if isinstance(expected, Failed) or isinstance(entity, Failed):
+                self.session.report(Consequence())
+                continue
+            try:
+                self._fit(out, name, expected, entity, assigned_at(name, handed, position, span), atoms)
+            except (Consequence, RelayError) as error:
+                self.session.report(error)
         return tuple(atoms)
 
     def _fit(
@@ -539,15 +633,14 @@ def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...],
         place.terminator = Next(label, carried.fit(place, entities, span), span)
 
     context.handlers[node.label] = Handler(label, on_next, join.add)
-    body = Output()
+    body, failures = Output(), session.failures
     elaborate_block(session, context, node.body, body, None)
     bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
-    if join.paths:
-        assign(context, targets, entities)
+    arrives = assign_joined(session, context, targets, join, entities, failures)
 
     def build() -> Loop:
         return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), None, node.span)
 
     out.items.append(Later(bound, build))
-    if not join.paths:
+    if not arrives:
         out.terminator = Dead()

@@ -44,6 +44,7 @@ from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleTyp
 from relay.typecheck.elaboration import data, operators
 from relay.typecheck.elaboration.blocks import assign, atom_entity, elaborate_block, require_bool
 from relay.typecheck.elaboration.entities import (
+    Consequence,
     Context,
     Entity,
     Later,
@@ -148,6 +149,8 @@ class DecisionTree:
             found.append(typed if known is None else Typed(typed.atom, typed.type, known))
 
         elaborate_block(self.session, self.context, block, out, on_yield)
+        if not found:
+            raise Consequence
         return found[0]
 
     def _test(self, out: Output, build: Callable[[], Expr]) -> None:

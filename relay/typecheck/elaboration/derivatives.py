@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from relay.errors import RelayError, Span, TypeCheckError
+from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
 from relay.typecheck.elaboration import operators, templates
 from relay.typecheck.elaboration.entities import Derived, Entity, Output
@@ -83,17 +83,7 @@ def from_template(
     if given or (template.options and len(rest) != len(template.options)):
         raise TypeCheckError(f"{template.name} takes {_listed(('f', *(template.options or ('its arguments',))))}", span)
     made = templates.instantiate(out, template, function, len(rest), {}, span)
-    return placed(lambda: call_function(session, out, made, rest, (), span), span)
-
-
-def placed(run: Callable[[], Entity], span: Span | None) -> Entity:
-    """Elaborate a template's code. What is wrong there is wrong with the call."""
-    try:
-        return run()
-    except RelayError as error:
-        if error.span is not None and error.span.source.filename.startswith(templates.TEMPLATE):
-            error.span, error.labels = span, ()
-        raise
+    return call_function(session, out, made, rest, (), span)
 
 
 def _listed(names: Sequence[str]) -> str:

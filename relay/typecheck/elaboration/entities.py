@@ -16,6 +16,9 @@ from relay.ir.definition import Definition, Scope
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
 from relay.ir.types import Form, Type, TypeId
 
+TEMPLATE = "<relay."
+"""How the names of the files begin that templates seem to come from."""
+
 
 @attrs.frozen(eq=False)
 class Later:
@@ -159,8 +162,21 @@ class Text:
     formats: tuple[str, ...]
 
 
+@attrs.frozen(eq=False)
+class Failed:
+    """What a mistake left without a meaning. The mistake is reported; what depends on it is not looked at."""
+
+
+class Consequence(Exception):
+    """Something depends on what Failed: there is nothing to say about it."""
+
+
+class Enough(Exception):
+    """Elaboration ends with the mistakes that were found."""
+
+
 Entity: TypeAlias = (
-    Typed | Number | Tuple | Object | GlobalFunction | LocalFunction | Derived | Method | Range | Zip | Text
+    Typed | Number | Tuple | Object | GlobalFunction | LocalFunction | Derived | Method | Range | Zip | Text | Failed
 )
 
 FUNCTIONS = (GlobalFunction, LocalFunction, Derived)
@@ -185,8 +201,15 @@ class Context:
     annotated: dict[TypeId, object] = attrs.field(factory=dict)  # this instance's meaning of annotation variables
     outer: Context | None = None
 
+    def value(self, var: Var) -> Entity:
+        """What a surface variable means here. Raises Consequence if a mistake left it without a meaning."""
+        entity = self.lookup(var)
+        if isinstance(entity, Failed):
+            raise Consequence
+        return entity
+
     def lookup(self, var: Var) -> Entity:
-        """What a surface variable means here."""
+        """What a surface variable means here, which may be Failed."""
         context: Context | None = self
         while context is not None:
             if var in context.environment:

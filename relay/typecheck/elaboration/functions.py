@@ -32,8 +32,10 @@ from relay.ir.types import FunctionType, Kind, TupleType, Type, TypeId, Unknown,
 from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.entities import (
+    Consequence,
     Context,
     Derived,
+    Enough,
     Entity,
     GlobalFunction,
     Handler,
@@ -221,6 +223,8 @@ def instantiate(
     shape = tuple(v is None for v in values)
     key = (id(code), shape, types, statics) if all(is_known(t) for t in types) else None
     if key is not None and key in session.instances:
+        if session.instances[key].failed:
+            raise Consequence
         return session.instances[key]
     running = [i for i in session.active if i.code is code and i.statics == (shape, *statics)]
     for instance in reversed(running):
@@ -230,12 +234,14 @@ def instantiate(
             session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
         return instance
     if len(running) >= MAX_POLYMORPHIC_DEPTH:
-        raise TypeCheckError(
+        error = TypeCheckError(
             f"the types of {function.name}'s arguments change with the depth of the recursion:"
             f" {', '.join(show(t) for t in types)}",
             span,
             help="pass an index instead of a smaller tensor",
         )
+        session.report(error)
+        raise Enough  # to go on at every depth would take for ever
     return _new_instance(session, callee, function, code, entities, values, types, (shape, *statics), key, span)
 
 
@@ -278,16 +284,22 @@ def _new_instance(
         parameters.append(var)
         context.environment[surface] = expand(session, body, Typed(var, annotation or var.type or result), surface.span)
     label = LoopLabel(name)
+    returned, failures = False, session.failures
 
     def on_exit(out: Output, results: tuple[Entity, ...], at: Span | None) -> None:
+        nonlocal returned
         value = session.materialise(out, results[0], at)
         session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
         out.terminator = Exit(label, (value.atom,), at)
+        returned = True
 
     context.handlers = {function.label: Handler(label, None, on_exit)}
     if function.result is not None:
         session.unify_at(annotation_type(session, context, function.result), result, function.span, "the result")
     _elaborate_body(session, context, function, body, instance, span)
+    if not returned and session.failures > failures:
+        instance.failed = True
+        raise Consequence
 
     def build() -> Function:
         return Function(
@@ -317,10 +329,6 @@ def _elaborate_body(
     session.call_spans.append((function.name, span))
     try:
         elaborate_block(session, context, function.body, body, None)
-    except TypeCheckError as error:
-        if not error.labels:
-            error.labels = session.labels()[:1]
-        raise
     finally:
         session.active.pop()
         session.call_spans.pop()

@@ -25,10 +25,19 @@ from relay.ir.traverse import all_blocks
 from relay.ir.types import INT32, INT64, BaseType, TensorType, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.elaboration import lists
-from relay.typecheck.elaboration.blocks import Carried, Join, _entities, assign, atom_entity, elaborate_block
+from relay.typecheck.elaboration.blocks import (
+    Carried,
+    Join,
+    _entities,
+    assign,
+    assign_joined,
+    atom_entity,
+    elaborate_block,
+)
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
+    Failed,
     Handler,
     Later,
     Number,
@@ -41,8 +50,8 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.records import iterated
-from relay.typecheck.elaboration.session import Session
-from relay.typecheck.elaboration.tensors import SchemeOnly, tensor_type
+from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.unification import resolve
 
 
@@ -121,7 +130,7 @@ def _unroll(
     outer = LoopLabel(node.label.name)
     outer_join = Join(session, [t.name for t in targets])
     everything = Output()
-    ended = False
+    ended, failures = False, session.failures
     for item in items:
         current, ended = _round(session, context, node, item, current, everything, outer_join)
         if ended:
@@ -130,9 +139,7 @@ def _unroll(
         outer_join.add(everything, current, node.span)
     bound, entities = outer_join.close(lambda atoms, span: Exit(outer, atoms, span))
     out.items.append(Later(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))
-    if outer_join.paths:
-        assign(context, targets, entities)
-    else:
+    if not assign_joined(session, context, targets, outer_join, entities, failures):
         out.terminator = Dead()
 
 
@@ -168,11 +175,13 @@ def _round(
     context.environment[node.element] = item
     assign(context, node.parameters, current)
     context.handlers[node.label] = Handler(inner, join.add, outer_join.add)
-    body = Output()
+    body, failures = Output(), session.failures
     elaborate_block(session, context, node.body, body, None)
     bound, entities = join.close(lambda atoms, span: Exit(inner, atoms, span))
     everything.items.append(Later(bound, lambda: Loop(inner, (), (), body.block(), None, node.span)))
     if not join.paths:
+        if session.failures > failures:
+            return tuple(Failed() for _ in current), False
         everything.terminator = Dead()
         return current, True
     return entities, False

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from relay.errors import InternalError, Span
 from relay.ir.expr import Dead, Exit, Loop, LoopLabel, PatternMatch, Var, Yield
-from relay.typecheck.elaboration.blocks import Join, assign, elaborate_block
+from relay.typecheck.elaboration.blocks import Join, assign, assign_joined, elaborate_block
 from relay.typecheck.elaboration.decision_tree import DecisionTree
 from relay.typecheck.elaboration.entities import Context, Entity, Later, Output
 from relay.typecheck.elaboration.session import Session
@@ -53,7 +53,7 @@ class _Bodies:
 
     def joined(self, out: Output, tests: Output) -> None:
         """Cases that meet after the match."""
-        join = Join(self.session, [t.name for t in self.targets])
+        join, failures = Join(self.session, [t.name for t in self.targets]), self.session.failures
         leaves = self.tree.leaves
         shared = sorted(case for case, places in leaves.items() if len(places) > 1)
         flat = not shared and self.tree.deepest == 1
@@ -73,9 +73,7 @@ class _Bodies:
             label = LoopLabel("match")
             bound, entities = join.close(lambda atoms, at: Exit(label, atoms, at))
             out.items.append(Later(bound, lambda: Loop(label, (), (), tests.block(), None, self.span)))
-        if join.paths:
-            assign(self.context, self.targets, entities)
-        else:
+        if not assign_joined(self.session, self.context, self.targets, join, entities, failures):
             out.terminator = Dead()
 
     def _shared(self, case: int, tests: Output, join: Join) -> Output:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 import attrs
 import numpy as np
 
-from relay.errors import InternalError, Label, Span, TypeCheckError, TypeMismatch
+from relay.errors import FrontendError, InternalError, Label, RelayError, Span, TypeCheckError, TypeMismatch, together
 from relay.ir.expr import Atom, Binding, Constant, Derivative, Expr, Function, MakeTuple, Module, OpCall, Var
 from relay.ir.types import (
+    BOOL,
     FLOAT32,
     INT32,
     BaseClass,
@@ -29,10 +30,24 @@ from relay.ir.types import (
     prune,
     show,
 )
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
+from relay.typecheck.elaboration.entities import (
+    TEMPLATE,
+    Consequence,
+    Enough,
+    Entity,
+    Failed,
+    Number,
+    Object,
+    Output,
+    Tuple,
+    Typed,
+)
 from relay.typecheck.elaboration.survivors import Rounds
 from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
+
+MANY_ERRORS = 100
+"""Elaboration ends after so many mistakes."""
 
 
 @attrs.define(eq=False)
@@ -42,6 +57,7 @@ class Pending:
     attempt: Callable[[], Sequence[Unknown] | None]
     span: Span | None
     text: Callable[[], str]
+    labels: tuple[Label, ...] = ()  # the call in which it arose
     done: bool = False
     running: bool = False
     result: Unknown | None = None  # the shape variable that it defines, for showing a scheme
@@ -59,6 +75,15 @@ class Instance:
     result: Type
     target: Atom  # what calls call
     build: Callable[[], Function] | None = None  # None while the body is being elaborated
+    failed: bool = False  # mistakes in its body left it without a result
+
+
+class SchemeOnly(TypeCheckError):
+    """Something that needs a shape, met while only a scheme is sought: the program is fine, its type comes with a
+    call."""
+
+    def __init__(self, span: Span | None, what: str) -> None:
+        super().__init__(f"{what} is not known here", span, help="annotate the parameter")
 
 
 class Session:
@@ -76,6 +101,11 @@ class Session:
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
         self.rounds = Rounds()
+        self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
+        self.errors: list[RelayError] = []
+        self.failures = 0  # also those that follow from an error
+        self.undecided: SchemeOnly | None = None
+        self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.monomorphisation = Monomorphisation()
 
     # ---- variables and constants
@@ -120,6 +150,11 @@ class Session:
         self.finishers.append(finish)
         return Typed(var, type_)
 
+    def constant_bool(self, span: Span | None) -> Typed:
+        """A truth value of which nothing is known, in the place of one that a mistake left without a meaning."""
+        type_ = TensorType(BOOL, ())
+        return Typed(self.variable("condition", type_, span), type_)
+
     def materialise(self, out: Output, entity: Entity, span: Span | None) -> Typed:
         """The entity as a value of the typed IR. Raises TypeCheckError for what has no value."""
         match entity:
@@ -133,6 +168,8 @@ class Session:
                 return self.bind(out, MakeTuple(tuple(p.atom for p in parts), span), type_, "tuple", span)
             case Object(None):
                 return self.bind(out, MakeTuple((), span), TupleType(()), "none", span)
+            case Failed():
+                raise Consequence
             case _:
                 from relay.typecheck.elaboration.functions import function_value
 
@@ -149,7 +186,9 @@ class Session:
         force: Callable[[], None] | None = None,
     ) -> None:
         """Solve a constraint now, or as soon as one of the variables that it waits for is bound."""
-        pending = Pending(attempt, span, text if callable(text) else lambda: text, result=result, force=force)
+        pending = Pending(
+            attempt, span, text if callable(text) else lambda: text, self.labels(), result=result, force=force
+        )
         self._try(pending)
         if not pending.done:
             self.pending.append(pending)
@@ -164,7 +203,15 @@ class Session:
             pending.done = True
             return
         for unknown in waiting:
-            unknown.watchers.append(lambda: self._try(pending))
+            unknown.watchers.append(lambda: self._retry(pending))
+
+    def _retry(self, pending: Pending) -> None:
+        """Try again what waited. A mistake found now is that of the waiting constraint, not of what woke it."""
+        try:
+            self._try(pending)
+        except (Consequence, RelayError) as error:
+            pending.done = True
+            self.report(error, pending.labels)
 
     def unify_at(self, found: Type, expected: Type, span: Span | None, what: str, help: str | None = None) -> None:
         """Demand that two types are equal. `what` says of which thing, for the error."""
@@ -186,12 +233,17 @@ class Session:
     # ---- the end
 
     def finish(self) -> None:
-        """Solve what is left, give literals their defaults, and fix the type of every variable."""
+        """Solve what is left, give literals their defaults, and fix the type of every variable.
+
+        Raises the errors that were found, before what follows from them is looked at.
+        """
         self.solver.run()
+        self.stop()
         if not self.generic:
             self._force()
             self._default_literals()
             self.solver.run()
+            self.stop()
             waiting = [p for p in self.pending if not p.done]
             if waiting:
                 first = min(waiting, key=lambda p: (p.span.line, p.span.column) if p.span else (0, 0))
@@ -269,9 +321,43 @@ class Session:
 
     # ---- errors
 
+    def report(self, error: RelayError | Consequence, labels: tuple[Label, ...] | None = None) -> None:
+        """Note a mistake and go on. `labels`: the call in which it arose, if that is not the present one."""
+        self.failures += 1
+        if isinstance(error, Consequence):
+            return
+        if isinstance(error, SchemeOnly):
+            if self.generic:
+                self.undecided = self.undecided or error
+                return
+            error = TypeCheckError(error.message, error.span, labels=error.labels, help=error.help)
+        if error.span is not None and error.span.source.filename.startswith(TEMPLATE):
+            calls = [label.span for label in (self.labels() if labels is None else labels)]
+            own = [span for span in calls if not span.source.filename.startswith(TEMPLATE)]
+            error.span, error.labels = own[0] if own else None, ()
+        elif isinstance(error, TypeCheckError) and not error.labels:
+            error.labels = (self.labels() if labels is None else labels)[:1]
+        if isinstance(error, FrontendError):
+            if error.message in self._meaningless:
+                return
+            self._meaningless.add(error.message)
+        self.errors.append(error)
+        if len(self.errors) >= MANY_ERRORS:
+            raise Enough
+
+    def stop(self) -> None:
+        """Raise the errors that were found, or SchemeOnly if only a call can decide something."""
+        if self.errors:
+            raise together(self.errors)
+        if self.undecided is not None:
+            raise self.undecided
+        if self.failures:
+            raise InternalError("something follows from a mistake, but there is none")
+
     def labels(self) -> tuple[Label, ...]:
         """Where the function under elaboration was called from, innermost first."""
-        return tuple(Label(span, f"in this call of {name}") for name, span in reversed(self.call_spans) if span)
+        innermost = reversed(self.call_spans[-8:])
+        return tuple(Label(span, f"in this call of {name}") for name, span in innermost if span)
 
     def open_scheme_names(self) -> None:
         """Name the variables that a generic elaboration leaves: `s1`, `bt`, `broadcast(s1, s2)`."""

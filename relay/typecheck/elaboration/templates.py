@@ -42,9 +42,6 @@ from relay.typecheck.elaboration.functions import expand, surface_function
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
-TEMPLATE = "<relay."
-"""How the names of the files begin that templates seem to come from."""
-
 STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__")
 """The structural operations."""
 

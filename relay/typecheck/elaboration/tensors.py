@@ -30,7 +30,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import flat_shape, resolve, shape_variable
 
 METHODS = {"astype": "cast", "dot": "matmul", "flatten": "reshape", "ravel": "reshape", "clip": "maximum"}
@@ -136,14 +136,6 @@ def _value_attribute(
         close = difflib.get_close_matches(name, [*_ATTRIBUTES, *METHODS, *get_env().names()], n=1)
         help = f"did you mean {close[0]!r}?" if close else None
     raise TypeCheckError(f"a tensor has no attribute {name!r}", span, help=help)
-
-
-class SchemeOnly(TypeCheckError):
-    """Something that needs a shape, met while only a scheme is sought: the program is fine, its type comes with a
-    call."""
-
-    def __init__(self, span: Span | None, what: str) -> None:
-        super().__init__(f"{what} is not known here", span, help="annotate the parameter")
 
 
 def call_method(
