@@ -6,6 +6,7 @@ overlaps no other view, and generates wrong code where one does; views on reinte
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -130,6 +131,15 @@ def target(threads: int) -> Any:
     """This machine. Without `mcpu` TVM silently emits code for a generic processor."""
     cpu = tvm.target.codegen.llvm_get_system_cpu()
     return tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": threads})
+
+
+@functools.cache
+def vector_registers() -> tuple[int, int]:
+    """The bytes of a vector register of this processor, and how many there are."""
+    machine = target(1)
+    wide = bool(tvm.target.codegen.llvm_cpu_has_features("avx512f", machine))
+    on_x86 = "x86" in str(tvm.target.codegen.llvm_get_system_triple())
+    return int(tvm.target.codegen.llvm_get_vector_width(machine)) // 8, 32 if wide or not on_x86 else 16
 
 
 @tvm.transform.module_pass(opt_level=0, name="relay.GivePrivateFunctionsADevice")  # type: ignore[untyped-decorator]

@@ -101,6 +101,7 @@ class Operator:
         in_place: how to write the result over an operand that is not needed any more.
         work: `work(operands' shapes, result's shape)`, the floating-point operations of a call where the pattern does
             not tell them: one for each element of the result if elementwise, of the operands if a reduction.
+        permutes: the elements are the operand's, with the axes in another order: who reads them can read the operand.
         fill: the number that all elements of the result are, whatever the operands.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
         not do.
@@ -129,6 +130,7 @@ class Operator:
     accumulates: int | None = None
     in_place: InPlace | None = None
     work: Callable[[Sequence[tuple[int, ...]], tuple[int, ...]], int] | None = None
+    permutes: bool = False
     fill: float | None = None
     sampler: Callable[..., Any] | None = None
     documentation: str = ""

@@ -112,6 +112,7 @@ def register_op(
     accumulates: int | None = ...,
     in_place: InPlace | None = ...,
     work: Callable[..., int] | None = ...,
+    permutes: bool = ...,
     fill: float | None = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...

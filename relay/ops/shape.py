@@ -172,6 +172,7 @@ def _transpose_gradient(x: Value, out: Value, dout: Value, axes: Sequence[int] |
     pattern=Pattern.INJECTIVE,
     compute=_transpose,
     gradient=_transpose_gradient,
+    permutes=True,
     linear=(0,),
     sampler=cases(
         case(()),

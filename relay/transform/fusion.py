@@ -11,8 +11,8 @@ A call joins the group of its consumers when all of its uses lie in that one gro
     opaque                              -> nothing
 
 A group has at most one reduction or matmul (its anchor). A matmul's own inputs stay materialised, because it reads each
-element often. For the same reason arithmetic does not move into a consumer with more elements than it has itself; pure
-data movement does. Calls without operands (`zeros`) are repeated in each group that uses them. A group's
+element often; but a transposed one is read in place. For the same reason arithmetic does not move into a consumer with
+more elements than it has itself; pure data movement does. Calls without operands (`zeros`) are repeated in each group that uses them. A group's
 expression, written out as a tree, has at most `LIMIT` calls: TVM's expressions are trees, and deep ones break it.
 
 A call that can update an operand in place ends its group, and that operand is in memory. What the others are computed
@@ -207,6 +207,8 @@ class _Planner:
                 return None
             if draft.anchor in users and not self._may_feed(i, draft.anchor):
                 return None
+            if any(feeds) and self._reads_often(draft.anchor) and not self._permutes(i):
+                return None
             if any(not self._may_move(i, j) for j in users if j != draft.anchor):
                 return None
             if any(self.patterns[j] is Pattern.OPAQUE and j not in self.updated for j in users):
@@ -231,11 +233,19 @@ class _Planner:
         return True
 
     def _may_feed(self, i: int, anchor: int | None) -> bool:
-        """Whether an anchor reads each element of this call only once."""
+        """Whether it does no harm that an anchor reads through this call."""
         assert anchor is not None
-        if self.patterns[anchor] is not Pattern.REDUCTION:
-            return False
+        if self._reads_often(anchor):
+            return self._permutes(i)
         return self.patterns[i] is Pattern.INJECTIVE or self._elements(anchor) < self._elements(i)
+
+    def _reads_often(self, anchor: int | None) -> bool:
+        """Whether an anchor reads each element several times."""
+        return anchor is not None and self.patterns[anchor] is not Pattern.REDUCTION
+
+    def _permutes(self, i: int) -> bool:
+        value = self.block.bindings[i].value
+        return isinstance(value, OpCall) and lookup(value.operator).permutes
 
     def _may_move(self, i: int, user: int) -> bool:
         if self.patterns[i] is Pattern.INJECTIVE or user in self.updated:

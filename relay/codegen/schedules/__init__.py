@@ -14,9 +14,9 @@ from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize, Schedule
 from tvm_ffi import structural_walk
 
-from relay.codegen.schedules import elementwise, matmul, reduction
+from relay.codegen.schedules import elementwise, matmul, product, reduction
 from relay.codegen.schedules.stage import Stage, stages
-from relay.codegen.tir import outermost, sequence
+from relay.codegen.tir import Statement, outermost, sequence
 
 __all__ = ["schedule"]
 
@@ -29,9 +29,22 @@ def schedule(function: Any, threads: int) -> Any:
     s = Schedule(function)
     _inline(s, statements)
     found = [stage for stage in stages(s) if stage.name not in statements]
-    handled: set[str] = set()
+    written: dict[str, list[Statement]] = {}
+    registers: list[Any] = []  # what only the products' epilogues read
+    if not statements:
+        for stage in found:
+            epilogue = _epilogue(s, stage, found)
+            recognised = product.recognise(s, stage, epilogue)
+            if recognised is not None:
+                computed = product.Generator(recognised, threads).statements()
+                if epilogue is None:
+                    written[stage.name] = computed
+                else:
+                    written |= {stage.name: [], epilogue.name: computed}
+                    registers.append(stage.output)
+    handled = set(written)
     for stage in found:
-        if stage.is_reduction and stage.vectorises:
+        if stage.is_reduction and stage.vectorises and stage.name not in handled:
             epilogue = _epilogue(s, stage, found)
             attempt = s.copy()
             try:
@@ -41,7 +54,23 @@ def schedule(function: Any, threads: int) -> Any:
     for stage in found:
         if not stage.is_reduction and stage.name not in handled:
             elementwise.apply(s, stage, threads)
-    return s.mod["main"]
+    return _replaced(s.mod["main"], written, registers)
+
+
+def _replaced(function: Any, written: dict[str, list[Statement]], registers: list[Any]) -> Any:
+    """The function with these statements in place of the loops of stages. `registers` are buffers not needed then."""
+    if not written:
+        return function
+    root = function.body.block
+    parts: list[Statement] = []
+    for part in outermost(root.body):
+        names: list[str] = []
+        structural_walk(part, ((SBlock, lambda block, names=names: names.append(block.name_hint)),))
+        parts += written.get(names[0], [part])
+    allocated = [buffer for buffer in root.alloc_buffers if not any(buffer.same_as(one) for one in registers)]
+    inner = SBlock(root.iter_vars, root.reads, root.writes, "root", sequence(parts), root.init, allocated)
+    body = SBlockRealize(function.body.iter_values, function.body.predicate, inner)
+    return tirx.PrimFunc(function.params, body, function.ret_type, attrs=function.attrs)
 
 
 def _with_accesses(function: Any) -> tuple[set[str], Any]:

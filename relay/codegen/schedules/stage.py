@@ -10,6 +10,9 @@ from tvm import tirx
 from tvm.ir import Call
 from tvm_ffi import structural_walk
 
+from relay.codegen.tir import vector_registers
+from relay.ir.types import BaseType
+
 PARALLEL_WORK = 1 << 17  # scalar operations below which starting a second thread does not pay
 
 REDUCE = 2  # the iter_type of reduction axes
@@ -79,6 +82,13 @@ def _is(index: Any, variable: Any, extent: int) -> bool:
 def bits(buffer: Any) -> int:
     """The width of a buffer's elements."""
     return int("".join(c for c in str(buffer.dtype) if c.isdigit()) or 8)
+
+
+def registers(dtype: str) -> tuple[int, int]:
+    """How many elements one of this processor's vectors holds, and how many vectors may serve as accumulators: half of
+    the registers, since operands need some and more rows bring nothing."""
+    width, count = vector_registers()
+    return max(1, width // BaseType(dtype).dtype.itemsize), count // 2
 
 
 def lanes(stage: Stage) -> int:
