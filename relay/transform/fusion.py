@@ -12,8 +12,9 @@ A call joins the group of its consumers when all of its uses lie in that one gro
 
 A group has at most one reduction or matmul (its anchor). A matmul's own inputs stay materialised, because it reads each
 element often; but a transposed one is read in place. For the same reason arithmetic does not move into a consumer with
-more elements than it has itself; pure data movement does. Calls without operands (`zeros`) are repeated in each group that uses them. A group's
-expression, written out as a tree, has at most `LIMIT` calls: TVM's expressions are trees, and deep ones break it.
+more elements than it has itself; pure data movement does. Calls without operands (`zeros`) are repeated in each group
+that uses them. A group's expression, written out as a tree, has at most `LIMIT` calls: TVM's expressions are trees, and
+deep ones break it.
 
 A call that can update an operand in place ends its group, and that operand is in memory. What the others are computed
 from may join, since they are computed completely before anything is written. A read of an array that is updated does
