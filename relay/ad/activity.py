@@ -21,6 +21,7 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
+    Extent,
     Global,
     If,
     Loop,
@@ -173,7 +174,7 @@ class Activity:
                     for parameter, target in zip(parameters, targets, strict=True):
                         self._flow(parameter, target)
                 self._block(body, ())
-            case StackNew() | StackLength() | Assert() | Print() | Global() | Static():
+            case StackNew() | StackLength() | Extent() | Assert() | Print() | Global() | Static():
                 pass
             case _:
                 raise InternalError(f"{type(expression).__name__} in the core")

@@ -29,6 +29,7 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
+    Extent,
     Global,
     If,
     Loop,
@@ -191,7 +192,7 @@ class Reversal:
                 if binding.targets[0] in self.paired:
                     paired_element = self.surroundings.references.paired(element)
                     return [Binding(binding.targets, StackNew(paired_element, expression.span))]
-            case StackLength() | Assert() | Print():
+            case StackLength() | Extent() | Assert() | Print():
                 pass
             case RefNew():
                 return reverse_new(self, binding, expression, scope)

@@ -35,6 +35,7 @@ from collections.abc import Callable
 from relay.ad.functions import ModuleReversal, reachable
 from relay.errors import DifferentiationError
 from relay.ir.expr import Derivative, Module
+from relay.ir.facts import assuming
 
 
 def differentiate(module: Module, simplify: Callable[[Module], Module] | None = None) -> Module:
@@ -49,12 +50,13 @@ def differentiate(module: Module, simplify: Callable[[Module], Module] | None = 
     while pending := _in_order(module):
         reversal = ModuleReversal(dict(module.functions), module.data)
         made: set[str] = set()
-        for derivative in pending:
-            if simplify is not None and made & {f.name for f in reversal.reachable([derivative.of])}:
-                break
-            reversal.derive(derivative)
-            made.add(derivative.name)
-        module = Module(reversal.functions, module.entry, (*module.data, *reversal.data_types()))
+        with assuming(module.where):
+            for derivative in pending:
+                if simplify is not None and made & {f.name for f in reversal.reachable([derivative.of])}:
+                    break
+                reversal.derive(derivative)
+                made.add(derivative.name)
+        module = Module(reversal.functions, module.entry, (*module.data, *reversal.data_types()), module.where)
         if simplify is not None and len(made) < len(pending):
             module = simplify(module)
     return module

@@ -133,7 +133,7 @@ def _prepared(module: Module) -> Module:
             if function.name != name:
                 raise InternalError(f"function {function.name} goes by the name {name}")
             functions[name] = loops_for_tail_calls(function)
-    return Module(functions, module.entry, module.data)
+    return Module(functions, module.entry, module.data, module.where)
 
 
 def _check_exchanged(type_: Type, entry: Function, seen: set[DataDefinition]) -> None:

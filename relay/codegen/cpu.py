@@ -27,6 +27,7 @@ import numpy as np
 from relay.codegen.exchange import Make, Passing, Reading
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.ir.expr import Module
+from relay.ir.extents import symbolic_dims
 from relay.ir.types import DataDefinition
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def compile_module(module: Module, *, threads: int | None = None, make: Make | N
     """
     from relay.codegen.assembly import assemble
 
+    if dims := list(symbolic_dims(module)):
+        raise CompileError(f"the size {dims[0]} is symbolic, and compiled programs have sizes that are numbers")
     return Program(assemble(module, default_threads() if threads is None else threads), make or DataResult)
 
 

@@ -8,7 +8,7 @@ debugger can stop between any two steps. A call in tail position replaces the fr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 import attrs
@@ -16,9 +16,11 @@ import numpy as np
 
 from relay.errors import ExecutionError, InternalError, Span
 from relay.eval.operation import Operations
+from relay.eval.sizes import attribute_with_sizes, sizes_of, with_sizes
 from relay.eval.tape import Differentiation, Differentiator, unboxed
 from relay.eval.values import Closure, Data, GradientFunction, Reference, Stack, describe, fits
 from relay.ir import printing
+from relay.ir.dims import TypeId, evaluate
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -32,6 +34,7 @@ from relay.ir.expr import (
     Construct,
     Dead,
     Exit,
+    Extent,
     ForEach,
     Function,
     Global,
@@ -113,16 +116,19 @@ class Frame:
 class Machine:
     """Runs one call. `frames` is the stack, the innermost last; `step` until it returns False, then see `result`.
 
-    With `checked`, every value is compared with the type of the variable that it is bound to.
+    With `checked`, every value is compared with the type of the variable that it is bound to. `sizes` are those of the
+    module's symbolic dims in this run; an operator gets its attributes with numbers in their place.
     """
 
-    def __init__(self, checked: bool = True) -> None:
+    def __init__(self, checked: bool = True, sizes: Mapping[TypeId, int] | None = None) -> None:
         self.checked = checked
+        self.sizes = sizes or {}
         self.frames: list[Frame | Differentiation] = []
         self.result: object = None
         self.operations = Operations(checked)
         self.differentiator = Differentiator(self.operations, self._nested)
         self._captured: dict[Function, tuple[Var, ...]] = {}
+        self._sized_calls: dict[OpCall, OpCall] = {}
 
     def run(self, function: object, arguments: Sequence[object]) -> object:
         """Call a function value and step to the end."""
@@ -165,7 +171,10 @@ class Machine:
             case OpCall(_, arguments) as call:
                 (target,) = binding.targets
                 operands = [self._atom(frame, a) for a in arguments]
-                frame.environment[target] = self.differentiator.apply(call, operands, target.type)  # type: ignore[arg-type]
+                type_ = target.type
+                if self.sizes:
+                    call, type_ = self._sized(call), None if type_ is None else with_sizes(type_, self.sizes)
+                frame.environment[target] = self.differentiator.apply(call, operands, type_)  # type: ignore[arg-type]
             case Var() | Constant() | Global() as atom:
                 self._bind(frame, binding.targets, (value(atom),))
             case If(arms, orelse):
@@ -229,6 +238,8 @@ class Machine:
                 self._bind(frame, binding.targets, (held.buffer[position],))
             case StackLength(stack):
                 self._bind(frame, binding.targets, (np.array(_stack(value(stack)).length, np.int64),))
+            case Extent(dim, base):
+                self._bind(frame, binding.targets, (np.array(evaluate(dim, self.sizes), base.dtype),))
             case Static() | Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() as surface:
                 raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
             case Annotated() | Unpack() | ForEach() | PatternMatch() as surface:
@@ -308,7 +319,11 @@ class Machine:
 
     def _return(self, frame: Frame, result: object) -> None:
         """Pop a frame and give its result to whoever waits for it."""
-        if self.checked and (type_ := frame.closure.function.result) is not None and not fits(result, type_):
+        if (
+            self.checked
+            and (type_ := frame.closure.function.result) is not None
+            and not fits(result, type_, self.sizes)
+        ):
             raise InternalError(f"{frame.name} returned {describe(result)}, its type says {show(type_)}")
         self.frames.pop()
         while self.frames:
@@ -348,6 +363,15 @@ class Machine:
             found = self._captured[function] = tuple(free_variables(function))
         return found
 
+    def _sized(self, call: OpCall) -> OpCall:
+        """The call with numbers for symbolic dims: always the same, so that what is known of it is found again."""
+        found = self._sized_calls.get(call)
+        if found is None:
+            attributes = {name: attribute_with_sizes(value, self.sizes) for name, value in call.attributes.items()}
+            found = OpCall(call.operator, call.arguments, attributes, call.span)
+            self._sized_calls[call] = found
+        return found
+
     # ---- variables
 
     def _atom(self, frame: Frame, atom: Atom) -> object:
@@ -374,7 +398,7 @@ class Machine:
         if len(targets) != len(values):
             raise InternalError(f"{len(values)} values for {len(targets)} variables in {frame.name}")
         for target, value in zip(targets, values, strict=True):
-            if self.checked and target.type is not None and not fits(value, target.type):
+            if self.checked and target.type is not None and not fits(value, target.type, self.sizes):
                 raise InternalError(f"{target!r}: {show(target.type)} got {describe(value)} in {frame.name}")
             frame.environment[target] = value
 
@@ -432,9 +456,11 @@ def run(module: Module, arguments: Sequence[object], checked: bool = True) -> ob
 
 def call(function: object, arguments: Sequence[object], checked: bool = True) -> object:
     """Call a function value; as `run`."""
+    sizes: dict[TypeId, int] = {}
     if isinstance(function, Closure):
         arguments = _accept(function.function, arguments)
-    return unboxed(Machine(checked).run(function, arguments))
+        sizes = sizes_of(function.module, function.function, arguments)
+    return unboxed(Machine(checked, sizes).run(function, arguments))
 
 
 def _accept(function: Function, arguments: Sequence[object]) -> list[object]:

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from relay.errors import InternalError
+from relay.ir.dims import ANY, TypeId, evaluate
 from relay.ir.expr import Function, Grad, Module, Var
 from relay.ir.types import (
     DataDefinition,
@@ -102,17 +103,25 @@ def is_float(array: np.ndarray) -> bool:
     return base is not None and base.is_float
 
 
-def fits(value: object, type_: Type) -> bool:
-    """Whether a value has a (known) type. Of references, stacks, data and functions it looks at the outside only."""
+def fits(value: object, type_: Type, sizes: Mapping[TypeId, int] | None = None) -> bool:
+    """Whether a value has a (known) type, in which symbolic dims have these sizes (None: whatever they are). Of
+    references, stacks, data and functions it looks at the outside only."""
     match prune(type_):
         case TensorType() as tensor:
             if isinstance(value, Box):
                 value = primal(value)
             if not isinstance(value, np.ndarray) or value.dtype != tensor.dtype or value.ndim != tensor.rank:
                 return False
-            return all(d == n for d, n in zip(tensor.shape, value.shape, strict=True) if isinstance(d, int))
+            return all(d == n for d, n in zip(tensor.shape, value.shape, strict=True) if isinstance(d, int)) and (
+                sizes is None
+                or all(d is ANY or evaluate(d, sizes) == n for d, n in zip(tensor.shape, value.shape, strict=True))
+            )
         case TupleType(items):
-            return isinstance(value, tuple) and len(value) == len(items) and all(map(fits, value, items))
+            return (
+                isinstance(value, tuple)
+                and len(value) == len(items)
+                and all(fits(v, t, sizes) for v, t in zip(value, items, strict=True))
+            )
         case FunctionType():
             return isinstance(value, Closure | GradientFunction)
         case RefType():

@@ -4,7 +4,7 @@ A program is written as a sequence of bytes in which every bound thing is a numb
 variables and labels of each function, the type variables, the data types, the functions of the module, beginning with
 the entry. Two programs are equal if these sequences are. So the names, the places in the source, and the order of the
 functions and data types that the entry reaches do not matter; constructors, operators, attributes, types and the bytes
-of constants do.
+of constants do. Symbolic dims are numbered in the order of the entry's parameters.
 
 A solver's variables and the nodes of the surface IR are outside of it: InternalError.
 """
@@ -20,6 +20,7 @@ from typing import assert_never
 import numpy as np
 
 from relay.errors import InternalError
+from relay.ir.dims import Dim, substitute, variables
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -35,6 +36,7 @@ from relay.ir.expr import (
     Derivative,
     Exit,
     Expr,
+    Extent,
     ForEach,
     Function,
     Global,
@@ -66,12 +68,15 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.extents import extents, symbolic_dims
 from relay.ir.types import (
     AnyDim,
     BaseType,
     DataDefinition,
     DataType,
+    DimExpr,
     FunctionType,
+    Kind,
     QuantifiedType,
     RefType,
     StackType,
@@ -108,6 +113,8 @@ def _serialised(part: Module | Function) -> list[bytes]:
     if isinstance(part, Module):
         serialiser.module(part)
     else:
+        for identifier in extents([p.type for p in part.parameters if p.type is not None]):
+            serialiser.identify(identifier)
         serialiser.function(part)
     return serialiser.pieces
 
@@ -136,11 +143,17 @@ class _Serialiser:
         """One line of words."""
         self.pieces.append((" ".join(map(str, words)) + "\n").encode("utf-8", "surrogatepass"))
 
+    def identify(self, identifier: TypeId) -> int:
+        """The number of a type variable."""
+        return self._identifiers[identifier]
+
     # ---- declarations
 
     def module(self, module: Module) -> None:
         """The functions in the order in which the entry reaches them, the others, and then the other data types."""
         self._functions = {}
+        for identifier in symbolic_dims(module):
+            self.identify(identifier)
         done = 0
         for name in (module.entry, *module.functions):
             self._callee(name)
@@ -149,6 +162,8 @@ class _Serialiser:
                 done += 1
         for definition in module.data:
             self.data(definition)
+        for text in sorted(f"{self._dim(c.left)} {c.relation} {self._dim(c.right)}" for c in module.where):
+            self.put("where", text)
 
     def _definition(self, function: Function | Derivative | None) -> None:
         match function:
@@ -224,7 +239,7 @@ class _Serialiser:
                     match argument:
                         case tuple():
                             self.put("shape", *map(self._argument, argument))
-                        case int() | BaseType() | AnyDim():
+                        case int() | BaseType() | AnyDim() | DimExpr():
                             self.put("argument", self._argument(argument))
                         case _:
                             self.type(argument)
@@ -247,8 +262,19 @@ class _Serialiser:
                 return f"{kind.value}:{self._identifiers[argument]}"
             case Unknown(_, name):
                 raise InternalError(f"the type variable {name} was never solved")
+            case DimExpr():
+                return self._dim(argument)
             case _:
                 return str(argument)
+
+    def _dim(self, dim: Dim) -> str:
+        """A dim with numbers as the names of its variables."""
+        for variable in sorted(variables(dim), key=lambda v: v.name):
+            if isinstance(variable, Unknown):
+                raise InternalError(f"the type variable {variable.name} was never solved")
+            self.identify(variable)
+        named = substitute(dim, lambda v: TypeId(f"d{self._identifiers[v]}", Kind.Dim))
+        return str(named).replace(" ", "")
 
     # ---- variables and atoms
 
@@ -315,7 +341,7 @@ class _Serialiser:
                 self.put("atom")
                 self.atoms((expression,))
             case OpCall(operator, arguments, attributes):
-                self.put("operator", json.dumps(operator), _attributes(attributes))
+                self.put("operator", json.dumps(operator), self._attributes(attributes))
                 self.atoms(arguments)
             case Call(function, arguments):
                 self.put("call")
@@ -386,6 +412,8 @@ class _Serialiser:
             case StackLength(stack):
                 self.put("length")
                 self.atoms((stack,))
+            case Extent(dim, base):
+                self.put("extent", self._dim(dim), base.name)
             case (
                 Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
                 | PatternMatch()
@@ -393,6 +421,29 @@ class _Serialiser:
                 raise _surface(expression)
             case _:
                 assert_never(expression)
+
+    def _attributes(self, attributes: Mapping[str, AttributeValue]) -> str:
+        """Attributes by name; their order has no meaning."""
+        return ", ".join(f"{json.dumps(name)}={self._attribute(attributes[name])}" for name in sorted(attributes))
+
+    def _attribute(self, value: AttributeValue) -> str:
+        match value:
+            case bool() | None:
+                return str(value)
+            case int():
+                return str(int(value))
+            case float():
+                return float(value).hex() if value == value else "nan"
+            case str():
+                return json.dumps(str(value))
+            case BaseType(name):
+                return name
+            case TypeId() | DimExpr():
+                return self._dim(value)
+            case tuple():
+                return f"({' '.join(map(self._attribute, value))})"
+            case _:
+                assert_never(value)
 
 
 def _surface(part: object) -> InternalError:
@@ -403,29 +454,6 @@ def _little_endian(array: np.ndarray) -> bytes:
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.byteswap()
     return array.tobytes()
-
-
-def _attributes(attributes: Mapping[str, AttributeValue]) -> str:
-    """Attributes by name; their order has no meaning."""
-    return ", ".join(f"{json.dumps(name)}={_attribute(attributes[name])}" for name in sorted(attributes))
-
-
-def _attribute(value: AttributeValue) -> str:
-    match value:
-        case bool() | None:
-            return str(value)
-        case int():
-            return str(int(value))
-        case float():
-            return float(value).hex() if value == value else "nan"
-        case str():
-            return json.dumps(str(value))
-        case BaseType(name):
-            return name
-        case tuple():
-            return f"({' '.join(map(_attribute, value))})"
-        case _:
-            assert_never(value)
 
 
 def _options(grad: Grad) -> tuple[str, ...]:

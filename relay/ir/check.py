@@ -1,7 +1,8 @@
 """Whether a module is well formed: what every pass may rely on, and must leave behind.
 
     typed        every variable is bound once, in scope where it is used, and typed with a known type; every expression
-                 has exactly the type of its targets; every path of a block ends as its surroundings demand
+                 has exactly the type of its targets; every path of a block ends as its surroundings demand; symbolic
+                 dims are extents of the entry's arguments
     core         and: no lambda, no grad, no function types; calls go to module functions; derivatives may be pending
     structured   and: the arms of an If or Match either all yield, or it stands last in its block (before Dead) and all
                  leave the innermost loop, or outside of loops the function; nothing leaves several constructs at once
@@ -19,6 +20,7 @@ import attrs
 
 from relay.errors import InternalError, RelayError, Span
 from relay.ir.derivative import derivative_type, gradient_type
+from relay.ir.dims import ANY, Dim, variables
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -35,6 +37,7 @@ from relay.ir.expr import (
     Derivative,
     Exit,
     Expr,
+    Extent,
     ForEach,
     Function,
     Global,
@@ -66,6 +69,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.extents import symbolic_dims
+from relay.ir.facts import assuming
 from relay.ir.traverse import blocks
 from relay.ir.types import (
     BOOL,
@@ -120,16 +125,18 @@ def check(module: Module, stage: Stage = "typed") -> None:
     if module.entry not in module.functions:
         raise InternalError(f"the entry {module.entry} is no function of the module")
     checker = _Checker(module, stage)
-    for definition in module.data:
-        checker.definition(definition)
-    for name, function in module.functions.items():
-        if name != function.name:
-            raise InternalError(f"the function {function.name} is in the module as {name}")
-        if isinstance(function, Derivative):
-            checker.derivative(function)
-        else:
-            checker.where = name
-            checker.function(function)
+    with assuming(module.where):
+        checker.assumptions()
+        for definition in module.data:
+            checker.definition(definition)
+        for name, function in module.functions.items():
+            if name != function.name:
+                raise InternalError(f"the function {function.name} is in the module as {name}")
+            if isinstance(function, Derivative):
+                checker.derivative(function)
+            else:
+                checker.where = name
+                checker.function(function)
 
 
 @attrs.frozen
@@ -155,11 +162,31 @@ class _Checker:
         self.left: set[LoopLabel] = set()  # loops with an Exit
         self._known: set[Type] = set()
         self._definitions: set[DataDefinition] = set()
+        self._dims = set(symbolic_dims(module))
 
     def fail(self, message: str) -> Violation:
         return Violation(f"in {self.where}: {message}", self.span)
 
     # ---- types
+
+    def assumptions(self) -> None:
+        """The symbolic dims have different names, and the module assumes something of them only."""
+        self.where = self.module.entry
+        names: set[str] = set()
+        for variable in self._dims:
+            if variable.name in names:
+                raise self.fail(f"two symbolic dims are named {variable.name}")
+            names.add(variable.name)
+        for constraint in self.module.where:
+            self.span = constraint.span
+            self.dim(constraint.left, str(constraint))
+            self.dim(constraint.right, str(constraint))
+
+    def dim(self, dim: Dim, where: str) -> None:
+        """A dim is a number in every run."""
+        for variable in variables(dim):
+            if variable not in self._dims:
+                raise self.fail(f"{variable} in {where} is the extent of no argument of {self.module.entry}")
 
     def definition(self, definition: DataDefinition) -> None:
         """The field types of a data type."""
@@ -177,8 +204,11 @@ class _Checker:
             return
         match type_:
             case TensorType(base, shape):
-                if not isinstance(base, BaseType) or any(isinstance(d, TypeId | Unknown) for d in shape):
+                if not isinstance(base, BaseType):
                     raise self.fail(f"{show(type_)} has variables")
+                for dim in shape:
+                    if not isinstance(dim, int):
+                        self.dim(dim, show(type_))
             case TupleType(items):
                 for item in items:
                     self.known(item)
@@ -512,6 +542,11 @@ class _Checker:
             case StackLength(stack):
                 self.element(stack)
                 return (scalar(INT64),)
+            case Extent(dim) as extent:
+                self.dim(dim, f"the extent {dim}")
+                if dim is ANY or extent.type not in _INDICES:
+                    raise self.fail(f"the extent {dim} as {extent.base}")
+                return (extent.type,)
             case (
                 Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
                 | PatternMatch()

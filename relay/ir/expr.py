@@ -7,7 +7,7 @@ have identity and are bound once per module; names are for printing. Nodes are i
     expr  e ::= a | op(a, ..){attributes} | a(a, ..) | (a, ..) | a.i | fn(v, ..) block
               | if block then block elif .. else block | match a { C(v, ..) -> block, .. }
               | loop L (v = a, ..) [for v < a] block | ref a | read a | write a a | assert a "text"
-              | print ("text", a, ..) | C(a, ..) | grad{options} a | stack | push a a | get a a | len a
+              | print ("text", a, ..) | C(a, ..) | grad{options} a | stack | push a a | get a a | len a | extent d
     block b ::= (v, ..) = e; ..; (yield a, .. | next L a, .. | exit L a, .. | dead)
 
 *Results.* An `If`, `Match` or `Loop` binds any number of targets at once; an effect (write, assert) binds none; every
@@ -34,7 +34,9 @@ import attrs
 import numpy as np
 
 from relay.errors import InternalError, Span
-from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type, base_of_dtype
+from relay.ir.dims import Dim, DimExpr, TypeId
+from relay.ir.facts import DimConstraint
+from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type, base_of_dtype, scalar
 
 _T = TypeVar("_T")
 
@@ -45,7 +47,8 @@ def node(cls: type[_T]) -> type[_T]:
     return attrs.frozen(slots=True, eq=False)(cls)
 
 
-AttributeValue: TypeAlias = "bool | int | float | str | BaseType | tuple[AttributeValue, ...] | None"
+AttributeValue: TypeAlias = "bool | int | float | str | BaseType | TypeId | DimExpr | tuple[AttributeValue, ...] | None"
+"""An operator's attribute. One that is a size, or holds sizes, may hold symbolic dims of the module."""
 
 
 # ---- atoms
@@ -315,6 +318,19 @@ class StackLength:
 
 
 @node
+class Extent:
+    """The number that a dim is in this run, as an integer scalar of the base type."""
+
+    dim: Dim
+    base: BaseType
+    span: Span | None = None
+
+    @property
+    def type(self) -> TensorType:
+        return scalar(self.base)
+
+
+@node
 class Apply:
     """surface: a call of anything: an operator, a function, a class, a Python builtin, a bound method."""
 
@@ -477,7 +493,7 @@ class ForEach:
 
 Expr: TypeAlias = (
     Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite |
-    Assert | Print | Construct | StackNew | StackPush | StackGet | StackLength
+    Assert | Print | Construct | StackNew | StackPush | StackGet | StackLength | Extent
     | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
 )  # fmt: skip
 
@@ -588,11 +604,18 @@ class Derivative:
 
 @node
 class Module:
-    """Functions by name, in the order of definition, and the one that a call enters."""
+    """Functions by name, in the order of definition, and the one that a call enters.
+
+    *Symbolic dims.* A dim of a typed module may be symbolic: a variable that is the extent of an axis of one of the
+    entry's arguments (see `relay.ir.extents`), or arithmetic of such variables. They are constants of one run, so every
+    type and attribute of the module may mention them, and nobody passes them. `where` is what the module assumes of
+    them, and whoever enters it has to check.
+    """
 
     functions: Mapping[str, Function | Derivative]
     entry: str
     data: tuple[DataDefinition, ...] = ()
+    where: tuple[DimConstraint, ...] = ()
 
     @property
     def main(self) -> Function:

@@ -27,6 +27,7 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
+    Extent,
     ForEach,
     Function,
     Global,
@@ -111,7 +112,7 @@ def operands(expression: Expr) -> Iterator[Atom]:
             yield condition
         case Print(_, values):
             yield from values
-        case StackNew():
+        case StackNew() | Extent():
             pass
         case StackPush(stack, value):
             yield stack
@@ -377,6 +378,8 @@ def map_parts(
             return StackGet(atom(stack), atom(index_atom), span)
         case StackLength(stack, span):
             return StackLength(atom(stack), span)
+        case Extent():
+            return Extent(expression.dim, expression.base, expression.span)
         case Apply(function, arguments, keywords, span):
             return Apply(
                 atom(function),

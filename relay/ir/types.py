@@ -1,36 +1,34 @@
 """The types of the language.
 
 A shape is a tuple of dims; before and during checking it may also hold shape variables, which stand for any number of
-dims. A dim is an integer, a variable, or `ANY`. Scalars are tensors of rank 0. Types compare by structure, variables
-and data definitions by identity.
+dims. A dim is an integer, a variable, `ANY`, or arithmetic of these. Scalars are tensors of rank 0. Types compare by
+structure, variables and data definitions by identity.
 
     Type   T ::= Tensor[B, S] | (T, ..) | fn(T, ..) -> T | Ref[T] | Stack[T] | D[T, ..] | t | forall a.. . T
     Base   B ::= float32 | int32 | bool | ..  | b
     Shape  S ::= (d | s, ..)
-    Dim    d ::= 0 | 1 | 2 | ..  | n | Any
+    Dim    d ::= 0 | 1 | 2 | ..  | n | Any | 2*n + 1 | n//2 | max(n, m) | ..      (`relay.ir.dims`)
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias, assert_never
 
 import attrs
 import ml_dtypes
 import numpy as np
 
-from relay.errors import Span
-
-
-class Kind(enum.Enum):
-    """What a type variable stands for."""
-
-    Type = "Type"
-    BaseType = "BaseType"
-    Dim = "Dim"
-    Shape = "Shape"
-    Constraint = "Constraint"
+from relay.ir.dims import ANY as ANY
+from relay.ir.dims import AnyDim as AnyDim
+from relay.ir.dims import Dim as Dim
+from relay.ir.dims import DimExpr as DimExpr
+from relay.ir.dims import Kind as Kind
+from relay.ir.dims import Literal as Literal
+from relay.ir.dims import TypeId as TypeId
+from relay.ir.dims import Unknown as Unknown
+from relay.ir.dims import settled
 
 
 class BaseClass(enum.Enum):
@@ -82,64 +80,7 @@ def base_of_dtype(dtype: object) -> BaseType | None:
     return BASE_TYPES.get(np.dtype(dtype).name)  # type: ignore[call-overload]
 
 
-@attrs.frozen(eq=False)
-class TypeId:
-    """A named type variable: bound by a quantifier, or rigid inside the function whose annotation names it."""
-
-    name: str
-    kind: Kind
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __iter__(self) -> Iterator[TypeId]:
-        """`(*s, 4)` is a shape that holds the shape variable s. Raises TypeError for other kinds."""
-        if self.kind is not Kind.Shape:
-            raise TypeError(f"{self.name} is no shape variable, and `*` has no meaning for it")
-        yield self
-
-
-@attrs.define(eq=False)
-class Unknown:
-    """A variable of the type checker's solver. It exists only while a program is checked; no finished module holds one.
-
-    `binding` is what it was found to be. A base variable made by a literal holds in `literals` the values that the
-    base type has to represent. `watchers` are the deferred constraints that wait for it.
-    """
-
-    kind: Kind
-    name: str = "_"
-    binding: Type | Base | Dim | Shape | None = None
-    literals: tuple[Literal, ...] = ()
-    watchers: list[Callable[[], None]] = attrs.field(factory=list)
-    classes: frozenset[BaseClass] | None = None  # the classes that a base variable may still take; None: all
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@attrs.frozen(eq=False)
-class Literal:
-    """A Python number in the source, whose dtype its use decides."""
-
-    value: int | float
-    span: Span | None
-
-
-class AnyDim(enum.Enum):
-    """The type of `ANY`."""
-
-    ANY = "Any"
-
-    def __str__(self) -> str:
-        return "Any"
-
-
-ANY = AnyDim.ANY
-"""A dim that is known only at run time. Two are never equal without a check."""
-
 Base: TypeAlias = BaseType | TypeId | Unknown
-Dim: TypeAlias = int | AnyDim | TypeId | Unknown
 Shape: TypeAlias = tuple[Dim, ...]  # a TypeId or Unknown of kind Shape among them stands for any number of dims
 
 
@@ -299,14 +240,17 @@ def scalar(base: Base) -> TensorType:
 
 
 def prune(x: Unknown | Type | Base | Dim) -> Type | Base | Dim | Shape:
-    """What a solver variable is bound to, following chains (and shortening them); anything else is itself."""
+    """What a solver variable is bound to, following chains (and shortening them); anything else is itself.
+
+    A dim in which such variables occur is settled.
+    """
     seen = []
     while isinstance(x, Unknown) and x.binding is not None:
         seen.append(x)
         x = x.binding  # type: ignore[assignment]
     for unknown in seen[:-1]:
         unknown.binding = x
-    return x
+    return settled(x) if isinstance(x, DimExpr) else x
 
 
 # ---- the constructors of the 2018 talk
@@ -366,7 +310,7 @@ def show_argument(argument: Type | Base | Shape | Dim) -> str:
     argument = prune(argument)  # type: ignore[arg-type]
     if isinstance(argument, tuple):
         return show_shape(argument)
-    return str(argument) if isinstance(argument, int | BaseType | AnyDim) else show(argument)
+    return str(argument) if isinstance(argument, int | BaseType | AnyDim | DimExpr) else show(argument)
 
 
 def show(type_: Type) -> str:

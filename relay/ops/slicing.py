@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from relay.ir.types import Dim
 from relay.ops import stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, InPlace, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
@@ -70,7 +71,7 @@ def strided_slice(x: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strid
 
 
 def _in_slice(
-    index: Sequence[Element], shape: Sequence[int], extents: Sequence[int], begin: Bounds, strides: Bounds
+    index: Sequence[Element], shape: Sequence[Dim], extents: Sequence[int], begin: Bounds, strides: Bounds
 ) -> tuple[Element, list[Element]]:
     """Whether an index into the whole lies in the slice, and its index there."""
     inside: Element = tirx.const(True, "bool")

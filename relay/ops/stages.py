@@ -9,12 +9,13 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
+from relay.ir.types import Dim
 from relay.ops import scalar
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Stage, dims
 
 
-def full(shape: Sequence[int], number: float, dtype: str) -> Stage:
+def full(shape: Sequence[Dim], number: float, dtype: str) -> Stage:
     """A stage that is one number everywhere."""
     return te.compute(tuple(shape), lambda *index: tirx.const(number, dtype))
 

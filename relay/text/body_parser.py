@@ -24,6 +24,7 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
+    Extent,
     Function,
     Grad,
     If,
@@ -48,7 +49,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import DataDefinition, Type
+from relay.ir.types import BaseType, DataDefinition, Type
 from relay.operator import get_env
 from relay.text.atoms import AtomParser, Declared
 from relay.text.lexer import Cursor, Kind, Token
@@ -325,6 +326,8 @@ class BodyParser:
                 element = self.types.type()
                 cursor.expect("]")
                 return StackNew(element, cursor.span_from(start))
+            case "extent":
+                return self._extent(start)
             case "push":
                 return StackPush(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
             case "get":
@@ -333,6 +336,18 @@ class BodyParser:
                 return StackLength(self.atoms.atom(), cursor.span_from(start))
         cursor.position -= 1
         raise cursor.expected("an expression")
+
+    def _extent(self, start: Token) -> Extent:
+        cursor = self.cursor
+        cursor.expect("[", " and a dim")
+        dim = self.types.dim()
+        cursor.expect(",", " and an integer type")
+        token = cursor.next
+        base = self.values.attribute()
+        if not isinstance(base, BaseType):
+            raise FrontendError("an extent has an integer type", cursor.span(token))
+        cursor.expect("]")
+        return Extent(dim, base, cursor.span_from(start))
 
     def _print(self, start: Token) -> Print:
         cursor = self.cursor

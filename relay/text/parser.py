@@ -1,6 +1,7 @@
 """Modules from their text: the inverse of `relay.text.printer`, whose notation it reads.
 
-    module      ::= (data D { C, C(T, ..), .. } | [entry] function | derivative f: T = grad{..} @f)* [constants { .. }]
+    module      ::= [dims n, .. [where n >= 1 "reason", ..];]
+                    (data D { C, C(T, ..), .. } | [entry] function | derivative f: T = grad{..} @f)* [constants { .. }]
     function    ::= fn f(%x: T, ..) -> T block                   block ::= { (statement;)* terminator }
 
 The declarations are read first, so that they may mention each other in any order; then the bodies. What is read is
@@ -17,6 +18,7 @@ import numpy as np
 from relay.errors import FrontendError, Label, Span, TypeCheckError
 from relay.ir.check import Violation, check
 from relay.ir.expr import Constant, Derivative, Function, Global, Module, Var
+from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import BaseType, FunctionType, Type
 from relay.text.atoms import Declared
 from relay.text.body_parser import BodyParser
@@ -68,6 +70,7 @@ class _Parser:
 
     def module(self) -> Module:
         cursor = self.cursor
+        where = self._dims()
         starts = self._starts()
         for word, position in starts:
             cursor.position = position
@@ -93,7 +96,34 @@ class _Parser:
         functions: dict[str, Function | Derivative] = {}
         for header in headers:
             functions[header.name] = header if isinstance(header, Derivative) else self._function(header)
-        return Module(functions, self._entry_of(headers), tuple(self.types.data.values()))
+        return Module(functions, self._entry_of(headers), tuple(self.types.data.values()), where)
+
+    def _dims(self) -> tuple[DimConstraint, ...]:
+        """The symbolic dims that the module declares, and what it assumes of them."""
+        cursor = self.cursor
+        if not cursor.accept("dims"):
+            return ()
+        self.types.declare_dims()
+        where: list[DimConstraint] = []
+        if cursor.accept("where"):
+            where.append(self._constraint())
+            while cursor.accept(","):
+                where.append(self._constraint())
+        cursor.expect(";", " after the dims")
+        return tuple(where)
+
+    def _constraint(self) -> DimConstraint:
+        cursor = self.cursor
+        start = cursor.next
+        left = self.types.dim()
+        relation = cursor.next.text
+        if relation not in (EQUAL, DIFFERENT, AT_LEAST):
+            raise cursor.expected("`==`, `!=` or `>=`")
+        cursor.take()
+        right = self.types.dim()
+        span = cursor.span_from(start)
+        reason = cursor.string("a reason") if cursor.next.kind is Kind.STRING else ""
+        return DimConstraint(left, relation, right, reason, span)
 
     def _starts(self) -> list[tuple[str, int]]:
         """The declarations: the word that each begins with, and the position after it."""

@@ -18,7 +18,9 @@
 
 `%x` is a variable, `@f` a function of the module, `'l` a loop. A number has its dtype as a suffix (`2.0f32`, `3i64`),
 or none in the surface IR; a large array appears as `constant#0[float32, (64, 64)]`, and its bytes stand at the end of
-the module, in `constants { .. }`. Within a function, variables with one name are told apart by a number. The text of a
+the module, in `constants { .. }`. Symbolic dims, and what is assumed of them, stand at its beginning:
+`dims n, m where n >= 1, n % 2 == 0;`.
+Within a function, variables with one name are told apart by a number. The text of a
 module depends on its structure and names only; `relay.text.parser` reads it.
 """
 
@@ -50,6 +52,7 @@ from relay.ir.expr import (
     Derivative,
     Exit,
     Expr,
+    Extent,
     ForEach,
     Function,
     Global,
@@ -89,17 +92,20 @@ from relay.ir.expr import (
     WildcardPattern,
     Yield,
 )
+from relay.ir.extents import symbolic_dims
 from relay.ir.types import (
     BaseType,
     Constructor,
     DataDefinition,
     DataType,
+    DimExpr,
     FunctionType,
     RefType,
     StackType,
     TensorType,
     TupleType,
     Type,
+    TypeId,
     prune,
     show,
     show_shape,
@@ -222,7 +228,7 @@ class _Printer:
             else:
                 self._names, self._labels = _Names(), _Names()
                 self.function(function)
-        declared: list[str] = []
+        declared: list[str] = _dims_text(module)
         for definition in self._data:  # which grows if a field mentions one more
             declared += self._declaration(definition), "\n\n"
         self._pieces[:0] = declared
@@ -395,6 +401,8 @@ class _Printer:
                 self._put(f"get {atom(stack)} {atom(position)}")
             case StackLength(stack):
                 self._put(f"len {atom(stack)}")
+            case Extent(dim, base):
+                self._put(f"extent[{dim}, {base}]")
             case Apply(function, arguments, keywords):
                 words = [*map(atom, arguments), *(f"{name}={atom(value)}" for name, value in keywords)]
                 self._put(f"apply {atom(function)}({', '.join(words)})")
@@ -523,6 +531,13 @@ class _Printer:
 # ---- values
 
 
+def _dims_text(module: Module) -> list[str]:
+    """The declaration of the symbolic dims."""
+    names = ", ".join(name_text(dim.name) for dim in symbolic_dims(module)) if module.entry in module.functions else ""
+    where = ", ".join(f"{c} {quoted(c.reason)}" if c.reason else str(c) for c in module.where)
+    return [f"dims {names}{' where ' * bool(where)}{where};", "\n\n"] if names else []
+
+
 def attribute_text(value: AttributeValue) -> str:
     """The value of an operator's attribute."""
     match value:
@@ -538,6 +553,8 @@ def attribute_text(value: AttributeValue) -> str:
             return quoted(value)
         case BaseType():
             return value.name
+        case TypeId() | DimExpr():
+            return str(value)
         case tuple():
             inside = ", ".join(map(attribute_text, value))
             return f"({inside},)" if len(value) == 1 else f"({inside})"

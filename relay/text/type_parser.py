@@ -1,6 +1,6 @@
 """Types and data types from their text, as `relay.ir.types.show` writes them.
 
-Tensor[float32, (3, n)]   (T, U)   fn(T) -> U   Ref[T]   Stack[T]   List   forall (a: Type) (s: Shape). T
+Tensor[float32, (3, 2*n + 1)]   (T, U)   fn(T) -> U   Ref[T]   Stack[T]   List   forall (a: Type) (s: Shape). T
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from relay.errors import FrontendError, Label, Span
+from relay.ir import dims
 from relay.ir.types import (
     ANY,
     BASE_TYPES,
@@ -35,6 +36,11 @@ _T = TypeVar("_T")
 
 RESERVED = frozenset({"Tensor", "Ref", "Stack", "fn", "forall"})
 """Names that no data type has in a text."""
+
+_OPERATORS = {
+    "+": dims.add, "-": dims.subtract, "*": dims.multiply, "//": dims.floor_divide, "%": dims.modulo,
+}  # fmt: skip
+_EXTREMA = {"max": dims.maximum, "min": dims.minimum}
 
 
 class TypeParser:
@@ -101,6 +107,20 @@ class TypeParser:
         if name not in self.data:
             raise self.cursor.unknown("data type", token, name, self.data)
         return self.data[name]
+
+    # ---- symbolic dims
+
+    def declare_dims(self) -> None:
+        """`n, m`: the symbolic dims of the module."""
+        cursor = self.cursor
+        while True:
+            token = cursor.next
+            name = cursor.name("the name of a dim")
+            if name in self._variables:
+                raise FrontendError(f"the dim `{name}` is declared twice", cursor.span(token))
+            self._variables[name] = TypeId(name, Kind.Dim)
+            if not cursor.accept(","):
+                return
 
     # ---- types
 
@@ -193,17 +213,76 @@ class TypeParser:
 
     def _dim(self) -> tuple[Dim, ...]:
         cursor = self.cursor
-        kind = Kind.Shape if cursor.accept("*") else Kind.Dim
-        token = cursor.next
-        if kind is Kind.Dim and token.kind is lexer.Kind.NUMBER and token.text.isdigit():
-            return (int(cursor.take().text),)
-        if kind is Kind.Dim and cursor.accept("Any"):
-            return (ANY,)
-        variable = self._variables.get(token.text)
-        if variable is None or variable.kind is not kind:
-            raise cursor.expected("a dim: a number, `Any` or a variable" if kind is Kind.Dim else "a shape variable")
+        if not cursor.accept("*"):
+            return (self.dim(),)
+        variable = self._variables.get(cursor.next.text)
+        if variable is None or variable.kind is not Kind.Shape:
+            raise cursor.expected("a shape variable")
         cursor.take()
         return (variable,)
+
+    def at_dim(self) -> bool:
+        """Whether a dim that is not only a number is at the cursor."""
+        cursor = self.cursor
+        token = cursor.next
+        if cursor.at("("):
+            return self._is_operator(cursor.tokens[cursor.closing[cursor.position] + 1])
+        if token.kind is lexer.Kind.NAME:
+            variable = self._variables.get(token.text)
+            in_scope = variable is not None and variable.kind is Kind.Dim
+            return in_scope or (token.text in _EXTREMA and cursor.after().text == "(")
+        if cursor.at("-"):
+            return True
+        return token.kind is lexer.Kind.NUMBER and self._is_operator(cursor.after())
+
+    def _is_operator(self, token: lexer.Token) -> bool:
+        is_symbol = token.kind is lexer.Kind.SYMBOL and token.text in _OPERATORS
+        return is_symbol or (token.kind is lexer.Kind.NUMBER and token.text.startswith("-"))
+
+    def dim(self) -> Dim:
+        """`2*n + m//2 - 1`, as `relay.ir.dims` prints it. Raises FrontendError."""
+        cursor = self.cursor
+        total: Dim = dims.subtract(0, self._product()) if cursor.accept("-") else self._product()
+        while True:
+            if cursor.accept("+"):
+                total = dims.add(total, self._product())
+            elif cursor.accept("-"):
+                total = dims.subtract(total, self._product())
+            elif cursor.next.kind is lexer.Kind.NUMBER and cursor.next.text.startswith("-"):
+                total = dims.add(total, self._product())
+            else:
+                return total
+
+    def _product(self) -> Dim:
+        cursor = self.cursor
+        value = self._factor()
+        while cursor.next.kind is lexer.Kind.SYMBOL and cursor.next.text in ("*", "//", "%"):
+            symbol = cursor.take()
+            factor = self._factor()
+            if symbol.text != "*" and factor == 0:
+                raise FrontendError("a dim is divided by 0", cursor.span_from(symbol))
+            value = _OPERATORS[symbol.text](value, factor)
+        return value
+
+    def _factor(self) -> Dim:
+        cursor = self.cursor
+        token = cursor.next
+        if token.kind is lexer.Kind.NUMBER and token.text.lstrip("-").isdigit():
+            return int(cursor.take().text)
+        if cursor.accept("("):
+            inside = self.dim()
+            cursor.expect(")")
+            return inside
+        if cursor.accept("Any"):
+            return ANY
+        if token.kind is lexer.Kind.NAME and token.text in _EXTREMA and cursor.after().text == "(":
+            cursor.position += 2
+            return _EXTREMA[token.text](*self.separated(")", self.dim))
+        variable = self._variables.get(token.text)
+        if variable is None or variable.kind is not Kind.Dim:
+            raise cursor.expected("a dim: a number, `Any` or a variable")
+        cursor.take()
+        return variable
 
     # ---- sequences
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from relay.errors import FrontendError
 from relay.ir.expr import AttributeValue
-from relay.ir.types import BASE_TYPES, BOOL, BaseType
+from relay.ir.types import BASE_TYPES, BOOL, AnyDim, BaseType, Unknown
 from relay.text.constants import SUFFIXES, Nested, array_of
 from relay.text.lexer import Cursor, Kind, Token
 from relay.text.type_parser import TypeParser
@@ -82,9 +82,15 @@ class ValueParser:
     # ---- attributes
 
     def attribute(self) -> AttributeValue:
-        """The value of an attribute: a number, a text, an element type, `true`, `false`, `none`, or a tuple of them."""
+        """The value of an attribute: a number, a text, an element type, `true`, `false`, `none`, a symbolic dim, or a
+        tuple of them."""
         cursor = self.cursor
         token = cursor.next
+        if self.types.at_dim():
+            dim = self.types.dim()
+            if isinstance(dim, AnyDim | Unknown):
+                raise FrontendError("`Any` is no size that an operator can be given", cursor.span_from(token))
+            return dim
         if cursor.accept("("):
             return self.types.tuple_items(self.attribute)
         if token.kind is Kind.STRING:

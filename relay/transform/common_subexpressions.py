@@ -16,6 +16,7 @@ from relay.ir.expr import (
     Constant,
     Construct,
     Expr,
+    Extent,
     Global,
     MakeTuple,
     Module,
@@ -86,6 +87,8 @@ def _key(value: Expr) -> Hashable | None:
             return ("get", _atom_key(stack), _atom_key(index_atom))
         case StackLength(stack):
             return ("length", _atom_key(stack))
+        case Extent(dim, base):
+            return ("extent", dim, base)
         case _:
             return None
 

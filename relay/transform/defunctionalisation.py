@@ -172,7 +172,7 @@ class _Finisher:
         entry = kept.pop(self.module.entry)
         definitions = self.flows.finish(self.types, self.made)
         data = (*(d for d in self.module.data if self.flows.converted(d) is d), *definitions)
-        return Module({self.module.entry: entry} | kept, self.module.entry, data)
+        return Module({self.module.entry: entry} | kept, self.module.entry, data, self.module.where)
 
     # ---- what the entry leads to
 

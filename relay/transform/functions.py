@@ -30,7 +30,7 @@ def with_functions(
     module: Module, functions: Mapping[str, Function | Derivative], data: Iterable[DataDefinition] = ()
 ) -> Module:
     """The module with other functions, and further data types."""
-    return Module(functions, module.entry, (*module.data, *data))
+    return Module(functions, module.entry, (*module.data, *data), module.where)
 
 
 def map_bodies(module: Module, change: Callable[[Function], Block]) -> Module:

@@ -31,6 +31,7 @@ from relay.ir.expr import (
     Constant,
     Dead,
     Exit,
+    Extent,
     Function,
     If,
     Loop,
@@ -68,7 +69,7 @@ from relay.transform.ways_out import Ways, variable_types
 CUT = 64
 """How many branches may nest in each other's rest."""
 
-MOVABLE = (Var, Constant, OpCall, MakeTuple, Project, StackGet, StackLength)
+MOVABLE = (Var, Constant, OpCall, MakeTuple, Project, StackGet, StackLength, Extent)
 """What may stand in a condition instead of before it: nothing that calls, branches or has effects."""
 
 

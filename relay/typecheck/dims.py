@@ -1,10 +1,9 @@
-"""Arithmetic over dims that may not be known yet.
+"""Questions about dims that may not be known yet, as shape rules ask them.
 
-A dim is a number, `ANY`, or a variable. What follows from numbers is decided; what a variable leaves open raises
-`Undetermined` with the solver variables to wait for.
-
-    d = d        for the same variable or number; ANY = ANY is open
-    product(d..) = 0 if any d is 0, otherwise open while any d is
+A dim is a number, `ANY`, a variable, or arithmetic of these. What follows from the normal form and the facts in force
+(`relay.ir.facts`) is decided. What stays open is answered by the sizes of the call that is being elaborated, and
+becomes an assumption of the program; where no call is elaborated it raises `Undetermined`, with the solver variables to
+wait for.
 """
 
 from __future__ import annotations
@@ -12,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.errors import ShapeError
+from relay.ir import dims as arithmetic
+from relay.ir.dims import variables
+from relay.ir.facts import AT_LEAST, EQUAL, facts
 from relay.ir.types import ANY, Dim, Shape, Unknown, prune
 from relay.operator.relation import Undetermined
 
@@ -27,8 +29,9 @@ def resolve_shape(shape: Shape) -> Shape:
 
 
 def undetermined(*dims: Dim) -> Undetermined:
-    """The exception that waits for those of these dims that the solver may still find."""
-    return Undetermined(*(dim for dim in map(resolve, dims) if isinstance(dim, Unknown)))
+    """The exception that waits for those variables of these dims that the solver may still find."""
+    found = (v for dim in dims for v in variables(resolve(dim)) if isinstance(v, Unknown))
+    return Undetermined(*dict.fromkeys(found))
 
 
 def known(dim: Dim) -> int:
@@ -36,7 +39,17 @@ def known(dim: Dim) -> int:
     dim = resolve(dim)
     if isinstance(dim, int):
         return dim
-    raise undetermined(dim)
+    number = facts().number(dim)
+    if number is None:
+        raise undetermined(dim)
+    return number
+
+
+def _ask(left: Dim, relation: str, right: Dim) -> bool:
+    answer = facts().ask(left, relation, right)
+    if answer is None:
+        raise undetermined(left, right)
+    return answer
 
 
 def numbers(shape: Sequence[Dim]) -> tuple[int, ...]:
@@ -46,17 +59,29 @@ def numbers(shape: Sequence[Dim]) -> tuple[int, ...]:
 
 def equal(left: Dim, right: Dim) -> bool:
     """Whether two dims are equal. Raises Undetermined where that depends on a variable or on `ANY`."""
-    left, right = resolve(left), resolve(right)
-    if isinstance(left, int) and isinstance(right, int):
-        return left == right
-    if left is right and left is not ANY:
-        return True
-    raise undetermined(left, right)
+    return _ask(resolve(left), EQUAL, resolve(right))
+
+
+def at_least(left: Dim, right: Dim) -> bool:
+    """Whether left >= right. Raises Undetermined."""
+    return _ask(resolve(left), AT_LEAST, resolve(right))
+
+
+def follows_equal(left: Dim, right: Dim) -> bool | None:
+    """Whether two dims are equal, or None where that is not known; nothing is assumed."""
+    return facts().equal(resolve(left), resolve(right))
+
+
+def likely_equal(left: Dim, right: Dim) -> bool:
+    """Whether two dims are known to be equal, or are so in the call that is being elaborated; nothing is assumed."""
+    return facts().likely_equal(resolve(left), resolve(right))
 
 
 def equal_shapes(left: Shape, right: Shape) -> bool:
     """Whether two shapes are equal; numbers that differ decide even where variables are open. Raises Undetermined."""
     if len(left) != len(right):
+        return False
+    if any(follows_equal(a, b) is False for a, b in zip(left, right, strict=True)):
         return False
     open_dims: list[Dim] = []
     for a, b in zip(left, right, strict=True):
@@ -70,18 +95,31 @@ def equal_shapes(left: Shape, right: Shape) -> bool:
     return True
 
 
-def product(shape: Shape) -> int:
-    """The number of elements of a shape. Raises Undetermined."""
+def product(shape: Shape) -> Dim:
+    """The number of elements of a shape. Raises Undetermined if a dim is open that has no arithmetic."""
     shape = resolve_shape(shape)
-    result, open_dims = 1, []
-    for dim in shape:
-        if isinstance(dim, int):
-            result *= dim
-        else:
-            open_dims.append(dim)
-    if open_dims and result:
-        raise undetermined(*open_dims)
-    return result
+    if any(dim == 0 for dim in shape):
+        return 0
+    if any(dim is ANY for dim in shape):
+        raise undetermined(*shape)
+    return arithmetic.product(shape)
+
+
+def quotient(dim: Dim, divisor: Dim) -> Dim | None:
+    """dim / divisor if that is a whole number, and None if it is not. Raises Undetermined."""
+    if isinstance(dim, int) and isinstance(divisor, int):
+        return dim // divisor if divisor and dim % divisor == 0 else None
+    exact = arithmetic.divide_exactly(dim, divisor)
+    if exact is not None:
+        return exact
+    if not at_least(divisor, 1) or not equal(arithmetic.modulo(dim, divisor), 0):
+        return None
+    return arithmetic.floor_divide(dim, divisor)
+
+
+def is_dim(value: object) -> bool:
+    """Whether an attribute is a size: an integer or a symbolic dim."""
+    return not isinstance(value, bool) and isinstance(value, int | arithmetic.TypeId | Unknown | arithmetic.DimExpr)
 
 
 def normalise_axis(axis: int, rank: int) -> int:

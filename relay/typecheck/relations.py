@@ -1,7 +1,8 @@
 """Shape rules: from the operands' shapes and the attributes to the result's shape.
 
 Each rule gets shapes whose rank is known. With numbers as dims a rule decides: it returns the shape or raises
-ShapeError, without a span, which the checker adds. Where a variable leaves the answer open it raises Undetermined.
+ShapeError, without a span, which the checker adds. With symbolic dims it asks the questions of `relay.typecheck.dims`;
+where a variable leaves the answer open they raise Undetermined.
 
     same        s, s, ..         -> s
     broadcast   s1, s2, ..       -> aligned at the last axis; 1 stretches to any dim, other dims must be equal
@@ -18,15 +19,21 @@ import math
 from collections.abc import Sequence
 
 from relay.errors import ShapeError
+from relay.ir.dims import add, floor_divide, subtract, total
 from relay.ir.types import ANY, Dim, Shape, show_shape
 from relay.operator.relation import Undetermined
 from relay.typecheck.dims import (
+    at_least,
     equal,
     equal_shapes,
+    follows_equal,
+    is_dim,
     known,
+    likely_equal,
     normalise_axes,
     normalise_axis,
     product,
+    quotient,
     resolve,
     resolve_shape,
     undetermined,
@@ -68,19 +75,38 @@ def broadcast(*shapes: Shape, **attributes: object) -> Shape:
 
 def _broadcast_dim(dims: Sequence[Dim], shapes: Sequence[Shape]) -> tuple[Dim, Sequence[Dim]]:
     """The dim of one axis, and the dims on which it still depends."""
-    wide = [dim for dim in dims if not (isinstance(dim, int) and dim == 1)]
+    wide: list[Dim] = []
+    for dim in dims:
+        if dim != 1 and not any(follows_equal(dim, other) for other in wide):
+            wide.append(dim)
     if not wide:
         return 1, ()
-    numbers = {dim for dim in wide if isinstance(dim, int)}
+    if len(wide) > 1 and ANY in wide:
+        return wide[0], wide
+    numbers = [dim for dim in wide if isinstance(dim, int)]
     if len(numbers) > 1:
         raise ShapeError(f"the shapes {_listed(shapes)} cannot be broadcast together")
-    agree = all(dim is wide[0] or (isinstance(dim, int) and dim == wide[0]) for dim in wide)
-    if agree and (len(wide) == 1 or wide[0] is not ANY):
-        return wide[0], ()
-    return wide[0], [dim for dim in wide if not isinstance(dim, int)]
+    first = (numbers or wide)[0]
+    try:
+        for dim in wide:
+            if dim is not first and not _agree(first, dim):
+                if equal(dim, 1):
+                    continue
+                if not equal(first, 1):
+                    raise ShapeError(f"the shapes {_listed(shapes)} cannot be broadcast together")
+                first = dim
+    except Undetermined:
+        return first, [dim for dim in wide if not isinstance(dim, int)]
+    return first, ()
 
 
-def broadcast_to(source: Shape, *, shape: Sequence[int] | int) -> Shape:
+def _agree(left: Dim, right: Dim) -> bool:
+    """Whether two dims are equal. Where only the sizes of a call can tell, that they differ is not assumed: it may be
+    enough that one is 1."""
+    return equal(left, right) if likely_equal(left, right) or isinstance(left, int) else False
+
+
+def broadcast_to(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     """`source` stretched to `shape`."""
     target = literal_shape(shape)
     if not _stretches(source, target):
@@ -88,7 +114,7 @@ def broadcast_to(source: Shape, *, shape: Sequence[int] | int) -> Shape:
     return target
 
 
-def sum_to(source: Shape, *, shape: Sequence[int] | int) -> Shape:
+def sum_to(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     """`source` summed back to `shape`, from which it could have been broadcast."""
     target = literal_shape(shape)
     if not _stretches(target, source):
@@ -104,7 +130,7 @@ def _stretches(source: Shape, target: Shape) -> bool:
     waiting: list[Dim] = []
     for dim, wanted in zip(reversed(source), reversed(target), strict=False):
         try:
-            if resolve(dim) != 1 and not equal(dim, wanted):
+            if resolve(dim) != 1 and not (likely_equal(dim, wanted) and equal(dim, wanted)) and not equal(dim, 1):
                 return False
         except Undetermined:
             waiting += [dim, wanted]
@@ -113,15 +139,20 @@ def _stretches(source: Shape, target: Shape) -> bool:
     return True
 
 
-def literal_shape(shape: object) -> tuple[int, ...]:
-    """A shape given as an attribute: a tuple of numbers, or one number for rank 1. Raises ShapeError."""
-    dims = (shape,) if isinstance(shape, int) else shape
-    if not isinstance(dims, tuple | list):
+def literal_shape(shape: object) -> Shape:
+    """A shape given as an attribute: a tuple of sizes, or one size for rank 1. Raises ShapeError."""
+    dims = shape if isinstance(shape, tuple | list) else (shape,)
+    if not isinstance(shape, tuple | list) and not is_dim(shape):
         raise ShapeError(f"a shape must be a tuple of integers, found {shape!r}")
     for dim in dims:
-        if isinstance(dim, bool) or not isinstance(dim, int) or dim < 0:
-            raise ShapeError(f"a shape must hold integers that are not negative, found {shape!r}")
+        if not is_dim(dim) or not at_least(dim, 0):
+            raise ShapeError(f"a shape must hold integers that are not negative, found {_shown(shape)}")
     return tuple(dims)
+
+
+def _shown(shape: object) -> str:
+    is_shape = isinstance(shape, tuple) and all(is_dim(dim) for dim in shape)
+    return show_shape(shape) if is_shape else repr(shape)  # type: ignore[arg-type]
 
 
 # ---- reductions
@@ -138,7 +169,7 @@ def reduce(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
 def reduce_nonempty(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
     """As `reduce`, for reductions that have no value over no elements: a reduced axis with extent 0 is an error."""
     for position in normalise_axes(axis, len(shape)):
-        if resolve(shape[position]) == 0:
+        if follows_equal(shape[position], 0):
             raise ShapeError(
                 f"axis {position} of the shape {show_shape(shape)} is empty: there is no largest or smallest element"
             )
@@ -203,31 +234,35 @@ def dense(x: Shape, weight: Shape) -> Shape:
 # ---- rearrangements
 
 
-def reshape(source: Shape, *, shape: Sequence[int] | int) -> Shape:
+def reshape(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     """The attribute `shape`, in which one -1 stands for what the others leave."""
-    wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+    wanted: Shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)  # type: ignore[assignment]
     free = [i for i, dim in enumerate(wanted) if dim == -1]
     literal_shape(tuple(0 if dim == -1 else dim for dim in wanted))
     if len(free) > 1:
         raise ShapeError(f"only one extent of a new shape may be -1, found {show_shape(wanted)}")
-    fixed = math.prod(dim for dim in wanted if dim != -1)
+    fixed = product(tuple(dim for dim in wanted if dim != -1))
     if free:
         extent = _remaining(source, wanted, fixed)
         return (*wanted[: free[0]], extent, *wanted[free[0] + 1 :])
-    if product(source) != fixed:
+    if not equal_shapes(source, wanted) if _likely_same(source, wanted) else not equal(product(source), fixed):
         raise _cannot_reshape(source, wanted)
     return wanted
 
 
-def _remaining(source: Shape, wanted: Shape, fixed: int) -> Dim:
-    symbolic = [dim for dim in resolve_shape(source) if not isinstance(dim, int)]
-    numbers = math.prod(dim for dim in resolve_shape(source) if isinstance(dim, int))
-    if len(symbolic) == 1 and numbers == fixed and fixed:
-        return symbolic[0]
-    size = product(source)
-    if fixed == 0 or size % fixed:
+def _likely_same(source: Shape, wanted: Shape) -> bool:
+    return len(source) == len(wanted) and all(likely_equal(a, b) for a, b in zip(source, wanted, strict=True))
+
+
+def _remaining(source: Shape, wanted: Shape, fixed: Dim) -> Dim:
+    source = resolve_shape(source)
+    rest = [dim for dim in source if dim is ANY]
+    if len(rest) == 1 and product(tuple(dim for dim in source if dim is not ANY)) == fixed and fixed != 0:
+        return ANY
+    extent = quotient(product(source), fixed)
+    if extent is None:
         raise _cannot_reshape(source, wanted)
-    return size // fixed
+    return extent
 
 
 def _cannot_reshape(source: Shape, wanted: Shape) -> ShapeError:
@@ -263,7 +298,7 @@ def expand_dims(shape: Shape, *, axis: int | Sequence[int]) -> Shape:
 def squeezed_axes(shape: Shape, axis: Axes) -> tuple[int, ...]:
     """The axes that `squeeze` removes. Raises ShapeError if one has another extent than 1, and Undetermined."""
     if axis is None:
-        return tuple(i for i, dim in enumerate(shape) if known(dim) == 1)
+        return tuple(i for i, dim in enumerate(shape) if equal(dim, 1))
     axes = normalise_axes(axis, len(shape))
     for position in axes:
         if not equal(shape[position], 1):
@@ -288,9 +323,10 @@ def concatenate(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
         if len(shape) != len(first) or not equal_shapes(rest, (*first[:position], *first[position + 1 :])):
             raise ShapeError(f"the shapes {_listed(shapes)} cannot be concatenated along axis {axis}")
     extents = [resolve(shape[position]) for shape in shapes]
-    wide = [dim for dim in extents if not (isinstance(dim, int) and dim == 0)]
-    total = wide[0] if len(wide) == 1 else sum(known(dim) for dim in wide)
-    return (*first[:position], total, *first[position + 1 :])
+    wide = [dim for dim in extents if dim != 0]
+    if len(wide) > 1 and ANY in wide:
+        raise undetermined(*wide)
+    return (*first[:position], total(wide), *first[position + 1 :])
 
 
 def stack(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
@@ -307,25 +343,38 @@ def stack(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
 # ---- slices
 
 
-def strided_slice(shape: Shape, *, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Shape:
+def strided_slice(shape: Shape, *, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]) -> Shape:
     """The extents of a slice, one (begin, end, stride) for each axis."""
     if not len(begin) == len(end) == len(strides) == len(shape):
         raise ShapeError(f"a slice of the shape {show_shape(shape)} needs begin, end and stride for each axis")
     return tuple(_slice_extent(*place) for place in zip(shape, begin, end, strides, range(len(shape)), strict=True))
 
 
-def _slice_extent(dim: Dim, begin: int, end: int, stride: int, axis: int) -> int:
+def _slice_extent(extent: Dim, begin: Dim, end: Dim, stride: int, axis: int) -> Dim:
     if stride == 0:
         raise ShapeError(f"the stride along axis {axis} is 0")
-    extent = known(dim)
-    low, high = (0, extent) if stride > 0 else (-1, extent - 1)
-    if not (low <= begin <= high and low <= end <= high):
-        raise ShapeError(f"the slice from {begin} to {end} by {stride} leaves axis {axis}, which has extent {extent}")
-    return len(range(begin, end, stride))
+    extent = resolve(extent)
+    if extent is ANY:
+        raise undetermined(extent)
+    low, high = (0, extent) if stride > 0 else (-1, subtract(extent, 1))
+    for bound in (begin, end):
+        if not (at_least(bound, low) and at_least(high, bound)):
+            raise ShapeError(
+                f"the slice from {begin} to {end} by {stride} leaves axis {axis}, which has extent {extent}"
+            )
+    return steps(begin, end, stride)
+
+
+def steps(begin: Dim, end: Dim, stride: int) -> Dim:
+    """len(range(begin, end, stride))"""
+    distance = subtract(end, begin) if stride > 0 else subtract(begin, end)
+    if isinstance(distance, int):
+        return len(range(0, distance, abs(stride)))
+    return floor_divide(add(distance, abs(stride) - 1), abs(stride)) if at_least(distance, 0) else 0
 
 
 def place_slice(
-    shape_of_x: Shape, *, shape: Sequence[int] | int, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+    shape_of_x: Shape, *, shape: Sequence[Dim] | Dim, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]
 ) -> Shape:
     """`shape`, of which x must have the slice's shape."""
     whole = literal_shape(shape)
@@ -334,14 +383,14 @@ def place_slice(
 
 
 def update_slice(
-    shape: Shape, new: Shape, *, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+    shape: Shape, new: Shape, *, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]
 ) -> Shape:
     """`shape`; the new values must have the slice's shape."""
     _fits_slice(new, shape, begin, end, strides)
     return shape
 
 
-def _fits_slice(part: Shape, whole: Shape, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> None:
+def _fits_slice(part: Shape, whole: Shape, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]) -> None:
     wanted = strided_slice(whole, begin=begin, end=end, strides=strides)
     if not equal_shapes(part, wanted):
         raise ShapeError(f"a slice of shape {show_shape(wanted)} cannot hold a tensor of shape {show_shape(part)}")
@@ -387,7 +436,7 @@ def index_update(shape: Shape, position: Shape, new: Shape) -> Shape:
     return shape
 
 
-def one_hot(indices: Shape, *, depth: int, **attributes: object) -> Shape:
+def one_hot(indices: Shape, *, depth: Dim, **attributes: object) -> Shape:
     """A new last axis of extent `depth`."""
     return (*indices, *literal_shape(depth))
 
@@ -395,15 +444,19 @@ def one_hot(indices: Shape, *, depth: int, **attributes: object) -> Shape:
 # ---- creation
 
 
-def filled(*, shape: Sequence[int] | int, **attributes: object) -> Shape:
+def filled(*, shape: Sequence[Dim] | Dim, **attributes: object) -> Shape:
     """The attribute `shape`."""
     return literal_shape(shape)
 
 
-def arange(*, start: float, stop: float, step: float, **attributes: object) -> Shape:
+def arange(*, start: float | Dim, stop: float | Dim, step: float, **attributes: object) -> Shape:
     """(ceil((stop - start) / step),), or (0,)"""
     if step == 0:
         raise ShapeError("the step of arange is 0")
-    if all(isinstance(number, int) for number in (start, stop, step)):
-        return (len(range(int(start), int(stop), int(step))),)
-    return (max(0, math.ceil((stop - start) / step)),)
+    if isinstance(start, float) or isinstance(stop, float) or isinstance(step, float):
+        return (max(0, math.ceil((_number(stop) - _number(start)) / step)),)
+    return (steps(start, stop, step),)
+
+
+def _number(value: float | Dim) -> float:
+    return value if isinstance(value, float) else known(value)

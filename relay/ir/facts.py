@@ -1,0 +1,262 @@
+"""What is known about dims, and questions about them.
+
+A finished program's symbolic dims are assumed to satisfy `Module.where`; the program is entered only with sizes that
+do. Shape rules ask `equal`, `at_least` and so on of the facts that hold where they are applied: those of the module
+that is checked, differentiated or optimised, which `assuming` puts in force for a block of Python code (in this thread
+and context only).
+
+Answers follow from the normal form of dims, from equations (solved for one variable each), and from lower bounds. A
+question that they do not answer is None: nobody knows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+
+import attrs
+
+from relay.errors import Span
+from relay.ir.dims import (
+    ANY,
+    Dim,
+    DimExpr,
+    Factor,
+    Kind,
+    Quotient,
+    TypeId,
+    Unknown,
+    add,
+    lower_bound,
+    multiply,
+    settled,
+    substitute,
+    subtract,
+    variables,
+)
+
+EQUAL, DIFFERENT, AT_LEAST = "==", "!=", ">="
+
+
+@attrs.frozen
+class DimConstraint:
+    """`left relation right`, where the relation is `==`, `!=` or `>=`. `reason` says in words what needs it, at
+    `span`."""
+
+    left: Dim
+    relation: str
+    right: Dim
+    reason: str = ""
+    span: Span | None = attrs.field(default=None, eq=False)
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.relation} {self.right}"
+
+    def holds(self, left: int, right: int) -> bool:
+        """Whether these numbers satisfy it."""
+        if self.relation == EQUAL:
+            return left == right
+        return left != right if self.relation == DIFFERENT else left >= right
+
+
+class Facts:
+    """Constraints that hold, and what follows from them."""
+
+    def __init__(self, constraints: Iterable[DimConstraint] = ()) -> None:
+        self._values: dict[TypeId | Unknown, Dim] = {}
+        self._bounds: dict[Factor, int] = {}
+        self._zero: list[Dim] = []
+        self._nonzero: list[Dim] = []
+        self._nonnegative: list[Dim] = []
+        for constraint in constraints:
+            self.add(constraint)
+
+    def add(self, constraint: DimConstraint) -> None:
+        """One more constraint holds."""
+        difference = self.normal(subtract(constraint.left, constraint.right))
+        if constraint.relation == EQUAL:
+            self._add_equation(difference)
+        elif constraint.relation == DIFFERENT:
+            self._nonzero.append(difference)
+        else:
+            self._add_bound(difference)
+
+    def normal(self, dim: Dim) -> Dim:
+        """The dim with every variable for which an equation was solved replaced."""
+        dim = settled(dim)
+        return substitute(dim, lambda v: self._values.get(v, v)) if self._values else dim
+
+    # ---- facts
+
+    def _add_equation(self, difference: Dim) -> None:
+        if isinstance(difference, int) or difference is ANY:
+            return
+        solved = _solve(difference) or _solve_divisible(difference)
+        if solved is None:
+            self._zero.append(difference)
+            return
+        variable, value = solved
+        bound = self._bounds.pop(variable, None)
+        self._values[variable] = value
+
+        def replaced(dim: Dim) -> Dim:
+            return substitute(dim, lambda v: value if v is variable else v)
+
+        self._values = {v: replaced(d) for v, d in self._values.items()}
+        zero, self._zero = self._zero, []
+        self._nonzero = [replaced(d) for d in self._nonzero]
+        nonnegative, self._nonnegative = [replaced(d) for d in self._nonnegative], []
+        if bound is not None:
+            nonnegative.append(subtract(value, bound))
+        for dim in nonnegative:
+            self._add_bound(dim)
+        for dim in zero:
+            self._add_equation(replaced(dim))
+
+    def _add_bound(self, difference: Dim) -> None:
+        """difference >= 0"""
+        if isinstance(difference, int):
+            return
+        found = list(variables(difference))
+        if len(found) == 1:
+            least = subtract(found[0], difference)
+            if isinstance(least, int):
+                self._bounds[found[0]] = max(self._bounds.get(found[0], 0), least)
+                return
+        self._nonnegative.append(difference)
+
+    def _least(self, dim: Dim) -> int | None:
+        return lower_bound(dim, lambda v: self._bounds.get(v, 0))
+
+    # ---- questions
+
+    def equal(self, left: Dim, right: Dim) -> bool | None:
+        """Whether two dims are equal."""
+        if type(left) is int and type(right) is int:
+            return left == right
+        if left is right and left is not ANY:
+            return True
+        difference = self.normal(subtract(left, right))
+        if isinstance(difference, int):
+            return difference == 0
+        if difference is ANY:
+            return None
+        opposite = subtract(0, difference)
+        if difference in self._zero or opposite in self._zero:
+            return True
+        if difference in self._nonzero or opposite in self._nonzero:
+            return False
+        if self._positive(difference) or self._positive(opposite) or _never_zero(difference):
+            return False
+        return None
+
+    def at_least(self, left: Dim, right: Dim) -> bool | None:
+        """Whether left >= right."""
+        difference = self.normal(subtract(left, right))
+        if isinstance(difference, int):
+            return difference >= 0
+        if difference is ANY:
+            return None
+        if self._positive(add(difference, 1)):
+            return True
+        return False if self._positive(subtract(0, difference)) else None
+
+    def number(self, dim: Dim) -> int | None:
+        """The number that a dim is, or None."""
+        dim = self.normal(dim)
+        return dim if isinstance(dim, int) else None
+
+    def likely_equal(self, left: Dim, right: Dim) -> bool:
+        """Whether two dims are equal, or are taken to be until one has to know."""
+        return self.equal(left, right) is True
+
+    def ask(self, left: Dim, relation: str, right: Dim) -> bool | None:
+        """Whether this holds, or None. Who has other means of knowing than the facts overrides it."""
+        if relation == AT_LEAST:
+            return self.at_least(left, right)
+        answer = self.equal(left, right)
+        return answer if answer is None or relation == EQUAL else not answer
+
+    def _positive(self, dim: Dim) -> bool:
+        least = self._least(dim)
+        if least is not None and least > 0:
+            return True
+        for known in self._nonnegative:
+            least = self._least(subtract(dim, known))
+            if least is not None and least > 0:
+                return True
+        return False
+
+    def least(self, dim: Dim) -> int | None:
+        """A number that the dim is never below, or None."""
+        return self._least(self.normal(dim))
+
+
+def _solve(difference: Dim, avoiding: TypeId | None = None) -> tuple[TypeId | Unknown, Dim] | None:
+    """A variable other than `avoiding` that `difference == 0` determines, and its value: it occurs once, linearly,
+    with coefficient 1 or -1."""
+    if isinstance(difference, TypeId | Unknown):
+        return difference, 0
+    assert isinstance(difference, DimExpr)
+    occurring = list(variables(difference))
+    candidates: list[tuple[str, TypeId | Unknown, int]] = []
+    for monomial, coefficient in difference.terms:
+        if len(monomial) == 1 and abs(coefficient) == 1:
+            ((factor, power),) = monomial
+            if power != 1 or not isinstance(factor, TypeId | Unknown) or factor is avoiding:
+                continue
+            if sum(v is factor for v in occurring) == 1:
+                candidates.append((factor.name, factor, coefficient))
+    if not candidates:
+        return None
+    _, variable, coefficient = max(candidates, key=lambda c: c[0])
+    rest = subtract(difference, multiply(coefficient, variable))
+    return variable, multiply(-coefficient, rest)
+
+
+def _solve_divisible(difference: Dim) -> tuple[TypeId | Unknown, Dim] | None:
+    """As `_solve` for `a % c == 0`, that is a == c*k for a new k."""
+    assert isinstance(difference, DimExpr)
+    for monomial, coefficient in difference.terms:
+        if len(monomial) != 1:
+            continue
+        ((factor, power),) = monomial
+        if power == 1 and isinstance(factor, Quotient) and factor.divisor == abs(coefficient):
+            rest = subtract(difference, DimExpr(frozenset({(monomial, coefficient)})))
+            if (rest if coefficient < 0 else subtract(0, rest)) == factor.dividend:
+                multiple = TypeId("k", Kind.Dim)
+                return _solve(subtract(factor.dividend, multiply(factor.divisor, multiple)), avoiding=multiple)
+    return None
+
+
+def _never_zero(difference: Dim) -> bool:
+    """Whether the coefficients have a common divisor that the constant does not have: 2*n + 1."""
+    assert isinstance(difference, TypeId | Unknown | DimExpr)
+    if not isinstance(difference, DimExpr):
+        return False
+    terms = dict(difference.terms)
+    constant = terms.pop(frozenset(), 0)
+    return bool(terms) and constant % math.gcd(*terms.values()) != 0
+
+
+# ---- the facts in force
+
+_NOTHING = Facts()
+_current: ContextVar[Facts] = ContextVar("facts", default=_NOTHING)
+
+
+def facts() -> Facts:
+    """The facts in force."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def assuming(known: Facts | Iterable[DimConstraint]) -> Iterator[Facts]:
+    """Put facts in force, in place of those before."""
+    token = _current.set(known if isinstance(known, Facts) else Facts(known))
+    try:
+        yield _current.get()
+    finally:
+        _current.reset(token)
