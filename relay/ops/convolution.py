@@ -95,7 +95,7 @@ def _spread(y: Stage, over: Windows, sizes: Sequence[int], last: bool) -> Stage:
         conditions, origin = [], []
         for i, offset, stride, extent in zip(place, offsets, over.stride, extents, strict=True):
             at = i - offset
-            conditions += [tirx.GE(at, 0), tirx.LT(at, (extent - 1) * stride + 1)]  # type: ignore[operator]
+            conditions += [tirx.GE(at, 0), tirx.LT(at, (extent - 1) * stride + 1)]
             if stride > 1:
                 conditions.append(tirx.EQ(tirx.floormod(at, stride), 0))
             origin.append(tirx.floordiv(at, stride) if stride > 1 else at)
