@@ -175,7 +175,8 @@ def test_another_line_is_noticed() -> None:
 
 
 def test_each_of_several_errors_counts() -> None:
-    (case,) = parse_cases("-- case: a\n# E@2: global\ndef f(x):\n    global z; import y  # E:15-23: import\n# E@4: `global`\n")
+    text = "-- case: a\n# E@2: global\ndef f(x):\n    global z; import y  # E:15-23: import\n# E@4: `global`\n"
+    (case,) = parse_cases(text)
     with pytest.raises(AssertionError, match="expected line 2"):
         verify(case, check_frontend)
     (case,) = parse_cases("-- case: a\ndef f(x):\n    global z; import y  # E:15-23: import\n")
