@@ -1,5 +1,6 @@
 # make demo    train the digits network (makes .venv on the first run)
 # make test    all that CI runs: lint, types, layers, tests
+# make test-all  the same with every program and order of passes, where `test` takes a daily sample
 # make lint    the same without the tests
 # make bench   timings against NumPy, and PyTorch and JAX where installed (make bench-extras)
 # make clean   remove what the others made, .venv included
@@ -7,7 +8,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test lint bench bench-extras clean
+.PHONY: demo test test-all lint bench bench-extras clean
 
 # The first Python that is new enough and can make environments; or say `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -22,6 +23,9 @@ demo: $(VENV)/demo.stamp
 
 test: lint
 	$(RUN) -m pytest -n $(WORKERS)
+
+test-all: lint
+	RELAY_TEST_ALL=1 $(RUN) -m pytest -n $(WORKERS)
 
 lint: $(VENV)/test.stamp
 	$(RUN) -m ruff check .

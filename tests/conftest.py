@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+import pytest
 from hypothesis import HealthCheck, settings
+from matrix import SEED, everything
 
 # Before anything loads a numeric library: the workers share the cores, and thread pools spin against each other.
 for _variable in ("RELAY_NUM_THREADS", "TVM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -30,6 +32,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("relay")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the results in tests/golden anew")
+
+
+def pytest_report_header() -> str:
+    return f"sample of the large matrices: RELAY_TEST_SEED={SEED}" if not everything() else "nothing is left out"
 
 
 class _Absent(importlib.abc.MetaPathFinder):

@@ -60,7 +60,7 @@ def eliminate_dead_code(module: Module) -> Module:
         needs.block(function.body, None, ())
         return _Sweep(needs, function.label).block(function.body, ())
 
-    return map_bodies(module, change)
+    return drop_unreachable(map_bodies(module, change))
 
 
 def drop_unreachable(module: Module) -> Module:

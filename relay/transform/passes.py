@@ -50,6 +50,9 @@ PASSES: dict[str, Pass] = {
 }
 """The passes by their names."""
 
+EXACT = frozenset(PASSES)
+"""Passes after which a program gives the same answer to the last bit; the others differ by rounding."""
+
 ALIASES = {"cse": "eliminate_common_subexpressions", "dce": "eliminate_dead_code"}
 """Short names."""
 

@@ -48,20 +48,32 @@ from relay.transform.leaves import map_branch
 
 
 def simplify(module: Module) -> Module:
-    """The module with the equations above used from left to right."""
-    return map_bodies(module, lambda function: _Simplifier(function).function())
+    """The module with the equations above used from left to right, until none of them fits."""
+    return map_bodies(module, _simplified)
+
+
+def _simplified(function: Function) -> Block:
+    body = function.body
+    while True:
+        simplifier = _Simplifier(body)
+        made = simplifier.block(body)
+        if not simplifier.changed:
+            return body
+        body = made
 
 
 class _Simplifier:
-    def __init__(self, function: Function) -> None:
-        self.body = function.body
+    """One walk over a body. `changed` says whether an equation fitted somewhere."""
+
+    def __init__(self, body: Block) -> None:
+        self.changed = False
         self.atoms: dict[Var, Atom] = {}
         self.definitions: dict[Var, MakeTuple | OpCall | Construct] = {}
         self.dropped: dict[LoopLabel, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}  # what Next and Exit keep
         self.rounds: dict[LoopLabel, list[tuple[Atom, ...]]] = {}
         self.exits: dict[LoopLabel, list[tuple[Atom, ...]]] = {}
         self.rules: dict[str, tuple[Operator, tuple[Rule, ...]]] = {}
-        for block in all_blocks(function.body):
+        for block in all_blocks(body):
             match block.terminator:
                 case Next(label, values):
                     self.rounds.setdefault(label, []).append(values)
@@ -70,11 +82,13 @@ class _Simplifier:
                 case _:
                     pass
 
-    def function(self) -> Block:
-        return self.block(self.body)
-
     def atom(self, atom: Atom) -> Atom:
         return self.atoms.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def equate(self, variable: Var, atom: Atom) -> None:
+        """Read an atom in place of a variable from now on."""
+        self.atoms[variable] = atom
+        self.changed = True
 
     def definition(self, atom: Atom) -> OpCall | None:
         found = self.definitions.get(atom) if isinstance(atom, Var) else None
@@ -104,7 +118,7 @@ class _Simplifier:
                     made = map_atoms(value, self.atom)
                     known = self.known(made, targets[0])
                     if known is not None:
-                        self.atoms[targets[0]] = known
+                        self.equate(targets[0], known)
                         continue
                     if not isinstance(made, Project):
                         assert isinstance(made, OpCall | MakeTuple | Construct)
@@ -121,7 +135,7 @@ class _Simplifier:
                 case Loop():
                     self.loop(value, targets, out)
                 case Var() | Constant() | Global() | Static():
-                    self.atoms[targets[0]] = self.atom(value)
+                    self.equate(targets[0], self.atom(value))
                 case _:
                     out.append(Binding(targets, map_atoms(value, self.atom)))
         return None
@@ -154,6 +168,7 @@ class _Simplifier:
         for arm in branch.arms:
             condition = self.block(arm.condition)
             certain = _certain(condition)
+            self.changed |= certain is not None
             if certain is None:
                 arms.append(Arm(condition, self.block(arm.body)))
             elif certain:
@@ -171,6 +186,7 @@ class _Simplifier:
         known = self.definitions.get(value) if isinstance(value, Var) else None
         if isinstance(known, Construct):
             arm = next(a for a in match_.arms if a.constructor == known.constructor)
+            self.changed = True
             self.atoms.update(zip(arm.fields, known.arguments, strict=True))
             return self.splice(arm.body, targets, out)
         arms = tuple(MatchArm(a.constructor, a.fields, self.block(a.body)) for a in match_.arms)
@@ -179,6 +195,7 @@ class _Simplifier:
 
     def splice(self, block: Block, targets: tuple[Var, ...], out: list[Binding]) -> Terminator | None:
         """A block in place of the branch that it belongs to."""
+        self.changed = True
         end = self.bindings(block.bindings, out)
         if end is not None and not isinstance(end, Yield):
             return end
@@ -198,7 +215,7 @@ class _Simplifier:
             if not all(keep):
                 for i, target in enumerate(targets):
                     if not keep[i]:
-                        self.atoms[target] = yields[0][i]
+                        self.equate(target, yields[0][i])
                 targets = select(targets, keep)
                 made = _map_yields(made, keep)
         out.append(Binding(targets, made))
@@ -219,7 +236,7 @@ class _Simplifier:
         if not all(keep):
             for i, parameter in enumerate(loop.parameters):
                 if not keep[i]:
-                    self.atoms[parameter] = initial[i]
+                    self.equate(parameter, initial[i])
                     if loop.counter is not None:
                         self.atoms[targets[i]] = initial[i]
             exit_keep = keep if loop.counter is not None else tuple(True for _ in targets)

@@ -1,0 +1,173 @@
+"""Each pass alone and in any order: well-formed modules, the same types, the same answers to the last bit, the same
+output, and nothing left to do when it runs again.
+
+What is tested in one run is a sample of programs and orders, by a seed that changes every day and is printed;
+`RELAY_TEST_SEED` chooses it, and `RELAY_TEST_ALL=1` (or `make test-all`) runs everything.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matrix import SEED, everything, sample
+from programs import programs
+from random_modules import arguments, outcome, random_module
+
+from relay.eval.values import Data
+from relay.ir.alpha import alpha_equal
+from relay.ir.check import check
+from relay.ir.expr import Function, Module
+from relay.text.parser import parse
+from relay.text.printer import to_text
+from relay.transform.passes import EXACT, PASSES
+from relay.transform.pipeline import LEVELS, PREPARATION
+from relay.transform.specialisation import specialise
+from relay.transform.structuring import structure
+
+ALL = {p.name: p for p in programs()}
+OPTIMISATIONS = sorted(set(PASSES) - {"specialise", "structure", "differentiate"})
+# Passes that are not exact sum in another order or multiply by a reciprocal: a few units in the last place, more where
+# an iteration amplifies them.
+ROUNDING = 1e-9
+
+
+@functools.cache
+def lowered(name: str) -> tuple[Module, Sequence[Any], object]:
+    """A program of the zoo in the structured core, its arguments, and what the interpreter makes of it."""
+    program = ALL[name]
+    kept, values = program.function._lower(program.arguments, {})
+    module = structure(specialise(kept.typed))
+    return module, values, outcome(differentiated(module), values)
+
+
+def differentiated(module: Module) -> Module:
+    """A module that runs: without pending derivatives."""
+    pending = any(not isinstance(f, Function) for f in module.functions.values())
+    return PASSES["differentiate"](module) if pending else module
+
+
+def assert_same(found: object, expected: object, exact: bool = True) -> None:
+    """Equal structure, dtypes and elements, bit for bit if `exact`; two NaNs are equal."""
+    if isinstance(expected, tuple):
+        assert isinstance(found, tuple) and len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other, exact)
+    elif isinstance(expected, Data):
+        assert isinstance(found, Data) and found.constructor == expected.constructor
+        for one, other in zip(found.fields, expected.fields, strict=True):
+            assert_same(one, other, exact)
+    elif isinstance(expected, str):
+        assert found == expected
+    else:
+        one, other = np.asarray(found), np.asarray(expected)
+        assert one.dtype == other.dtype and one.shape == other.shape
+        if exact:
+            np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(np.signbit(one), np.signbit(other)) if one.dtype.kind == "f" else None
+        else:
+            np.testing.assert_allclose(one, other, rtol=ROUNDING, atol=1e-12)
+
+
+def assert_harmless(before: Module, after: Module, values: Sequence[Any], expected: object, exact: bool) -> None:
+    check(after, "structured")
+    assert after.main.type == before.main.type
+    assert_same(outcome(differentiated(after), values), expected, exact)
+
+
+@pytest.mark.parametrize("name", OPTIMISATIONS)
+def test_each_pass_on_the_zoo(name: str) -> None:
+    for program in sample(ALL, 25):
+        before, values, expected = lowered(program)
+        text = to_text(before)
+        after = PASSES[name](before)
+        assert_harmless(before, after, values, expected, name in EXACT)
+        assert to_text(before) == text, "the input was changed"
+
+
+@pytest.mark.parametrize("name", OPTIMISATIONS)
+def test_each_pass_is_idempotent(name: str) -> None:
+    for program in sample(ALL, 25):
+        after = PASSES[name](lowered(program)[0])
+        assert alpha_equal(PASSES[name](after), after), (
+            f"{program}:\n{to_text(after)}\n\n{to_text(PASSES[name](after))}"
+        )
+
+
+@pytest.mark.parametrize("name", OPTIMISATIONS)
+@given(seed=st.integers(0, 2**32))
+def test_each_pass_on_random_programs(name: str, seed: int) -> None:
+    before, values = structure(specialise(random_module(seed))), arguments(seed)
+    after = PASSES[name](before)
+    assert_harmless(before, after, values, outcome(before, values), name in EXACT)
+    assert alpha_equal(PASSES[name](after), after)
+
+
+def orders() -> list[int]:
+    """The numbers of the orders to try."""
+    return list(range(200)) if everything() else random.Random(SEED).sample(range(200), 6)
+
+
+@pytest.mark.parametrize("number", orders())
+def test_passes_in_any_order(number: int) -> None:
+    order = random.Random(number)
+    names = order.sample(OPTIMISATIONS * 2, len(OPTIMISATIONS))
+    programs_ = list(ALL) if everything() else sample(ALL, 8)
+    for program in programs_:
+        before, values, expected = lowered(program)
+        after = before
+        for name in names:
+            after = PASSES[name](after)
+        assert_harmless(before, after, values, expected, EXACT.issuperset(names))
+    for seed in range(number * 10, number * 10 + 10):
+        before = after = structure(specialise(random_module(seed)))
+        values = arguments(seed)
+        for name in names:
+            after = PASSES[name](after)
+        assert_harmless(before, after, values, outcome(before, values), EXACT.issuperset(names))
+
+
+@pytest.mark.parametrize("level", range(len(LEVELS)))
+def test_levels_on_random_programs(level: int) -> None:
+    for seed in random.Random(SEED).sample(range(10**6), 40):
+        before = after = structure(specialise(random_module(seed)))
+        values = arguments(seed)
+        for name in (*PREPARATION[level], *LEVELS[level]):
+            after = PASSES[name](after)
+        exact = EXACT.issuperset((*PREPARATION[level], *LEVELS[level]))
+        assert_harmless(before, after, values, outcome(before, values), exact)
+
+
+@given(seed=st.integers(0, 2**32))
+def test_random_programs_are_read_back(seed: int) -> None:
+    module = random_module(seed)
+    for made in (module, structure(specialise(module)), PASSES["fuse"](structure(specialise(module)))):
+        text = to_text(made)
+        assert alpha_equal(parse(text), made)
+        assert parse(text).alpha_hash() == made.alpha_hash()
+
+
+def test_random_programs_have_everything() -> None:
+    """Otherwise the tests above say less than they seem to."""
+    text = "\n".join(to_text(random_module(seed)) for seed in range(60))
+    for word in (
+        "loop '",
+        "for %",
+        "if ",
+        "match ",
+        "read ",
+        "write ",
+        "push ",
+        "get ",
+        "print ",
+        "assert ",
+        "@g(",
+        "@h(",
+    ):
+        assert word in text, word
