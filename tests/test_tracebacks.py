@@ -93,6 +93,12 @@ def test_colors_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[1;31m^" not in printed(error, monkeypatch, Terminal())
 
 
+def test_the_interpreter_says_by_which_calls() -> None:
+    error = caught("interpreter")
+    assert [label.text for label in error.labels] == ["in this call of inner"]
+    assert error.labels[0].span.source.line(error.labels[0].span.line).strip() == "return inner(x) + 1"
+
+
 def test_notebooks_show_the_users_frames() -> None:
     text = "\n".join(_notebook_lines(caught("types")))
     assert text.startswith("Traceback") and "compiler.py" not in text and "return x + y" in text

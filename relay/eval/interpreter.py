@@ -14,7 +14,7 @@ from typing import assert_never
 import attrs
 import numpy as np
 
-from relay.errors import ExecutionError, InternalError, Span
+from relay.errors import ExecutionError, InternalError, Label, Span
 from relay.eval.operation import Operations
 from relay.eval.sizes import attribute_with_sizes, sizes_of, with_sizes
 from relay.eval.tape import Differentiation, Differentiator, unboxed
@@ -68,6 +68,10 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import free_variables
 from relay.ir.types import TensorType, Type, prune, show
+
+
+SHOWN_CALLS = 3
+"""How many calls an error of the run shows, from the innermost on."""
 
 
 @attrs.define(slots=True, eq=False)
@@ -133,10 +137,21 @@ class Machine:
     def run(self, function: object, arguments: Sequence[object]) -> object:
         """Call a function value and step to the end."""
         self.enter(function, arguments)
-        with np.errstate(all="ignore"):
-            while self.step():
-                pass
+        try:
+            with np.errstate(all="ignore"):
+                while self.step():
+                    pass
+        except ExecutionError as error:
+            if not error.labels:
+                error.labels = self._calls()
+            raise
         return self.result
+
+    def _calls(self) -> tuple[Label, ...]:
+        """The innermost calls that led to where the program is."""
+        frames = self.backtrace()[-SHOWN_CALLS - 1 :]
+        calls = list(zip(frames[1:], frames, strict=False))[::-1]
+        return tuple(Label(span, f"in this call of {name}") for (name, _), (_, span) in calls if span is not None)
 
     def _nested(self, module: Module, arguments: Sequence[object]) -> object:
         """The result of a program of its own: the body of a composite operator."""
