@@ -5,6 +5,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 MYPY = ["mypy>=2"]
+TEST = ["pytest", "pytest-xdist", "hypothesis", "ipython", "ruff", "import-linter", "setuptools"]
 EXAMPLES = ["scikit-learn", "matplotlib", "rich"]
 
 setup(
@@ -36,7 +37,7 @@ setup(
     extras_require={
         "mypy": MYPY,
         "examples": EXAMPLES,
-        "test": ["pytest", "pytest-xdist", "hypothesis", "ruff", "import-linter", "setuptools", *MYPY, *EXAMPLES],
+        "test": [*TEST, *MYPY, *EXAMPLES],
         "bench": ["torch", "jax"],
     },
 )

@@ -14,7 +14,7 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -150,6 +150,10 @@ class RelayFunction:
             functools.update_wrapper(self, wrapped)
 
     # ---- running
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """In a class it is a method, as a Python function is: `self` is its first argument."""
+        return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
@@ -340,9 +344,19 @@ def data_class(cls: type, frame: Any) -> type:
 
 def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
     """Read a Python function's source and make it a function of the language. Raises FrontendError."""
+    behind = "put @relay directly above `def`, and the other decorator above it"
     if not isinstance(python, FunctionType):
-        raise FrontendError(f"@relay decorates functions, found {type(python).__name__}")
-    definition = lower.lower_function(python)
+        raise FrontendError(
+            f"@relay decorates functions, found {type(python).__name__}",
+            help=behind if hasattr(python, "__wrapped__") or isinstance(python, staticmethod | classmethod) else None,
+        )
+    try:
+        definition = lower.lower_function(python)
+    except FrontendError as error:
+        if hasattr(python, "__wrapped__"):
+            error.notes = (*error.notes, f"this is what another decorator made of {python.__name__}")
+            error.help = behind
+        raise
     return RelayFunction(_with_static(definition, options.static_argnames), options, python)
 
 

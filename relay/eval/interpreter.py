@@ -69,7 +69,6 @@ from relay.ir.expr import (
 from relay.ir.traverse import free_variables
 from relay.ir.types import TensorType, Type, prune, show
 
-
 SHOWN_CALLS = 3
 """How many calls an error of the run shows, from the innermost on."""
 

@@ -5,9 +5,15 @@ functions inside functions, for lambdas and for texts that were given to `exec` 
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
+import contextlib
+import functools
 import inspect
+import operator
+import os
+import time
 import warnings
 from collections.abc import Iterator
 from types import CodeType, FunctionType
@@ -25,6 +31,7 @@ class SourceFile:
     def __init__(self, source: Source, tree: ast.Module) -> None:
         self.source = source
         self.tree = tree
+        self.codes: dict[int, dict[tuple[str, int], list[CodeType]]] = {}  # what Python makes of it, by compiler flags
         self._is_ascii = source.text.isascii()
         self._lines = [] if self._is_ascii else source.text.split("\n")
 
@@ -124,15 +131,68 @@ def find_function(function: object) -> tuple[SourceFile, FunctionNode]:
     except (OSError, TypeError, IndexError):
         raise _not_available(code) from None
     file = parse_text("".join(lines), code.co_filename)
-    if code.co_name == "<lambda>":
-        return file, _find_lambda(file, code)
-    return file, _find_definition(file, code)
+    node = _find_lambda(file, code) if code.co_name == "<lambda>" else _find_definition(file, code)
+    if _may_be_stale(code.co_filename) and not _agrees(file, code):
+        raise FrontendError(
+            f"the text of {_described(code)} has changed since Python read it",
+            file.function_span(node),
+            help="import the file or run the cell again",
+        )
+    return file, node
+
+
+_STARTED = time.time()
+
+
+def _may_be_stale(filename: str) -> bool:
+    """Whether a source may have been written after Python has read it: a file that was not, needs no further look."""
+    try:
+        return os.stat(filename).st_mtime > _STARTED
+    except OSError:
+        return True  # no file: a cell, or a text that was given to `exec`
+
+
+def _agrees(file: SourceFile, code: CodeType) -> bool:
+    """Whether Python makes this code of the text."""
+    flags = code.co_flags & _FUTURE
+    if flags not in file.codes:
+        found: dict[tuple[str, int], list[CodeType]] = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pending = []
+            with contextlib.suppress(SyntaxError):  # then Python has not read this text
+                allowed = flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebooks do
+                pending = [compile(file.source.text, code.co_filename, "exec", allowed, dont_inherit=True)]
+        while pending:
+            inner = pending.pop()
+            found.setdefault((inner.co_name, inner.co_firstlineno), []).append(inner)
+            pending += [c for c in inner.co_consts if isinstance(c, CodeType)]
+        file.codes[flags] = found
+    return any(_same(code, other) for other in file.codes[flags].get((code.co_name, code.co_firstlineno), ()))
+
+
+_FUTURE = functools.reduce(operator.or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
+
+
+def _same(left: CodeType, right: CodeType) -> bool:
+    if (left.co_code, left.co_names, left.co_varnames) != (right.co_code, right.co_names, right.co_varnames):
+        return False
+    if len(left.co_consts) != len(right.co_consts):
+        return False
+    for a, b in zip(left.co_consts, right.co_consts, strict=True):
+        if isinstance(a, CodeType) and isinstance(b, CodeType):
+            if not _same(a, b):
+                return False
+        elif a != b if isinstance(a, frozenset) else repr(a) != repr(b):  # which tells 0.0 from -0.0 and 1 from True
+            return False
+    return True
 
 
 def _not_available(code: CodeType) -> FrontendError:
     return FrontendError(
         f"the source of {_described(code)} is not available ({code.co_filename})",
-        help="Relay reads a function's source. Put it into a file, or give the text to relay.from_source(text)",
+        help="Relay reads a function's source. Put it into a file or a notebook, type it at the prompt of"
+        " `relay repl`, or give the text to relay.from_source(text)",
     )
 
 
