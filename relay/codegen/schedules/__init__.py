@@ -1,7 +1,7 @@
 """Schedules of kernels for CPUs: a function of te stages becomes one of loops that vectorise.
 
 Stages without a reduction are inlined into their consumers. Then each stage that is left is scheduled by what it is: a
-product of matrices or a convolution (`matmul`), another reduction (`reduction`), or neither (`elementwise`).
+product of matrices or a convolution (`product`), another reduction (`reduction`), or neither (`elementwise`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize, Schedule
 from tvm_ffi import structural_walk
 
-from relay.codegen.schedules import elementwise, matmul, product, reduction
+from relay.codegen.schedules import elementwise, product, reduction
 from relay.codegen.schedules.stage import Stage, stages
 from relay.codegen.tir import Statement, outermost, sequence
 
@@ -48,7 +48,7 @@ def schedule(function: Any, threads: int) -> Any:
             epilogue = _epilogue(s, stage, found)
             attempt = s.copy()
             try:
-                handled |= matmul.apply(s, stage, epilogue, threads) or reduction.apply(s, stage, epilogue, threads)
+                handled |= reduction.apply(s, stage, epilogue, threads)
             except RuntimeError:  # of which TVM's errors are
                 s = attempt  # plain loops are right, too
     for stage in found:

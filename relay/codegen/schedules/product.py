@@ -48,6 +48,16 @@ class Axis:
 
 
 @attrs.frozen(eq=False)
+class Update:
+    """What a sum becomes: an expression of three variables, the sum so far and two factors."""
+
+    value: Expression
+    old: Any
+    left: Any
+    right: Any
+
+
+@attrs.frozen(eq=False)
 class Product:
     """out[batch, rows, columns] = epilogue(sum over inner of left[batch, rows, inner] * right[batch, inner, columns]).
 
@@ -60,6 +70,7 @@ class Product:
     inner: tuple[Axis, ...]
     left: Expression
     right: Expression
+    update: Update
     sums: Any  # the buffer of the sums, which the epilogue reads
     epilogue: Statement  # stores one element
     contiguous: bool  # whether columns of the right operand lie next to each other
@@ -80,9 +91,10 @@ def recognise(s: Any, stage: Stage, epilogue: Stage | None) -> Product | None:
     if not stage.reduced or not stage.spatial or stage.outputs != 1 or 0 in (*stage.spatial, *stage.reduced):
         return None
     block = s.get(s.get_sblock(stage.name))
-    factors = _factors(block)
-    if factors is None or str(stage.output.dtype) not in ("float32", "float64"):
+    product = _multiplication(block.body)
+    if product is None or str(stage.output.dtype) in ("int64", "uint64"):
         return None
+    factors = tuple(_uncast(factor) for factor in (product.a, product.b))
     spatial = [Axis(axis.var, int(axis.dom.extent)) for axis in block.iter_vars if axis.iter_type != REDUCE]
     inner = tuple(Axis(axis.var, int(axis.dom.extent)) for axis in block.iter_vars if axis.iter_type == REDUCE)
     used = [_variables(factor) for factor in factors]
@@ -114,18 +126,49 @@ def recognise(s: Any, stage: Stage, epilogue: Stage | None) -> Product | None:
     if epilogue is not None:
         after = s.get(s.get_sblock(epilogue.name))
         finish = replaced(after.body, {a.var: b.variable for a, b in zip(after.iter_vars, spatial, strict=True)})
-    return Product(tuple(outer), rows, tuple(columns), inner, left, right, stage.output, finish, contiguous)
+    return Product(
+        tuple(outer),
+        rows,
+        tuple(columns),
+        inner,
+        left,
+        right,
+        _update(store, right_at),
+        stage.output,
+        finish,
+        contiguous,
+    )
 
 
-def _factors(block: Any) -> tuple[Expression, Expression] | None:
-    """The factors of a block that adds products to its output."""
-    store = block.body
-    if not isinstance(store, tirx.BufferStore) or not isinstance(store.value, tirx.Add):
+def _multiplication(body: Statement) -> Any:
+    """What a statement adds to an element, if that is a product."""
+    total = _uncast(body.value) if isinstance(body, tirx.BufferStore) else None
+    if not isinstance(total, tirx.Add):
         return None
-    old, added = store.value.a, store.value.b
-    if not isinstance(old, TensorLoad) or not old.source.same_as(store.buffer) or not isinstance(added, tirx.Mul):
-        return None
-    return added.a, added.b
+    old, added = _uncast(total.a), _uncast(total.b)
+    is_sum = isinstance(old, TensorLoad) and old.source.same_as(body.buffer)
+    return added if is_sum and isinstance(added, tirx.Mul) else None
+
+
+def _uncast(expression: Expression) -> Expression:
+    while isinstance(expression, tirx.Cast):
+        expression = expression.value
+    return expression
+
+
+def _cast_as(expression: Expression, inner: Expression) -> Expression:
+    """An expression with the casts of another one."""
+    return tirx.Cast(expression.ty, _cast_as(expression.value, inner)) if isinstance(expression, tirx.Cast) else inner
+
+
+def _update(body: Statement, right_at: int) -> Update:
+    """What a statement that adds a product does with the sum and the factors."""
+    total, product = _uncast(body.value), _multiplication(body)
+    old = tirx.Var("old", str(body.buffer.dtype))
+    factors = [tirx.Var("factor", str(_uncast(factor).ty)) for factor in (product.a, product.b)]
+    multiplied = tirx.Mul(_cast_as(product.a, factors[0]), _cast_as(product.b, factors[1]))
+    added = tirx.Add(_cast_as(total.a, old), _cast_as(total.b, multiplied))
+    return Update(_cast_as(body.value, added), old, factors[1 - right_at], factors[right_at])
 
 
 def _variables(expression: Expression) -> set[Any]:
@@ -182,7 +225,7 @@ class Generator:
         self.tiles = _Share(tiles, 1 if by_panel else self.parts)
         self.packed: Any = None
         if not product.contiguous or self.rows >= PACKED_ROWS:
-            self.packed = tir.buffer("packed", (self.parts, size(product.inner), self.width), product.dtype)
+            self.packed = tir.buffer("packed", (self.parts, size(product.inner), self.width), str(product.right.ty))
 
     def statements(self) -> list[Statement]:
         """The whole product."""
@@ -224,7 +267,7 @@ class Generator:
 
     def _pack(self, part: Any, column: Any) -> Statement:
         """Copy a panel of the right operand."""
-        last, zero = _index(self.columns - 1), tirx.const(0, self.product.dtype)
+        last, zero = _index(self.columns - 1), tirx.const(0, str(self.product.right.ty))
 
         def row(place: Any, inner: dict[Any, Expression]) -> list[Statement]:
             def whole(lane: Any) -> list[Statement]:
@@ -288,7 +331,7 @@ class Generator:
         def step(place: Any, inner: dict[Any, Expression]) -> list[Statement]:
             statements: list[Statement] = []
             for r, accumulator in enumerate(sums):
-                factor = tirx.Var("left", dtype)
+                factor = tirx.Var("left", str(self.product.left.ty))
                 statements.append(tirx.Bind(factor, replaced(self.product.left, {**inner, **rows[r]})))
 
                 def add(at: Any, accumulator: Any = accumulator, factor: Any = factor) -> Statement:
@@ -296,7 +339,9 @@ class Generator:
                         element = self._right(inner, column + at)
                     else:
                         element = tirx.BufferLoad(self.packed, [part, place, at])
-                    return tirx.BufferStore(accumulator, tirx.BufferLoad(accumulator, [at]) + factor * element, [at])
+                    update, old = self.product.update, tirx.BufferLoad(accumulator, [at])
+                    value = replaced(update.value, {update.old: old, update.left: factor, update.right: element})
+                    return tirx.BufferStore(accumulator, value, [at])
 
                 statements += each(add)
             return statements
