@@ -21,7 +21,7 @@ from relay.compiler import Options as _Options
 from relay.compiler import RelayFunction, from_source
 from relay.compiler import data_class as _data_class
 from relay.compiler import decorate as _decorate
-from relay.differentiation import grad, hessian, jacobian, jvp, value_and_grad, vjp
+from relay.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
 from relay.errors import (
     CompileError,
     DifferentiationError,
@@ -211,6 +211,7 @@ __all__ = [
     "UInt64",
     "base_type_var",
     "check_gradient",
+    "checkpoint",
     "composite",
     "data",
     "dims",

@@ -39,7 +39,7 @@ from relay.eval import interpreter
 from relay.eval.values import Data
 from relay.frontend import data_classes, lower
 from relay.frontend.scope import SnapshotScope
-from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parameter, Static
 from relay.ir.types import Type
 from relay.text.printer import to_text
@@ -214,6 +214,45 @@ class RelayFunction:
                     definition.scope.reload()
             self._used.clear()
 
+    def def_gradient(
+        self, backward: Callable[..., Any] | None = None, *, saving: Callable[..., Any] | None = None
+    ) -> Any:
+        """Say how this function is differentiated: a decorator for `backward(saved, seed)`.
+
+        `seed` is the cotangent of the result; `backward` returns those of the parameters, bare for a single one, with
+        None for what has no gradient. `saved` is the tuple of the arguments, or what `saving` keeps: a function of the
+        same parameters that returns (result, saved) and runs in place of this one in the forward part. Both are
+        functions of the language, and differentiated themselves at the next order.
+
+        Raises FrontendError if the function has been used already, or is a derivative; their types are checked with the
+        function's.
+        """
+        definition = self.__relay__
+        if not isinstance(definition, Definition):
+            raise FrontendError("the gradient of a derivative is not defined; define that of the function")
+
+        def define(python: Callable[..., Any]) -> RelayFunction:
+            assert isinstance(definition, Definition)
+            if self._cache or self._made:
+                raise FrontendError(
+                    f"the gradient of {self.__name__} must be defined before the first call", self._function.span
+                )
+            rule, kept = _decorated(python), None if saving is None else _decorated(saving)
+            for function, count in ((rule, 2), (kept, len(self._function.parameters))):
+                if function is not None and len(function._function.parameters) != count:
+                    raise FrontendError(
+                        f"{function.__name__} takes {len(function._function.parameters)} arguments, not {count}",
+                        function._function.span,
+                        help="a gradient takes (saved, seed); `saving` takes the function's own parameters",
+                    )
+            own, other = rule.__relay__, None if kept is None else kept.__relay__
+            if not isinstance(own, Definition) or not isinstance(other, Definition | None):
+                raise FrontendError("a gradient is a function, not a derivative", self._function.span)
+            self.__relay__ = Definition(definition.function, definition.scope, DefinedGradient(own, other))
+            return rule
+
+        return define if backward is None else define(backward)
+
     # ---- looking inside
 
     def typed(self, *arguments: Any, **keywords: Any) -> Module:
@@ -360,6 +399,10 @@ def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
     return RelayFunction(_with_static(definition, options.static_argnames), options, python)
 
 
+def _decorated(function: Callable[..., Any]) -> RelayFunction:
+    return function if isinstance(function, RelayFunction) else decorate(function, Options())
+
+
 def _with_static(definition: Definition, names: str | Sequence[str]) -> Definition:
     """The definition with these parameters marked as static. Raises FrontendError for a name that it does not have."""
     function = definition.function
@@ -379,7 +422,7 @@ def _with_static(definition: Definition, names: str | Sequence[str]) -> Definiti
         Parameter(s.kind, s.default, s.static or p.name in wanted)
         for p, s in zip(function.parameters, function.signature, strict=True)
     )
-    return Definition(attrs.evolve(function, signature=marked), definition.scope)  # type: ignore[misc]
+    return attrs.evolve(definition, function=attrs.evolve(function, signature=marked))  # type: ignore[misc]
 
 
 def derivative(

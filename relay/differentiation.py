@@ -18,7 +18,7 @@ from relay.compiler import RelayFunction, derivative
 from relay.errors import TypeCheckError, TypeMismatch
 from relay.frontend.lower import lower_text
 from relay.ir.definition import Definition, DerivedDefinition
-from relay.ir.expr import Function, Parameter
+from relay.ir.expr import Function, Parameter, Recompute
 from relay.operator import lookup
 from relay.typecheck.elaboration.templates import Bound, parameters_of_code, plain
 
@@ -77,13 +77,15 @@ class TextTemplate:
     text: Callable[[Parameters, Mapping[str, object]], str]
     options: tuple[str, ...] = ()
     of_gradient: bool = False
+    recomputes: bool = False
 
     def function(self, parameters: Parameters, options: Mapping[str, object]) -> Function:
         """The surface code for a function with these parameters. Raises TypeCheckError for wrong options."""
+        rule = Recompute() if self.recomputes else None
         code = _lowered(f"<relay.{self.name}>", self.text(parameters, options)).function
         if self.called:
             return code
-        return attrs.evolve(code, signature=tuple(s for _, s in parameters))  # type: ignore[misc]
+        return attrs.evolve(code, signature=tuple(s for _, s in parameters), rule=rule)  # type: ignore[misc]
 
     def globals(self) -> Mapping[str, object]:
         """The objects that its code mentions."""
@@ -195,10 +197,18 @@ def _wrt(parameters: Parameters, wrt: object) -> list[str] | None:
     return found
 
 
+def _checkpoint_text(parameters: Parameters, options: Mapping[str, object]) -> str:
+    return f"""\
+def checkpointed({_names(parameters)}):
+    return f__({_call(parameters)})
+"""
+
+
 VJP = TextTemplate("vjp", True, _vjp_text)
 PULLBACK = TextTemplate("vjp", True, _pullback_text)
 JVP = TextTemplate("jvp", True, _jvp_text, ("primals", "tangents"))
 JACOBIAN = TextTemplate("jacobian", False, _jacobian_text, ("wrt",))
+CHECKPOINT = TextTemplate("checkpoint", False, _checkpoint_text, recomputes=True)
 HESSIAN = TextTemplate("hessian", False, _jacobian_text, ("wrt",), True)
 
 
@@ -258,6 +268,16 @@ def hessian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> Relay
     return jacobian(grad(f, wrt), wrt)
 
 
+def checkpoint(f: Any) -> RelayFunction:
+    """The same function, whose derivatives compute it again in their backward part instead of storing what they need.
+
+    The arguments are all that is kept: less memory for one more evaluation. What f prints is printed once.
+    """
+    of, parameters = _definition(f, "checkpoint"), _parameters(f)
+    return _made(f, ("checkpoint",), lambda: CHECKPOINT.definition(of, parameters, {}))
+
+
+checkpoint.__relay_template__ = CHECKPOINT  # type: ignore[attr-defined]
 vjp.__relay_template__ = VJP  # type: ignore[attr-defined]
 jvp.__relay_template__ = JVP  # type: ignore[attr-defined]
 jacobian.__relay_template__ = JACOBIAN  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ from relay.ad.branches import reverse_choice, reverse_tail
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, primed_constructor, type_of, unpack
 from relay.ad.loops import reverse_loop
 from relay.ad.references import References, reverse_new, reverse_read, reverse_write
+from relay.ad.rules import barrier, refuse_references, reverse_custom
 from relay.ad.scopes import Scope
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError
@@ -26,10 +27,12 @@ from relay.ir.expr import (
     Call,
     Constant,
     Construct,
+    CustomGradient,
     Dead,
     Exit,
     Expr,
     Extent,
+    Function,
     Global,
     If,
     Loop,
@@ -86,11 +89,20 @@ class Surroundings(Protocol):
         """A name for a function or data type that is not taken."""
         ...
 
-    def callee(self, name: str, active: tuple[int, ...], paired: bool) -> Callee:
+    def callee(self, name: str, active: tuple[int, ...], paired: bool, again: tuple[bool, ...] | None = None) -> Callee:
         """The two versions of a function, differentiated with respect to these parameters.
 
-        With `paired` its result holds pairs.
+        With `paired` its result holds pairs; with `again` the forward version prints nothing, and the backward version
+        takes only those cotangents so far for which it is true.
         """
+        ...
+
+    def function(self, name: str) -> Function:
+        """A finished function."""
+        ...
+
+    def next_number(self) -> int:
+        """A number for a call that is computed again."""
         ...
 
 
@@ -336,6 +348,27 @@ class Reversal:
         if not paired and (seed is None or not active) and not any(a in self.paired for a in call.arguments):
             return [binding]
         assert isinstance(call.function, Global)
+        rule = self.surroundings.function(call.function.name).rule
+        if rule is not None:
+            if paired or any(a in self.paired for a in call.arguments):
+                raise refuse_references(call, "a function with a rule for its derivative")
+            if isinstance(rule, CustomGradient):
+                return reverse_custom(self, binding, call, rule, seed, scope, self.surroundings.function)
+            moved = self._move(call, active, scope)
+            known = tuple(leaf is not None for leaf in moved)
+            callee = self.surroundings.callee(call.function.name, active, paired, known)
+            both_type = TupleType((callee.result, callee.tape))
+            arguments = call.arguments
+            if scope.outer is None:
+                number = self.surroundings.next_number()
+                arguments = tuple(
+                    barrier(scope.emitter, a, number) if i in active else a for i, a in enumerate(arguments)
+                )
+            again = scope.emitter.bind(Call(callee.forward, arguments, call.span), both_type, "again").atom
+            tape = scope.emitter.bind(Project(again, 1, call.span), callee.tape, "tape").atom
+            given = [leaf for leaf in moved if leaf is not None]
+            self._pull(call, callee, [tape, *self._dense(scope, seed, callee.result, target), *given], active, scope)
+            return [binding]
         callee = self.surroundings.callee(call.function.name, active, paired)
         both_type = TupleType((callee.result, callee.tape))
         both, tape = Var("both", both_type), Var("tape", callee.tape)
@@ -344,29 +377,44 @@ class Reversal:
             Binding((target,), Project(both, 0, call.span)),
             Binding((tape,), Project(both, 1, call.span)),
         ]
-        arguments: list[Atom] = [tape, *self.cotangents.dense(scope.emitter, seed, callee.result, target)]
-        moved: list[Atom] = []
+        before = iter(self._move(call, active, scope))
+        given = []
+        for position in active:
+            type_ = type_of(call.arguments[position])
+            leaves = [None if isinstance(t, StackType) else next(before) for t in self.cotangents.leaves(type_)]
+            dense = self._dense(scope, self.cotangents.unflatten(leaves, type_), type_, None)
+            given += [a for a in dense if not isinstance(type_of(a), StackType)]
+        self._pull(call, callee, [tape, *self._dense(scope, seed, callee.result, target), *given], active, scope)
+        return forward
+
+    def _dense(self, scope: Scope, cotangent: Cotangent, type_: Type, like: Atom | None) -> list[Atom]:
+        return self.cotangents.dense(scope.emitter, cotangent, type_, like)
+
+    def _move(self, call: Call, active: tuple[int, ...], scope: Scope) -> list[Atom | None]:
+        """The leaves of the active arguments' cotangents so far, but for stacks. They move into the callee."""
+        moved: list[Atom | None] = []
         for position in active:
             argument = call.arguments[position]
             assert isinstance(argument, Var)
             type_ = type_of(argument)
-            before = scope.current(argument)
-            known = [leaf for leaf in self.cotangents.flatten(before, type_) if leaf is not None]
-            if any(isinstance(type_of(leaf), StackType) for leaf in known):
-                raise InternalError("a stack is read twice")
+            leaves = self.cotangents.flatten(scope.current(argument), type_)
+            for leaf, leaf_type in zip(leaves, self.cotangents.leaves(type_), strict=True):
+                if not isinstance(leaf_type, StackType):
+                    moved.append(leaf)
+                elif leaf is not None:
+                    raise InternalError("a stack is read twice")
             scope.known[argument] = None  # moved; a second occurrence starts at zero
-            moved += self._without_stacks(self.cotangents.dense(scope.emitter, before, type_, None))
+        return moved
+
+    def _pull(self, call: Call, callee: Callee, arguments: list[Atom], active: tuple[int, ...], scope: Scope) -> None:
+        """a' := f_b(t, v', a'..)"""
         results = Var("cotangents", pack_type(callee.returned))
-        scope.emitter.bindings.append(Binding((results,), Call(callee.backward, (*arguments, *moved), call.span)))
+        scope.emitter.bindings.append(Binding((results,), Call(callee.backward, tuple(arguments), call.span)))
         leaves = unpack(scope.emitter, results, callee.returned)
         for position in active:
             argument = call.arguments[position]
             own = [leaves.pop(0) for _ in self.cotangents.leaves(type_of(argument))]
             self.accumulate(scope, argument, self.cotangents.unflatten(own, type_of(argument)))
-        return forward
-
-    def _without_stacks(self, atoms: Iterable[Atom]) -> list[Atom]:
-        return [a for a in atoms if not isinstance(type_of(a), StackType)]
 
 
 def _ends(block: Block, seeds: Seeds) -> list[tuple[Atom, Cotangent]]:

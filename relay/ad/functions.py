@@ -20,11 +20,13 @@ import numpy as np
 
 from relay.ad.blocks import Reversal
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
+from relay.ad.interface import outward, packed
 from relay.ad.references import References
+from relay.ad.rules import silent
 from relay.ad.scopes import Scope, needed, residuals
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError
-from relay.ir.derivative import cotangent_type, output_type
+from relay.ir.derivative import output_type
 from relay.ir.expr import (
     Assert,
     Atom,
@@ -50,7 +52,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import copy_function, map_blocks, substitute, walk
-from relay.ir.types import Constructor, DataDefinition, DataType, FunctionType, StackType, TupleType, Type, prune
+from relay.ir.types import Constructor, DataDefinition, DataType, FunctionType, StackType, TupleType, Type
 from relay.operator import Emitter
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -61,7 +63,7 @@ class Versions:
     """The forward and backward versions of a function, differentiated with respect to the parameters `active`.
 
     `given` are the types of the cotangents that the backward version takes beside tape and seed, `returned` of those it
-    returns.
+    returns. Of the latter, without stacks, it takes those for which `taken` is true.
     """
 
     function: Function
@@ -71,6 +73,7 @@ class Versions:
     tape: DataType
     result: Type
     paired: bool
+    taken: tuple[bool, ...]
     given: tuple[Type, ...]
     returned: tuple[Type, ...]
 
@@ -86,10 +89,11 @@ class ModuleReversal:
         self._numbers: dict[str, int] = {}
         self._effects: dict[str, bool] = {}
         self.references = References(self.cotangents, self.fresh_name)
-        self._versions: dict[tuple[str, tuple[int, ...], bool], Versions] = {}
+        self._versions: dict[tuple[object, ...], Versions] = {}
         self._writing: set[str] = set()
         self._origins: dict[str, str] = {}
         self._queue: deque[Versions] = deque()
+        self._recomputed = 0
 
     def fresh_name(self, name: str) -> str:
         """A name for a function or data type that is not taken."""
@@ -101,6 +105,11 @@ class ModuleReversal:
         self._numbers[name] = number + 1
         self._taken.add(candidate)
         return candidate
+
+    def next_number(self) -> int:
+        """A number for a call that is computed again."""
+        self._recomputed += 1
+        return self._recomputed
 
     def data_types(self) -> list[DataDefinition]:
         """The data types made so far."""
@@ -127,7 +136,8 @@ class ModuleReversal:
         """forward; backward; the gradients. See `relay.ir.derivative`."""
         assert function.result is not None
         grad = derivative.grad
-        parameters, body, result = _single_exit(_calling(function) if self._is_recursive(function) else function)
+        called = self._is_recursive(function) or function.rule is not None
+        parameters, body, result = _single_exit(_calling(function) if called else function)
         output = output_type(function.result, grad)
         seed: Atom = Var("seed", output, derivative.span)
         if not grad.seedable:
@@ -152,9 +162,7 @@ class ModuleReversal:
         plan = reversal.block(body, scope, Seeds(exit=(cotangent,)))
         emitter = scope.emitter
         emitter.span = derivative.span
-        outputs = [
-            _interface(self.cotangents, emitter, type_of(parameters[i]), scope.current(parameters[i])) for i in wrt
-        ]
+        outputs = [outward(self.cotangents, emitter, type_of(parameters[i]), scope.current(parameters[i])) for i in wrt]
         for position in grad.keeping:
             if isinstance(function.result, TupleType):
                 item = function.result.items[position]
@@ -162,9 +170,9 @@ class ModuleReversal:
                 outputs.append(emitter.bind(Project(result, index, derivative.span), item, "kept").atom)
             else:
                 outputs.append(result)
-        final = outputs[0] if len(outputs) == 1 else _tuple(emitter, outputs)
+        final = outputs[0] if len(outputs) == 1 else packed(emitter, outputs)
         if grad.with_value:
-            final = _tuple(emitter, [result, final])
+            final = packed(emitter, [result, final])
         code = needed([*plan.forward, *emitter.bindings], [final], self._is_effect)
         label = LoopLabel(derivative.name)
         return Function(
@@ -178,12 +186,16 @@ class ModuleReversal:
 
     # ---- forward and backward versions
 
-    def callee(self, name: str, active: tuple[int, ...], paired: bool) -> Versions:
-        """The two versions of a function, to be made later if they are new. With `paired` its result holds pairs."""
-        found = self._versions.get((name, active, paired))
+    def callee(
+        self, name: str, active: tuple[int, ...], paired: bool, again: tuple[bool, ...] | None = None
+    ) -> Versions:
+        """The two versions of a function, to be made later if they are new. See `Surroundings.callee`."""
+        found = self._versions.get((name, active, paired, again))
         if found is not None:
             return found
         function = self.function(name)
+        if again is not None:
+            function = silent(function, [f for f in self.reachable([name]) if isinstance(f, Function)])
         assert function.result is not None
         tape = DataDefinition(self.fresh_name(f"{name}_tape"))
         self.definitions.append(tape)
@@ -197,7 +209,9 @@ class ModuleReversal:
             self._writing.add(backward)
         returned = tuple(leaf for i in active for leaf in self.cotangents.leaves(types[i]))
         given = tuple(t for t in returned if not isinstance(t, StackType))
+        taken = again if again is not None else (True,) * len(given)
         seeds = self.cotangents.leaves(result)
+        given = tuple(t for t, wanted in zip(given, taken, strict=True) if wanted)
         versions = Versions(
             function,
             active,
@@ -206,10 +220,11 @@ class ModuleReversal:
             DataType(tape),
             result,
             paired,
+            taken,
             given,
             returned,
         )
-        self._versions[name, active, paired] = versions
+        self._versions[name, active, paired, again] = versions
         self._queue.append(versions)
         return versions
 
@@ -224,9 +239,12 @@ class ModuleReversal:
         scope = Scope(cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
         seeds = cotangents.variables(versions.result, "seed")
         given = [Var("so_far", t) for t in versions.given]
-        rest = iter(given)
+        rest, taken = iter(given), iter(versions.taken)
         for parameter in active:
-            leaves = [None if isinstance(t, StackType) else next(rest) for t in cotangents.leaves(type_of(parameter))]
+            leaves = [
+                next(rest) if not isinstance(t, StackType) and next(taken) else None
+                for t in cotangents.leaves(type_of(parameter))
+            ]
             scope.known[parameter] = cotangents.unflatten(leaves, type_of(parameter))
         plan = reversal.block(body, scope, Seeds(exit=(cotangents.unflatten(seeds, versions.result),)))
         outputs = [
@@ -307,7 +325,7 @@ def reachable(
         if name not in seen and name in functions:
             found = seen[name] = functions[name]
             if isinstance(found, Function):
-                pending += [origins.get(n, n) for n in callees(found)]
+                pending += [origins.get(n, n) for n in (*callees(found), *found.rule_functions)]
     return list(seen.values())
 
 
@@ -355,19 +373,3 @@ def _yielding(block: Block, result: Var) -> Block:
 
     changed = Binding((result,), map_blocks(tail, arm))
     return Block((*block.bindings[:-1], changed), Yield((result,)))
-
-
-def _interface(cotangents: Cotangents, emitter: Emitter, type_: Type, cotangent: Cotangent) -> Atom:
-    """A cotangent as the caller of a derivative sees it: dense, with unit where there is no gradient."""
-    type_ = prune(type_)  # type: ignore[assignment]
-    if isinstance(type_, TupleType):
-        parts = cotangent if isinstance(cotangent, tuple) else (None,) * len(type_.items)
-        return _tuple(emitter, [_interface(cotangents, emitter, t, c) for t, c in zip(type_.items, parts, strict=True)])
-    if cotangent_type(type_) == TupleType(()):
-        return _tuple(emitter, [])
-    return cotangents.dense(emitter, cotangent, type_, None)[0]
-
-
-def _tuple(emitter: Emitter, items: Sequence[Atom]) -> Atom:
-    type_ = TupleType(tuple(type_of(i) for i in items))
-    return emitter.bind(MakeTuple(tuple(items), emitter.span), type_, "gradients").atom

@@ -17,6 +17,7 @@ those of data types and stacks have types of their own (`cotangents`).
     choice     v = if c {e..}      the arms' backward parts, chosen by c or by a tape                         (branches)
                v = match x {C(f..) -> e, ..}                       the same; x' += C'(f'..)
     loop       v = loop(p = init)  the rounds in reverse, which carry p' and the cotangents from outside         (loops)
+    rules      v = f(a..)          what f itself says: recompute, or another function                           (rules)
     derivative grad f (p..)        forward part of f; seed = 1; backward part of f; p'..                     (functions)
 
 What the backward part uses of the forward part is a residual. Residuals of a block that both parts are in stay in
@@ -32,9 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
+
 from relay.ad.functions import ModuleReversal, reachable
 from relay.errors import DifferentiationError
-from relay.ir.expr import Derivative, Module
+from relay.ir.expr import Derivative, Function, Module
 from relay.ir.facts import assuming
 
 
@@ -59,7 +62,17 @@ def differentiate(module: Module, simplify: Callable[[Module], Module] | None = 
         module = Module(reversal.functions, module.entry, (*module.data, *reversal.data_types()), module.where)
         if simplify is not None and len(made) < len(pending):
             module = simplify(module)
-    return module
+    if not any(isinstance(f, Function) and f.rule is not None for f in module.functions.values()):
+        return module
+    functions = {n: _without_rule(f) for n, f in module.functions.items()}
+    return Module(functions, module.entry, module.data, module.where)
+
+
+def _without_rule(function: Function | Derivative) -> Function | Derivative:
+    """The function without a rule for its derivative, when no derivative is left that asks for it."""
+    if isinstance(function, Function) and function.rule is not None:
+        return attrs.evolve(function, rule=None)  # type: ignore[misc]
+    return function
 
 
 def _in_order(module: Module) -> list[Derivative]:

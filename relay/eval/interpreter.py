@@ -17,8 +17,8 @@ import numpy as np
 from relay.errors import ExecutionError, InternalError, Label, Span
 from relay.eval.operation import Operations
 from relay.eval.sizes import attribute_with_sizes, sizes_of, with_sizes
-from relay.eval.tape import Differentiation, Differentiator, unboxed
-from relay.eval.values import Closure, Data, GradientFunction, Reference, Stack, describe, fits
+from relay.eval.tape import Differentiation, Differentiator, float_leaves, settle, unboxed
+from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, describe, fits
 from relay.ir import printing
 from relay.ir.dims import TypeId, evaluate
 from relay.ir.expr import (
@@ -32,6 +32,7 @@ from relay.ir.expr import (
     Call,
     Constant,
     Construct,
+    CustomGradient,
     Dead,
     Exit,
     Extent,
@@ -138,8 +139,8 @@ class Machine:
         self.enter(function, arguments)
         try:
             with np.errstate(all="ignore"):
-                while self.step():
-                    pass
+                while self.frames:
+                    self.step()
         except ExecutionError as error:
             if not error.labels:
                 error.labels = self._calls()
@@ -327,6 +328,11 @@ class Machine:
         if not isinstance(function, Closure):
             raise InternalError(f"{describe(function)} is called")
         definition = function.function
+        if isinstance(definition.rule, CustomGradient) and any(
+            isinstance(settle(leaf), Box) for leaf in float_leaves(tuple(arguments))
+        ):
+            self._deliver(self._custom(function, definition.rule, tuple(arguments)))
+            return
         frame = Frame(function, dict(function.environment), [Activation(definition.body)])
         self.frames.append(frame)
         self._bind(frame, definition.parameters, arguments)
@@ -340,6 +346,28 @@ class Machine:
         ):
             raise InternalError(f"{frame.name} returned {describe(result)}, its type says {show(type_)}")
         self.frames.pop()
+        self._deliver(result)
+
+    def _custom(self, function: Closure, rule: CustomGradient, arguments: tuple[object, ...]) -> object:
+        """The result of a function with a gradient of its own, whose arguments are on a tape."""
+        named = {
+            n: Closure(_function(function.module, n), {}, function.module) for n in function.function.rule_functions
+        }
+
+        def forward(outer: tuple[object, ...]) -> tuple[object, object]:
+            if rule.forward is None:
+                return Machine(self.checked, self.sizes).run(function, outer), outer
+            result = Machine(self.checked, self.sizes).run(named[rule.forward], outer)
+            assert isinstance(result, tuple)
+            return result[0], result[1]
+
+        def backward(saved: object, seed: object) -> object:
+            return Machine(self.checked, self.sizes).run(named[rule.backward], (saved, seed))
+
+        return self.differentiator.custom(arguments, forward, backward)
+
+    def _deliver(self, result: object) -> None:
+        """Give a result to whoever waits for it."""
         while self.frames:
             caller = self.frames[-1]
             if isinstance(caller, Frame):
@@ -442,6 +470,12 @@ def _unwind(frame: Frame, label: LoopLabel) -> Activation:
     if not frame.activations:
         raise InternalError(f"no loop {label.name} around its Next or Exit in {frame.name}")
     return frame.activations[-1]
+
+
+def _function(module: Module, name: str) -> Function:
+    found = module.functions[name]
+    assert isinstance(found, Function)
+    return found
 
 
 def _cell(value: object) -> Reference:

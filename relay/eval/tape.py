@@ -47,15 +47,35 @@ class Entry:
     output: Tensor
 
 
+@attrs.frozen(slots=True, eq=False)
+class Application:
+    """A call of a function that has a gradient of its own: which entries the float tensors of its arguments came from,
+    its result, and its gradient, from the cotangent of the result to the cotangents of the arguments."""
+
+    sources: tuple[int | None, ...]
+    arguments: tuple[object, ...]
+    result: object
+    pull: Callable[[object], object]
+
+
+@attrs.frozen(slots=True, eq=False)
+class Part:
+    """A float tensor of the result of an application, by its number among them."""
+
+    application: int
+    number: int
+    output: Tensor
+
+
 class Tape:
     """What one differentiated call has computed so far."""
 
     def __init__(self) -> None:
         self.level = next(_levels)
-        self.entries: list[Entry] = []
+        self.entries: list[Entry | Application | Part] = []
         self.closed = False
 
-    def record(self, entry: Entry) -> Box:
+    def record(self, entry: Entry | Part) -> Box:
         """Append an entry, and box its output."""
         self.entries.append(entry)
         return Box(entry.output, self, len(self.entries) - 1)
@@ -72,6 +92,25 @@ class Tape:
         """Forget everything. Boxes of the tape are constants from now on."""
         self.closed = True
         self.entries = []
+
+
+def is_float_tensor(value: object) -> bool:
+    """Whether a value is a float tensor, boxed or not."""
+    return isinstance(value, Box) or (isinstance(value, np.ndarray) and is_float(value))
+
+
+def float_leaves(value: object) -> list[Tensor]:
+    """The float tensors of nested tuples, in order."""
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in float_leaves(part)]
+    return [value] if is_float_tensor(value) else []  # type: ignore[list-item]
+
+
+def map_floats(value: object, change: Callable[[Tensor], object], rest: Callable[[object], object]) -> object:
+    """Nested tuples with other float tensors, in order, and other leaves of other kinds."""
+    if isinstance(value, tuple):
+        return tuple(map_floats(part, change, rest) for part in value)
+    return change(value) if is_float_tensor(value) else rest(value)  # type: ignore[arg-type]
 
 
 def settle(value: _T) -> _T:
@@ -138,11 +177,20 @@ class Differentiator:
         entries = result.tape.entries
         cotangents: list[Tensor | None] = [None] * len(entries)
         cotangents[result.position] = seed
+        applied: dict[int, dict[int, Tensor]] = {}  # the cotangents of the parts of applications
         for position in range(result.position, -1, -1):
             entry, cotangent = entries[position], cotangents[position]
-            if cotangent is None or entry.call is None:
+            if isinstance(entry, Application):
+                if position in applied:
+                    self._pull_application(entry, applied.pop(position), cotangents)
+                continue
+            if cotangent is None or (isinstance(entry, Entry) and entry.call is None):
                 continue
             cotangents[position] = None  # not needed again
+            if isinstance(entry, Part):
+                applied.setdefault(entry.application, {})[entry.number] = cotangent
+                continue
+            assert entry.call is not None
             for source, operand, part in zip(
                 entry.sources, entry.operands, self.pull(entry.call, entry, cotangent), strict=True
             ):
@@ -151,11 +199,58 @@ class Differentiator:
                 type_ = type_of(primal(operand))
                 if primal(part).shape != type_.shape:  # the operator broadcast this operand
                     part = self.apply(self._sum("sum_to", type_, {"shape": type_.dims}), (part,), type_)
-                present = cotangents[source]
-                if present is not None:
-                    part = self.apply(self._sum("add", type_, {}), (present, part), type_)
-                cotangents[source] = part
+                self._accumulate(cotangents, source, part, type_)
         return cotangents
+
+    def _accumulate(self, cotangents: list[Tensor | None], source: int, part: Tensor, type_: TensorType) -> None:
+        present = cotangents[source]
+        if present is not None:
+            part = self.apply(self._sum("add", type_, {}), (present, part), type_)
+        cotangents[source] = part
+
+    # ---- functions with a gradient of their own
+
+    def custom(
+        self,
+        arguments: tuple[object, ...],
+        forward: Callable[[tuple[object, ...]], tuple[object, object]],
+        backward: Callable[[object, object], object],
+    ) -> object:
+        """The result of a function with such a gradient, recorded on the innermost tape among the arguments'.
+
+        `forward` gives the result and what is saved, on the levels further out; `backward` the arguments' cotangents.
+        """
+        boxes = [leaf for leaf in map(settle, float_leaves(arguments)) if isinstance(leaf, Box)]
+        tape = max((b.tape for b in boxes), key=lambda t: t.level)
+
+        def outward(leaf: Tensor) -> object:
+            leaf = settle(leaf)
+            return leaf.value if isinstance(leaf, Box) and leaf.tape is tape else leaf
+
+        leaves = [settle(leaf) for leaf in float_leaves(arguments)]
+        sources = tuple(x.position if isinstance(x, Box) and x.tape is tape else None for x in leaves)
+        outer = tuple(map_floats(a, outward, lambda leaf: leaf) for a in arguments)
+        result, saved = forward(outer)
+        position = len(tape.entries)
+        tape.entries.append(Application(sources, outer, result, lambda seed: backward(saved, seed)))
+        numbers = itertools.count()
+
+        def box(leaf: Tensor) -> object:
+            return tape.record(Part(position, next(numbers), leaf))
+
+        return map_floats(result, box, lambda leaf: leaf)
+
+    def _pull_application(self, entry: Application, given: dict[int, Tensor], cotangents: list[Tensor | None]) -> None:
+        numbers = itertools.count()
+
+        def seed(leaf: Tensor) -> object:
+            found = given.get(next(numbers))
+            return np.zeros_like(primal(leaf)) if found is None else found
+
+        parts = float_leaves(entry.pull(map_floats(entry.result, seed, lambda _: ())))
+        for source, leaf, part in zip(entry.sources, float_leaves(entry.arguments), parts, strict=True):
+            if source is not None:
+                self._accumulate(cotangents, source, part, type_of(primal(leaf)))
 
     def pull(self, call: OpCall, entry: Entry, cotangent: Tensor) -> list[Tensor | None]:
         """The cotangents of an entry's operands, by the operator's gradient.

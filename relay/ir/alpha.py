@@ -175,6 +175,9 @@ class _Serialiser:
             case Function():
                 self._variables, self._labels = _Numbers(), _Numbers()
                 self.function(function)
+                if function.rule is not None:
+                    named = [self._callee(n) for n in function.rule_functions]
+                    self.put("rule", type(function.rule).__name__, *named)
 
     def _callee(self, name: str) -> int | str:
         if self._functions is None:

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, assert_never
 import attrs
 
 from relay.errors import InternalError, RelayError, Span
-from relay.ir.derivative import derivative_type, gradient_type
+from relay.ir.derivative import cotangent_type, derivative_type, gradient_type
 from relay.ir.dims import ANY, Dim, variables
 from relay.ir.expr import (
     Annotated,
@@ -33,6 +33,7 @@ from relay.ir.expr import (
     Constant,
     Construct,
     Counter,
+    CustomGradient,
     Dead,
     Derivative,
     Exit,
@@ -301,6 +302,27 @@ class _Checker:
         self.new_label(function.label)
         inside = _Surroundings(None, {function.label: (None, (function.result,))}, function.label)
         self.block(function.body, inside, function.parameters)
+        if isinstance(function.rule, CustomGradient):
+            self.rule(function, function.rule)
+
+    def rule(self, function: Function, rule: CustomGradient) -> None:
+        """The functions that a rule names have the types that it needs."""
+        found = [self.module.functions.get(name) for name in function.rule_functions]
+        if None in found:
+            raise self.fail(f"the rule of {function.name} names functions that there are not")
+        types = function.type.parameters
+        seed = cotangent_type(function.type.result)
+        gradients = tuple(map(cotangent_type, types))
+        saved: Type = TupleType(types)
+        if len(found) == 2:
+            forward = found[1].type  # type: ignore[union-attr]
+            if not isinstance(forward.result, TupleType) or len(forward.result.items) != 2:
+                raise self.fail(f"@{rule.forward} does not return a result and what it saved")
+            saved = forward.result.items[1]
+            expected = FunctionType(types, TupleType((function.type.result, saved)))
+            self.same(f"the type of @{rule.forward}", (forward,), (expected,))
+        expected = FunctionType((saved, seed), gradients[0] if len(gradients) == 1 else TupleType(gradients))
+        self.same(f"the type of @{rule.backward}", (found[0].type,), (expected,))  # type: ignore[union-attr]
 
     def derivative(self, derivative: Derivative) -> None:
         """A pending derivative: its type is that of the gradient of the function."""

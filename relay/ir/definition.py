@@ -32,6 +32,15 @@ class Definition:
 
     function: Function
     scope: Scope
+    gradient: DefinedGradient | None = None
+
+
+@attrs.frozen(eq=False)
+class DefinedGradient:
+    """The gradient that a program gives a function: `backward(saved, seed)`, and `forward(..) -> (result, saved)`."""
+
+    backward: Definition
+    forward: Definition | None
 
 
 @attrs.frozen(eq=False)

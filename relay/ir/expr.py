@@ -562,9 +562,30 @@ class Parameter:
 
 
 @node
+class Recompute:
+    """A rule for the derivative of a function: the backward part computes the function again, instead of reading what
+    the forward part has stored."""
+
+
+@node
+class CustomGradient:
+    """A rule for the derivative of a function: functions of the module that are called instead of differentiating it.
+
+    `backward` takes (saved, cotangent of the result) and returns the cotangents of the parameters, bare for one.
+    `forward` takes the parameters and returns (result, saved); without it `saved` is the tuple of the parameters.
+    """
+
+    backward: str
+    forward: str | None = None
+
+
+Rule: TypeAlias = Recompute | CustomGradient
+
+
+@node
 class Function:
     """A function. `signature` and a parameter's annotation belong to the surface; `result` is the declared or found
-    type."""
+    type; `rule` says how calls of it are differentiated, and keeps them from being inlined before."""
 
     name: str
     parameters: tuple[Var, ...]
@@ -574,6 +595,14 @@ class Function:
     signature: tuple[Parameter, ...] = ()
     documentation: str | None = None
     span: Span | None = None
+    rule: Rule | None = None
+
+    @property
+    def rule_functions(self) -> tuple[str, ...]:
+        """The functions of the module that the rule names."""
+        if not isinstance(self.rule, CustomGradient):
+            return ()
+        return (self.rule.backward,) if self.rule.forward is None else (self.rule.backward, self.rule.forward)
 
     @property
     def type(self) -> FunctionType:

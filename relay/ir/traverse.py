@@ -450,6 +450,7 @@ def _map_function(
         signature,
         function.documentation,
         function.span,
+        function.rule,
     )
 
 

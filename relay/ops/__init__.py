@@ -15,15 +15,30 @@ shapes would not do.
     linalg        matmul, dense
     convolution   convolutions of one, two and three axes, transposed ones, and their weights' gradients
     nn            softmax, log_softmax
+    barriers      recomputed
     creation      zeros, ones, full, arange
 
 and what they are written with: notation (names), samples (for the tests), scalar and transcendental (TIR expressions),
 stages (te stages), lazy (TVM at first use).
 """
 
-from relay.ops import comparison, convolution, creation, elementary, elementwise, indexing, linalg, nn, reduction, shape, slicing
+from relay.ops import (
+    barriers,
+    comparison,
+    convolution,
+    creation,
+    elementary,
+    elementwise,
+    indexing,
+    linalg,
+    nn,
+    reduction,
+    shape,
+    slicing,
+)
 
 __all__ = [
+    "barriers",
     "comparison",
     "convolution",
     "creation",

@@ -38,6 +38,7 @@ from relay.ir.expr import (
     OpCall,
     Print,
     Project,
+    Recompute,
     RefNew,
     RefRead,
     RefWrite,
@@ -109,7 +110,9 @@ class BodyParser:
         name = cursor.name("the name of a function")
         parameters, result = self.signature()
         span = cursor.span_from(start)
-        return Lambda(self._body(name, parameters, result, span), span)
+        rule = Recompute() if cursor.accept("recompute") else None
+        function = attrs.evolve(self._body(name, parameters, result, span), rule=rule)  # type: ignore[misc]
+        return Lambda(function, span)
 
     # ---- blocks
 

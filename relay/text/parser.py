@@ -17,7 +17,7 @@ import numpy as np
 
 from relay.errors import FrontendError, Label, Span, TypeCheckError
 from relay.ir.check import Violation, check
-from relay.ir.expr import Constant, Derivative, Function, Global, Module, Var
+from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, Recompute, Rule, Var
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import BaseType, FunctionType, Type
 from relay.text.atoms import Declared
@@ -53,6 +53,7 @@ class _Header:
     result: Type
     body: int
     span: Span
+    rule: Rule | None
 
 
 class _Parser:
@@ -166,6 +167,7 @@ class _Parser:
         token = cursor.next
         name = self._new_name()
         parameters, result = self.bodies.signature()
+        rule = self._rule()
         self.declared.functions[name] = FunctionType(tuple(p.type for p in parameters if p.type is not None), result)
         if is_entry:
             if self._entry is not None:
@@ -175,11 +177,30 @@ class _Parser:
                     labels=(Label(self._entry[1], "this is the entry already"),),
                 )
             self._entry = name, cursor.span(token)
-        return _Header(name, parameters, result, cursor.position, cursor.span(token))
+        return _Header(name, parameters, result, cursor.position, cursor.span(token), rule)
+
+    def _rule(self) -> Rule | None:
+        """`recompute`, or `gradient @backward saving @forward`, after the type of a function's result."""
+        cursor = self.cursor
+        if cursor.accept("recompute"):
+            return Recompute()
+        if not cursor.accept("gradient"):
+            return None
+        named = [self._named("the function that computes the gradient")]
+        if cursor.accept("saving"):
+            named.append(self._named("the function that saves what the gradient needs"))
+        return CustomGradient(*named)
+
+    def _named(self, what: str) -> str:
+        token = self.cursor.expect_kind(Kind.GLOBAL, what)
+        name = self.cursor.unquoted(token)
+        self._differentiated.append((token, name))
+        return name
 
     def _function(self, header: _Header) -> Function:
         self.cursor.position = header.body
-        return self.bodies.function(header.name, header.parameters, header.result, header.span)
+        function = self.bodies.function(header.name, header.parameters, header.result, header.span)
+        return attrs.evolve(function, rule=header.rule)  # type: ignore[misc]
 
     def _derivative(self) -> Derivative:
         cursor = self.cursor

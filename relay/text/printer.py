@@ -48,6 +48,7 @@ from relay.ir.expr import (
     ClassPattern,
     Constant,
     Construct,
+    CustomGradient,
     Dead,
     Derivative,
     Exit,
@@ -75,6 +76,7 @@ from relay.ir.expr import (
     PatternMatch,
     Print,
     Project,
+    Recompute,
     RefNew,
     RefRead,
     RefWrite,
@@ -289,6 +291,14 @@ class _Printer:
         self._put(f"fn {name_text(function.name)}({', '.join(map(self._parameter, function.parameters, signature))})")
         if function.result is not None:
             self._put(f" -> {self._type(function.result)}")
+        match function.rule:
+            case Recompute():
+                self._put(" recompute")
+            case CustomGradient(backward, forward):
+                self._put(f" gradient @{name_text(backward)}")
+                self._put("" if forward is None else f" saving @{name_text(forward)}")
+            case None:
+                pass
         self._put(" ")
         around, self._function_label = self._function_label, function.label
         self._braces(function.body, returns=True)

@@ -191,6 +191,8 @@ class _Finisher:
                 self._reach(function.of)
             else:
                 self._visit(function.body)
+                for named in function.rule_functions:
+                    self._reach(named)
 
     def _reach(self, name: str) -> None:
         name = self.renamed.get(name, name)

@@ -23,6 +23,7 @@ def with_body(function: Function, body: Block, result: Type | None = None) -> Fu
         function.signature,
         function.documentation,
         function.span,
+        function.rule,
     )
 
 

@@ -32,7 +32,8 @@ def inline(module: Module, small: int = SMALL) -> Module:
             if not isinstance(function, Function):
                 continue
             changed = functions[name] = with_body(function, _Inliner(bodies).block(function.body))
-            if len(component) > 1 or name in graph[name] or name == module.entry or not _leaves_at_end(changed):
+            kept = function.rule is not None or name == module.entry
+            if kept or len(component) > 1 or name in graph[name] or not _leaves_at_end(changed):
                 continue
             if calls[name] == 1 or count_bindings(changed.body) <= small:
                 bodies[name] = changed

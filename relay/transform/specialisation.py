@@ -19,7 +19,20 @@ from typing import assert_never
 
 from relay.errors import CompileError, DifferentiationError, InternalError, Span
 from relay.ir.derivative import derivative_type, gradient_type
-from relay.ir.expr import Block, Call, Derivative, Exit, Function, Global, Grad, Lambda, Module, Var
+from relay.ir.expr import (
+    Block,
+    Call,
+    CustomGradient,
+    Derivative,
+    Exit,
+    Function,
+    Global,
+    Grad,
+    Lambda,
+    Module,
+    Rule,
+    Var,
+)
 from relay.ir.traverse import all_blocks, blocks, operands
 from relay.ir.types import FunctionType, Type
 from relay.transform.defunctionalisation import Applications, finish
@@ -123,7 +136,19 @@ class _Specialiser:
             function.signature,
             function.documentation,
             function.span,
+            self._rule(function),
         )
+
+    def _rule(self, function: Function) -> Rule | None:
+        """The rule for a function's derivative, with the names of its functions' specialisations."""
+        if not isinstance(function.rule, CustomGradient):
+            return function.rule
+        named = []
+        for name in function.rule_functions:
+            found = self.module.functions[name]
+            parameters = [self.static.atom(Var("p", t)) for t in found.type.parameters]
+            named.append(self._resolve(self.static.atom(Global(name)), parameters, found.span, Draft()).name)
+        return CustomGradient(*named)
 
     # ---- calls
 
@@ -148,6 +173,8 @@ class _Specialiser:
                 function = found
             case _:
                 return None
+        if function.rule is not None:
+            raise CompileError("a function with a rule for its derivative cannot return functions", function.span)
         size = sum(v.shape.size for v in (*values.values(), *arguments))
         if function in self.recursive or any(f is function and s <= size for f, s in self.inside):
             return None

@@ -37,6 +37,7 @@ def _looped(function: Function) -> Function:
         function.signature,
         function.documentation,
         function.span,
+        function.rule,
     )
 
 

@@ -300,6 +300,11 @@ def _new_instance(
     if not returned and session.failures > failures:
         instance.failed = True
         raise Consequence
+    instance.rule = function.rule
+    if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:
+        from relay.typecheck.elaboration.gradients import define_gradient
+
+        define_gradient(session, callee, callee.definition.gradient, instance, entities, values)
 
     def build() -> Function:
         return Function(
@@ -311,6 +316,7 @@ def _new_instance(
             (),
             function.documentation,
             function.span,
+            instance.rule,
         )
 
     instance.build = build

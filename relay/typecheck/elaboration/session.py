@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from relay.errors import FrontendError, InternalError, Label, RelayError, Span, TypeCheckError, TypeMismatch, together
-from relay.ir.expr import Atom, Binding, Constant, Derivative, Expr, Function, MakeTuple, Module, OpCall, Var
+from relay.ir.expr import Atom, Binding, Constant, Derivative, Expr, Function, MakeTuple, Module, OpCall, Rule, Var
 from relay.ir.types import (
     BOOL,
     FLOAT32,
@@ -74,6 +74,7 @@ class Instance:
     statics: tuple[object, ...]
     result: Type
     target: Atom  # what calls call
+    rule: Rule | None = None
     build: Callable[[], Function] | None = None  # None while the body is being elaborated
     failed: bool = False  # mistakes in its body left it without a result
 
@@ -241,7 +242,7 @@ class Session:
         self.stop()
         if not self.generic:
             self._force()
-            self._default_literals()
+            self.default_literals()
             self.solver.run()
             self.stop()
             waiting = [p for p in self.pending if not p.done]
@@ -301,7 +302,8 @@ class Session:
                 pending.force()
                 self.solver.run()
 
-    def _default_literals(self) -> None:
+    def default_literals(self) -> None:
+        """Give the literals whose base types are not decided their defaults."""
         for unknown in self.solver.literal_bases:
             base = prune(unknown)
             if not isinstance(base, Unknown):

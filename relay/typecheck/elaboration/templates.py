@@ -39,7 +39,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.functions import expand, surface_function
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import resolve
 
 STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__")
@@ -209,8 +209,15 @@ def _opened(session: Session, out: Output, entity: Entity, span: Span | None) ->
             return entity
         case Typed():
             type_ = prune(entity.type)
+            if isinstance(type_, Unknown) and not session.generic:
+                session.default_literals()  # which may be all that its type waits for
+                session.solver.run()
+                entity = expand(session, out, entity, span)
+                if isinstance(entity, Tuple):
+                    return entity
+                type_ = prune(entity.type)  # type: ignore[union-attr]
             if isinstance(type_, Unknown):
-                raise TypeCheckError("the type of the function's result is not known here", span, help="annotate it")
+                raise SchemeOnly(span, "the type of the function's result")
             if isinstance(type_, DataType):
                 raise TypeCheckError(
                     f"tangents and cotangents are tensors and structures of them; this is {show(resolve(type_))}",

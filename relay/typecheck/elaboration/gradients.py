@@ -1,0 +1,66 @@
+"""Gradients that programs give their functions: typed where they are defined, at the types of each instance.
+
+f: (A, ..) -> R      backward: (saved, CT(R)) -> CT(A), ..      forward: (A, ..) -> (R, saved), or saved = (A, ..)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import DifferentiationError, TypeCheckError
+from relay.ir.definition import DefinedGradient
+from relay.ir.derivative import cotangent_type
+from relay.ir.expr import CustomGradient
+from relay.ir.types import Kind, TupleType, Type, Unknown
+from relay.typecheck.elaboration.entities import Entity, GlobalFunction, Typed
+from relay.typecheck.elaboration.functions import instantiate, static_positions
+from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.unification import resolve, unknowns
+
+
+def define_gradient(
+    session: Session,
+    callee: GlobalFunction,
+    gradient: DefinedGradient,
+    instance: Instance,
+    entities: Sequence[Entity],
+    values: Sequence[Typed | None],
+) -> None:
+    """Make the instances of a function's gradient, as soon as the types of its parameters and result are known.
+
+    Raises TypeCheckError at the gradient where it does not fit the function.
+    """
+    code = gradient.backward.function
+    if static_positions(callee) or any(v is None for v in values):
+        raise TypeCheckError(
+            f"{callee.definition.function.name} has a gradient of its own, so its arguments are values of the run",
+            code.span,
+            help="make a function for each static argument",
+        )
+
+    def attempt() -> Sequence[Unknown] | None:
+        waiting = [u for t in (*instance.parameters, instance.result) for u in unknowns(t)]
+        if waiting:
+            return waiting
+        types: list[Type] = [resolve(t) for t in instance.parameters]
+        result = resolve(instance.result)
+        saved: Type = TupleType(tuple(types))
+        forward = None
+        try:
+            gradients = tuple(map(cotangent_type, types))
+            seed = cotangent_type(result)
+        except DifferentiationError as error:
+            raise error.at(code.span) from None
+        if gradient.forward is not None:
+            span = gradient.forward.function.span
+            forward = instantiate(session, GlobalFunction(gradient.forward), entities, values, span)
+            saved = session.solver.fresh(Kind.Type)
+            session.unify_at(forward.result, TupleType((result, saved)), span, "the result of `saving`")
+        arguments = [Typed(session.variable(n, t, code.span), t) for n, t in (("saved", saved), ("seed", seed))]
+        backward = instantiate(session, GlobalFunction(gradient.backward), arguments, arguments, code.span)
+        expected = gradients[0] if len(gradients) == 1 else TupleType(gradients)
+        session.unify_at(backward.result, expected, code.span, f"the result of {code.name}")
+        instance.rule = CustomGradient(backward.name, None if forward is None else forward.name)
+        return None
+
+    session.defer(attempt, code.span, f"the parameters of {callee.definition.function.name}")

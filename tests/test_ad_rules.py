@@ -1,0 +1,340 @@
+"""Functions that say themselves how they are differentiated: `def_gradient` and `checkpoint`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relay
+from relay.errors import DifferentiationError, FrontendError, TypeCheckError
+from relay.ir.check import check
+from relay.ir.expr import Function, OpCall, StackPush
+from relay.ir.traverse import walk
+
+X = np.array([0.5, -1.0, 2.0])
+
+
+def close(found, expected, rtol=1e-10):
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol, atol=1e-13)
+
+
+def operations(module, name):
+    bodies = [f.body for f in module.functions.values() if isinstance(f, Function)]
+    return sum(isinstance(b.value, OpCall) and b.value.operator == name for body in bodies for b in walk(body))
+
+
+def softplus():
+    @relay
+    def softplus(x):
+        return relay.log(1.0 + relay.exp(x))
+
+    @softplus.def_gradient
+    def softplus_gradient(saved, seed):
+        (x,) = saved
+        return seed * relay.sigmoid(x)
+
+    return softplus
+
+
+def loss_of(f):
+    @relay
+    def loss(x):
+        return relay.sum(f(x) * x)
+
+    return loss
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+# ---- custom gradients
+
+
+def test_the_rule_is_used_and_differentiated():
+    loss = loss_of(softplus())
+    expected = np.log1p(np.exp(X)) + X * sigmoid(X)
+    close(relay.grad(loss)(X), expected)
+    close(relay.grad(loss).interpret(X), expected)
+    assert operations(relay.grad(loss).core(X), "sigmoid") == 1
+    s = sigmoid(X)
+    second = np.diag(2 * s + X * s * (1 - s))
+    close(relay.hessian(loss)(X), second)
+    close(relay.hessian(loss).interpret(X), second)
+    close(relay.jvp(loss, (X,), (np.ones(3),))[1], np.sum(expected))
+
+
+def test_a_rule_that_lies_is_believed_on_both_executors():
+    @relay
+    def honest(x, n):
+        return x * x * float(n), x
+
+    @honest.def_gradient
+    def seven(saved, seed):
+        x, _ = saved
+        first, second = seed
+        return 7.0 * first + 5.0 * second * x, None
+
+    @relay
+    def loss(x):
+        y, z = honest(x, 3)
+        return relay.sum(y) + relay.sum(z)
+
+    for found in (relay.grad(loss)(X), relay.grad(loss).interpret(X)):
+        close(found, 7 + 5 * X)
+    close(loss(X), np.sum(3 * X * X + X))
+
+
+def test_the_gradient_of_the_function_itself():
+    f = softplus()
+    close(relay.vjp(f, X)[1](np.ones(3)), sigmoid(X))
+    close(relay.grad(f)(np.float64(0.5)), sigmoid(0.5))
+    close(relay.grad(relay.grad(f))(np.float64(0.5)), sigmoid(0.5) * (1 - sigmoid(0.5)))
+
+
+def saving():
+    def forward(a, b):
+        e = relay.exp(a)
+        return e * b, (e, b)
+
+    @relay
+    def scaled(a, b):
+        return relay.exp(a) * b
+
+    @scaled.def_gradient(saving=forward)
+    def scaled_gradient(saved, seed):
+        e, b = saved
+        return seed * e * b, seed * e
+
+    return scaled
+
+
+def test_what_is_saved_is_not_computed_again():
+    scaled = saving()
+
+    @relay
+    def loss(a, b):
+        return relay.sum(scaled(a, b))
+
+    for run in (relay.grad(loss), relay.grad(loss).interpret):
+        da, db = run(X, 2 * X)
+        close(da, np.exp(X) * 2 * X)
+        close(db, np.exp(X))
+    assert operations(relay.grad(loss).core(X, X), "exp") == 1
+    (_, ab), (ba, bb) = relay.hessian(loss)(X, X)
+    close(ab, np.diag(np.exp(X)))
+    close(ba, ab)
+    close(bb, np.zeros((3, 3)))
+
+
+def test_a_rule_in_a_loop_a_branch_and_a_closure():
+    scaled = saving()
+
+    @relay
+    def program(x, n):
+        f = (lambda v: scaled(v, x)) if n > 2 else (lambda v: scaled(x, v))
+        y = x
+        for _ in range(n):
+            y = relay.tanh(f(y))
+        return relay.sum(y)
+
+    for n in (2, 3):
+        assert relay.check_gradient(lambda_free(program, n), X) < 1e-7
+        close(relay.grad(program, wrt=0)(X, n), relay.grad(program, wrt=0).interpret(X, n))
+        second = relay.jacobian(relay.grad(program, wrt=0), wrt=0)
+        close(second(X, n), second.interpret(X, n))
+
+
+def lambda_free(program, n):
+    @relay
+    def fixed(x):
+        return program(x, n)
+
+    return fixed
+
+
+def test_a_recursive_function_with_a_rule():
+    @relay
+    def power(x, n: relay.Tensor[relay.Int32, ()]) -> relay.Tensor[relay.Float64, ()]:
+        if n == 0:
+            return 1.0
+        return x * power(x, n - 1)
+
+    @power.def_gradient
+    def power_gradient(saved, seed):
+        x, n = saved
+        return seed * float(n) * power(x, n - 1), None
+
+    found = relay.grad(power, wrt=0)
+    close(found(np.float64(2.0), 5), 80.0)
+    close(found.interpret(np.float64(2.0), 5), 80.0)
+    close(relay.grad(found, wrt=0)(np.float64(2.0), 5), 160.0)
+
+
+def test_the_text_of_a_rule_is_read_back():
+    typed = relay.grad(loss_of(saving_one())).typed(X)
+    check(typed, "typed")
+    text = relay.to_text(typed)
+    assert " gradient @" in text
+    assert " saving @" in text
+    again = relay.parse(text)
+    assert relay.to_text(again) == text
+    assert again.alpha_hash() == typed.alpha_hash()
+    assert typed.alpha_hash() != relay.parse(text.replace(" gradient @backward saving @forward", "")).alpha_hash()
+
+
+def saving_one():
+    def forward(a):
+        e = relay.exp(a)
+        return e, e
+
+    @relay
+    def exponential(a):
+        return relay.exp(a)
+
+    @exponential.def_gradient(saving=forward)
+    def backward(saved, seed):
+        return seed * saved
+
+    return exponential
+
+
+@pytest.mark.parametrize(
+    ("gradient", "message"),
+    [
+        ("def g(saved, seed):\n    return seed", r"the result of g must be \(Tensor\[float64, \(3,\)\], \(\)\)"),
+        ("def g(saved, seed):\n    return relay.sum(seed), None", r"the result of g must be .* found"),
+        ("def g(saved, seed):\n    return seed * saved, None", "multiply|`\\*`"),
+    ],
+)
+def test_a_rule_that_does_not_fit_is_refused(gradient, message):
+    made = relay.from_source(gradient, {"relay": relay}, "<rule>")
+
+    @relay
+    def f(x, n):
+        return x * float(n)
+
+    f.def_gradient(made)
+    with pytest.raises(TypeCheckError, match=message) as caught:
+        f(X, 2)  # also where nobody asks for the gradient
+    assert caught.value.span.source.filename == "<rule>"
+
+
+def test_rules_are_defined_before_the_first_call():
+    @relay
+    def f(x):
+        return x * x
+
+    f(X)
+    with pytest.raises(FrontendError, match="before the first call"):
+        f.def_gradient(lambda saved, seed: seed)
+
+
+def test_a_rule_takes_saved_and_seed():
+    @relay
+    def f(x):
+        return x * x
+
+    with pytest.raises(FrontendError, match="g takes 1 arguments, not 2"):
+
+        @f.def_gradient
+        def g(seed):
+            return seed
+
+
+# ---- checkpoints
+
+
+def test_a_checkpoint_computes_again():
+    @relay
+    def block(x, w):
+        return relay.tanh(relay.exp(x) * w)
+
+    @relay
+    def plain(x, w):
+        return relay.sum(block(block(x, w), w))
+
+    @relay
+    def checkpointed(x, w):
+        f = relay.checkpoint(block)
+        return relay.sum(f(f(x, w), w))
+
+    for found, expected in zip(relay.grad(checkpointed)(X, X), relay.grad(plain)(X, X), strict=True):
+        close(found, expected)
+    close(relay.hessian(checkpointed, wrt=0)(X, X), relay.hessian(plain, wrt=0)(X, X))
+    assert operations(relay.grad(plain).core(X, X), "exp") == 2
+    assert operations(relay.value_and_grad(plain).core(X, X), "exp") == 2
+    assert operations(relay.value_and_grad(checkpointed).core(X, X), "exp") == 4
+
+
+def test_a_checkpoint_outside_of_programs():
+    f = relay.checkpoint(softplus())
+    close(f(X), np.log1p(np.exp(X)))
+    close(relay.vjp(f, X)[1](np.ones(3)), sigmoid(X))
+
+
+@relay
+def steps(x, w):
+    for _ in range(8):
+        x = relay.sin(relay.exp(relay.tanh(x * w)) + w)
+    return relay.sum(x)
+
+
+@relay
+def checkpointed_steps(x, w):
+    f = relay.checkpoint(lambda y: relay.sin(relay.exp(relay.tanh(y * w)) + w))
+    for _ in range(8):
+        x = f(x)
+    return relay.sum(x)
+
+
+def taped(function, *arguments):
+    """The types of what a program pushes on stacks, in its entry."""
+    found = []
+    for b in walk(function.core(*arguments).main.body):
+        if isinstance(b.value, StackPush):
+            found.append(str(b.value.value.type))
+    return found
+
+
+def test_a_checkpoint_in_a_loop_tapes_its_argument_only():
+    for found, expected in zip(relay.grad(checkpointed_steps)(X, X), relay.grad(steps)(X, X), strict=True):
+        close(found, expected)
+    assert taped(relay.grad(checkpointed_steps), X, X) == ["Tensor[float64, (3,)]"]  # and not w, from outside
+    (entry,) = taped(relay.grad(steps), X, X)
+    assert entry.count("Tensor") > 2
+
+
+def test_what_a_checkpoint_prints_is_printed_once(capsys):
+    @relay
+    def noisy(x):
+        def inner(y):
+            print("sum", relay.sum(y))
+            return relay.sin(y) * y
+
+        return relay.sum(relay.checkpoint(inner)(x))
+
+    relay.grad(noisy)(np.zeros(2))
+    assert capsys.readouterr().out == "sum 0.0\n"
+
+
+def test_a_checkpoint_is_not_for_references():
+    @relay
+    def counted(x):
+        r = relay.ref(x)
+
+        def add(y):
+            r.value = r.value * y
+            return r.value + y
+
+        return relay.checkpoint(add)(x) + r.value
+
+    with pytest.raises(DifferentiationError, match="references"):
+        relay.grad(counted)(np.float64(2.0))
+
+
+def test_the_text_of_a_checkpoint_is_read_back():
+    typed = checkpointed_steps.typed(X, X)
+    text = relay.to_text(typed)
+    assert " recompute {" in text
+    assert relay.to_text(relay.parse(text)) == text
