@@ -265,7 +265,7 @@ def _relation(
     bound: dict[str, object] = {}
     for position, value in enumerate(found):
         if value is not None:
-            _unify_token(session, operator, signature.token(position), _tensor(value).base, bound, position)
+            _unify_token(session, operator, signature.token(position), _tensor(value).base, bound, position, described)
     for position, entity in enumerate(operands):
         if isinstance(entity, Number):
             token = signature.token(position)
@@ -275,7 +275,7 @@ def _relation(
                 _refuse_float(operator, entity, known, span, _notes(found, described))
             typed = session.constant(out, entity, base)
             found[position] = typed
-            _unify_token(session, operator, token, _tensor(typed).base, bound, position)
+            _unify_token(session, operator, token, _tensor(typed).base, bound, position, described)
     base = _result_base(operator, signature.result, bound, attributes)
     shapes = [_tensor(v).shape for v in found if v is not None]
     if operator.variadic:
@@ -347,7 +347,13 @@ def _refuse_float(
 
 
 def _unify_token(
-    session: Session, operator: Operator, token: BaseToken, base: object, bound: dict[str, object], position: int
+    session: Session,
+    operator: Operator,
+    token: BaseToken,
+    base: object,
+    bound: dict[str, object],
+    position: int,
+    described: Sequence[str] = (),
 ) -> None:
     if not session.solver.restrict(base, token.classes):
         assert token.classes is not None
@@ -374,7 +380,7 @@ def _unify_token(
         if token.is_variable:
             raise TypeMismatch(
                 f"{_name(operator)} needs operands of one dtype, found {left} and {right}",
-                help=f"convert one: x.astype({_spelling(left)})",
+                help=f"convert one: {_conversion(left, right, position, described)}",
             ) from None
         raise TypeMismatch(f"operand {position + 1} of {_name(operator)} must be {left}, found {right}") from None
 
@@ -385,6 +391,14 @@ def _cast(token: BaseToken) -> str | None:
     if token.classes == frozenset({BaseClass.BOOL}):
         return "compare with something: x != 0"
     return None
+
+
+def _conversion(first: object, second: object, position: int, described: Sequence[str]) -> str:
+    """How to convert one of two operands of different dtypes: an integer rather than a float."""
+    integers_second = not (isinstance(first, BaseType) and isinstance(second, BaseType)) or first.is_float
+    place, target = (position, first) if integers_second else (0, second)
+    text = described[place] if place < len(described) else "x"
+    return f"{text if text.isidentifier() else f'({text})'}.astype({_spelling(target)})"
 
 
 def _spelling(base: object) -> str:
