@@ -14,7 +14,7 @@ from typing import TypeVar as _TypeVar
 from typing import overload
 
 import relay.ops as _ops  # noqa: F401  (registers the operators)
-from relay import errors, ir, transform
+from relay import errors, ir, random, transform
 from relay.array import Array
 from relay.compiler import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.compiler import Options as _Options
@@ -226,6 +226,7 @@ __all__ = [
     "jvp",
     "optimize",
     "parse",
+    "random",
     "read",
     "ref",
     "register_op",

@@ -16,10 +16,11 @@ shapes would not do.
     convolution   convolutions of one, two and three axes, transposed ones, and their weights' gradients
     nn            softmax, log_softmax
     barriers      recomputed
+    random        keys, and numbers drawn with them
     creation      zeros, ones, full, arange
 
 and what they are written with: notation (names), samples (for the tests), scalar and transcendental (TIR expressions),
-stages (te stages), lazy (TVM at first use).
+stages (te stages), reproducible (functions of floats with the same bits everywhere), lazy (TVM at first use).
 """
 
 from relay.ops import (
@@ -32,6 +33,7 @@ from relay.ops import (
     indexing,
     linalg,
     nn,
+    random,
     reduction,
     shape,
     slicing,
@@ -47,6 +49,7 @@ __all__ = [
     "indexing",
     "linalg",
     "nn",
+    "random",
     "reduction",
     "shape",
     "slicing",

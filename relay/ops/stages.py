@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from relay.ir.types import Dim
 from relay.ops import scalar
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Stage, dims
+from relay.ops.notation import Element, Stage, dims, loops
 
 
 def full(shape: Sequence[Dim], number: float, dtype: str) -> Stage:
@@ -115,6 +116,48 @@ def written(shape: Sequence[int], inputs: Sequence[Stage], dtype: str, statement
         out_buffers=[tirx.decl_buffer(tuple(shape), dtype, "written")],
         dtype=dtype,
     )
+
+
+class Registers:
+    """Names for the values of a long computation, each in a buffer of one element, which LLVM makes a register.
+
+    TVM's analyses put the values of `Let` and `Bind` in place of their names, which takes exponential time where names
+    are used more than once and values contain names. They do not look through a buffer.
+    """
+
+    def __init__(self) -> None:
+        self._statements: list[Any] = []
+
+    def name(self, value: Element) -> Element:
+        """The value, computed once."""
+        register = tirx.decl_buffer((1,), scalar.dtype_of(value), f"t{len(self._statements)}")
+        self._statements += [tirx.AllocBuffer(register), tirx.BufferStore(register, value, [0])]
+        return tirx.BufferLoad(register, [0])
+
+    def before(self, statement: Any) -> Any:
+        """The statement after those that compute what was named."""
+        return tirx.SeqStmt([*self._statements, statement])
+
+
+def programmed(
+    shape: Sequence[int],
+    inputs: Sequence[Stage],
+    dtype: str,
+    element: Callable[[Registers, Sequence[Element], Sequence[Any]], Element],
+) -> Stage:
+    """A stage whose element at an index is `element(registers, index, input buffers)`, a long computation."""
+    if 0 in shape:
+        return full(shape, 0, dtype)
+
+    def statement(output: Any, *buffers: Any) -> Any:
+        def store(index: list[Any]) -> Any:
+            registers = Registers()
+            value = element(registers, index, buffers)
+            return registers.before(tirx.BufferStore(output, value, index))
+
+        return loops(shape, store)
+
+    return written(shape, inputs, dtype, statement)
 
 
 def _any_element(x: Stage) -> Element:

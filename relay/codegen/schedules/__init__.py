@@ -85,14 +85,16 @@ def _with_accesses(function: Any) -> tuple[set[str], Any]:
         names.add(block.name_hint)
         loaded: dict[Any, None] = {}
         stored: dict[Any, None] = {}
+        own: set[Any] = set()  # of the statement alone, as its registers are
         structural_walk(
             block.body,
             (
                 (TensorLoad, lambda load: loaded.setdefault(load.source)),
                 (tirx.BufferStore, lambda store: stored.setdefault(store.buffer)),
+                (tirx.AllocBuffer, lambda made: own.add(made.buffer)),
             ),
         )
-        reads, writes = ([_whole(buffer) for buffer in buffers] for buffers in (loaded, stored))
+        reads, writes = ([_whole(buffer) for buffer in buffers if buffer not in own] for buffers in (loaded, stored))
         changed = SBlock(block.iter_vars, reads, writes, block.name_hint, block.body)
         return SBlockRealize(realized.iter_values, realized.predicate, changed)
 

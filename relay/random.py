@@ -1,0 +1,19 @@
+"""Random numbers, drawn with keys that the program passes on: `relay.random.normal(key, (3,))`.
+
+    key = relay.random.key(0)
+    first, second = relay.random.split(key)       # a key is used once, for drawing or for splitting
+    x = relay.random.uniform(first, (3, 4))
+
+A key gives the same numbers in the interpreter, in compiled programs, on every target and in every run.
+"""
+
+from relay.ops.random import random_bits as bits
+from relay.ops.random import random_exponential as exponential
+from relay.ops.random import random_gumbel as gumbel
+from relay.ops.random import random_key as key
+from relay.ops.random import random_normal as normal
+from relay.ops.random import random_randint as randint
+from relay.ops.random import random_split as split
+from relay.ops.random import random_uniform as uniform
+
+__all__ = ["bits", "exponential", "gumbel", "key", "normal", "randint", "split", "uniform"]
