@@ -43,7 +43,7 @@ from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parameter, Static
 from relay.ir.types import Type
 from relay.text.printer import to_text
-from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, optimize
+from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, simplify_derivative
 from relay.typecheck.elaboration import Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.session import SchemeOnly
 from relay.typecheck.unification import is_known
@@ -108,7 +108,7 @@ def lowering(level: int) -> Pipeline:
     """All passes from a typed program to the first-order, differentiated, optimised one."""
 
     def differentiate(module: Module) -> Module:
-        return reverse.differentiate(module, lambda derived: optimize(derived, level))
+        return reverse.differentiate(module, lambda derived: simplify_derivative(derived, level))
 
     return Pipeline(["specialise, structure", *PREPARATION[level], differentiate, *LEVELS[level]], stage="typed")
 

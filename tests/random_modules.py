@@ -194,14 +194,31 @@ class _Writer:
         types = [self.random.choice((*TENSORS, WHOLE)) for _ in range(self.random.randint(1, 3))]
         initial = [self.pick(known, t) for t in types]
 
-        def body(c: Build, label: LoopLabel, i: Var, *variables: Var) -> Terminator:
-            inner = self.statements(c, [*known, i, *variables], depth)
-            keep = self.random.random() < 0.3
-            return Next(
-                label, tuple(v if keep and n == 0 else self.pick(inner, type_of(v)) for n, v in enumerate(variables))
-            )
+        count = self.random.randint(0, 4)
 
-        return b.loop(initial, types, body, count=Constant(np.asarray(self.random.randint(0, 4), np.int32)))
+        def body(c: Build, label: LoopLabel, i: Var, *variables: Var) -> Terminator:
+            inner = [*known, i, *variables]
+            if count <= 3 and self.random.random() < 0.7:
+                index: Atom = i
+                if self.random.random() < 0.3:
+                    index = c.op("subtract", Constant(np.asarray(2, np.int32)), i)
+                inner.append(c.op("index", self.pick(known, MATRIX), index))
+                if self.random.random() < 0.5:
+                    inner.append(c.op("matmul", inner[-1], self.pick(known, MATRIX)))
+            inner = self.statements(c, inner, depth)
+            keep = self.random.random() < 0.3
+            values = [v if keep and n == 0 else self.next_value(c, inner, v) for n, v in enumerate(variables)]
+            return Next(label, tuple(values))
+
+        return b.loop(initial, types, body, count=Constant(np.asarray(count, np.int32)))
+
+    def next_value(self, b: Build, known: Sequence[Atom], variable: Var) -> Atom:
+        """What a parameter is in the next round: for a matrix sometimes itself with a product of vectors added."""
+        if type_of(variable) != MATRIX or self.random.random() < 0.5:
+            return self.pick(known, type_of(variable))
+        column = self.attributed(b, "expand_dims", self.pick(known, VECTOR), axis=1)
+        row = self.attributed(b, "expand_dims", self.pick(known, VECTOR), axis=0)
+        return b.op("add", variable, b.op("matmul", column, row))
 
     def search(self, b: Build, known: list[Atom], depth: int) -> Sequence[Atom]:
         """A loop that counts down to its exit, or leaves early."""

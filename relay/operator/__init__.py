@@ -6,12 +6,13 @@ from relay.operator.composition import Body, Composition, use_composer
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.registry import Environment, alias, composite, get_env, lookup, operators, register_op, resolve_name
 from relay.operator.relation import BaseSignature, Relation, Undetermined
-from relay.operator.symbolic import Emitter, Value
+from relay.operator.symbolic import ADDITION, Emitter, Value
 
 use_operators(lambda call, types: lookup(call.operator).infer(types, call.attributes))
 use_work(lambda call, types, result: lookup(call.operator).flops(types, result))
 
 __all__ = [
+    "ADDITION",
     "BaseSignature",
     "Body",
     "Composition",

@@ -102,6 +102,11 @@ class Operator:
         work: `work(operands' shapes, result's shape)`, the floating-point operations of a call where the pattern does
             not tell them: one for each element of the result if elementwise, of the operands if a reduction.
         permutes: the elements are the operand's, with the axes in another order: who reads them can read the operand.
+        selects_row: op(x, i) is the element of x at i along its first axis, for i in range.
+        stacked: the calls of many rounds as one: `stacked(with_rounds, *operands, **attributes)`, on symbolic values,
+            of which those marked in `with_rounds` have the rounds as a new first axis, as the result has; None where
+            there is no such call. For elementwise operators it follows from the pattern.
+        total: the sum of the calls of many rounds, whose operands all have the rounds as a new first axis; or None.
         fill: the number that all elements of the result are, whatever the operands.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
         not do.
@@ -131,6 +136,9 @@ class Operator:
     in_place: InPlace | None = None
     work: Callable[[Sequence[tuple[int, ...]], tuple[int, ...]], int] | None = None
     permutes: bool = False
+    selects_row: bool = False
+    stacked: Callable[..., Value | None] | None = None
+    total: Callable[..., Value | None] | None = None
     fill: float | None = None
     sampler: Callable[..., Any] | None = None
     documentation: str = ""

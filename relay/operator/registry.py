@@ -113,6 +113,9 @@ def register_op(
     in_place: InPlace | None = ...,
     work: Callable[..., int] | None = ...,
     permutes: bool = ...,
+    selects_row: bool = ...,
+    stacked: Callable[..., Any] | None = ...,
+    total: Callable[..., Any] | None = ...,
     fill: float | None = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...

@@ -15,6 +15,9 @@ from relay.errors import InternalError, Span
 from relay.ir.expr import Atom, AttributeValue, Binding, Constant, Expr, OpCall, Var
 from relay.ir.types import BaseType, TensorType, Type
 
+ADDITION = "add"
+"""The operator that `+` on values is: what sums are made of, also those that passes take apart."""
+
 
 class OperatorLike(Protocol):
     """What an emitter needs to know of an operator."""
@@ -123,7 +126,7 @@ class Value:
         return self.emitter.constant(left, self.base).op(name, self)
 
     def __add__(self, other: Any) -> Value:
-        return self.op("add", other)
+        return self.op(ADDITION, other)
 
     def __radd__(self, other: Any) -> Value:
         return self._reflected("add", other)

@@ -70,6 +70,7 @@ def _index(x: Stage, index: Stage) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_index,
     gradient=lambda x, index, out, dout: (x.op("zeros_like").op("index_add", index, dout), None),
+    selects_row=True,
     requirements=(_INDEX_IN_RANGE,),
     linear=(0,),
     sampler=cases(*(case((3, 2), i) for i in _POSITIONS), *(case(shape, _LAST) for shape in ((3,), (4, 1, 2), (3, 0)))),

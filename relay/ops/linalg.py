@@ -89,11 +89,37 @@ def _shaped(cotangent: Value, like: Value) -> Value:
     return cotangent if cotangent.shape == like.shape else cotangent.op("reshape", shape=like.shape)
 
 
+def _stacked_rows(x: Value, product: Callable[[Value], Value]) -> Value:
+    """A product of each row of all rounds, x: (rounds, .., k), as one of a matrix."""
+    rows = product(_rows(x))
+    return rows if x.ndim == 2 else rows.op("reshape", shape=(*x.shape[:-1], rows.shape[-1]))
+
+
+def _stacked_matmul(rounds: tuple[bool, bool], x: Value, y: Value) -> Value | None:
+    """x_t y for all t; or x y_t, where y_t is a vector, as the rows y_t x^T."""
+    if rounds == (True, False) and y.ndim == 2:
+        return _stacked_rows(x, lambda rows: rows @ y)
+    if rounds == (False, True) and x.ndim == 2 and y.ndim == 2:
+        return y.op("dense", x)
+    return None
+
+
+def _total_matmul(x: Value, y: Value) -> Value | None:
+    """The sum over t of x_t y_t: one product, in which t belongs to the axis that is summed over."""
+    if x.ndim != 3 or y.ndim != 3:
+        return None
+    rounds, rows, inner = x.shape
+    left = x.op("transpose", axes=(1, 0, 2)).op("reshape", shape=(rows, rounds * inner))
+    return left @ y.op("reshape", shape=(rounds * inner, y.shape[2]))
+
+
 @register_op(
     relation=Relation("T:number, T -> T", relations.matmul),
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=_matmul,
     gradient=_matmul_gradient,
+    stacked=_stacked_matmul,
+    total=_total_matmul,
     linear=(0, 1),
     work=_multiplications_and_additions,
     sampler=cases(
@@ -142,6 +168,9 @@ def _dense_gradient(x: Value, weight: Value, out: Value, dout: Value) -> tuple[V
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=_dense,
     gradient=_dense_gradient,
+    stacked=lambda rounds, x, weight: (
+        _stacked_rows(x, lambda rows: rows.op("dense", weight)) if rounds == (True, False) else None
+    ),
     linear=(0, 1),
     work=_multiplications_and_additions,
     sampler=cases(

@@ -132,6 +132,7 @@ def _reshape(x: Stage, shape: tuple[int, ...]) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_reshape,
     gradient=lambda x, out, dout, shape: dout.op("reshape", shape=x.shape),
+    stacked=lambda rounds, x, shape: x.op("reshape", shape=(x.shape[0], *relations.reshape(x.shape[1:], shape=shape))),
     linear=(0,),
     sampler=cases(
         case((), shape=()),
@@ -173,6 +174,9 @@ def _transpose_gradient(x: Value, out: Value, dout: Value, axes: Sequence[int] |
     compute=_transpose,
     gradient=_transpose_gradient,
     permutes=True,
+    stacked=lambda rounds, x, axes: x.op(
+        "transpose", axes=(0, *(axis + 1 for axis in relations.permutation(axes, x.ndim - 1)))
+    ),
     linear=(0,),
     sampler=cases(
         case(()),
@@ -198,6 +202,7 @@ def transpose(x: Tensor, axes: tuple[int, ...] | None = None) -> Tensor:
     pattern=Pattern.INJECTIVE,
     compute=lambda x, axis: _reshape(x, relations.expand_dims(dims(x), axis=axis)),  # type: ignore[arg-type]
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
+    stacked=lambda rounds, x, axis: x.op("reshape", shape=(x.shape[0], *relations.expand_dims(x.shape[1:], axis=axis))),
     linear=(0,),
     sampler=cases(case((), axis=0), case((2, 3), axis=-1), case((2, 3), axis=(0, 2)), case((0,), axis=1)),
 )

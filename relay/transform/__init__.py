@@ -3,11 +3,16 @@
 from relay.transform.common_subexpressions import eliminate_common_subexpressions
 from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
+from relay.transform.counter_folding import fold_counters
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.inlining import inline
+from relay.transform.loop_batching import batch_products
+from relay.transform.loop_fission import split_loops
+from relay.transform.loop_invariants import hoist_invariants
+from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.outlining import fuse
 from relay.transform.passes import PASSES
-from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
+from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
 from relay.transform.simplification import simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
@@ -18,11 +23,13 @@ cse = eliminate_common_subexpressions
 dce = eliminate_dead_code
 
 __all__ = [
+    "BETWEEN",
     "LEVELS",
     "PASSES",
     "PREPARATION",
     "Pipeline",
     "Record",
+    "batch_products",
     "cse",
     "dce",
     "eliminate_common_subexpressions",
@@ -30,12 +37,16 @@ __all__ = [
     "expand_composites",
     "flatten_tuples",
     "fold_constants",
+    "fold_counters",
     "fuse",
+    "hoist_invariants",
     "inline",
     "loop_tail_calls",
     "optimize",
     "prepare",
     "simplify",
     "specialise",
+    "split_loops",
     "structure",
+    "unroll_loops",
 ]

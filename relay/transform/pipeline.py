@@ -15,20 +15,31 @@ from relay.text.printer import to_text
 from relay.transform.passes import Pass, Step, step_of
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
+_LOOPS = ("fold_counters", "simplify", "hoist_invariants", "batch_products")
+_FIRST = ("expand_composites", "inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN)
 
 PREPARATION: tuple[tuple[str, ...], ...] = (
     ("expand_composites", "loop_tail_calls"),
     ("expand_composites", "loop_tail_calls", "simplify", "eliminate_dead_code"),
-    ("expand_composites", "inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN),
-    ("expand_composites", "inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN),
+    (*_FIRST, *_LOOPS, "eliminate_dead_code"),
+    (*_FIRST, "unroll_loops", *_LOOPS, *_CLEAN),
 )
-"""What `prepare` does with a structured core module at the levels 0 to 3."""
+"""What `prepare` does with a structured core module at the levels 0 to 3, before it is differentiated."""
 
-LEVELS: tuple[tuple[str, ...], ...] = (
+BETWEEN: tuple[tuple[str, ...], ...] = (
     ("expand_composites",),
     ("expand_composites", "simplify", "eliminate_dead_code"),
     ("expand_composites", "inline", "flatten_tuples", *_CLEAN),
     ("expand_composites", "inline", "flatten_tuples", *_CLEAN, "inline", *_CLEAN),
+)
+"""What is done with a derivative that is differentiated again. Loops keep their form, which the next order relies on:
+their stacks are read once, from the last entry to the first, where a round begins."""
+
+LEVELS: tuple[tuple[str, ...], ...] = (
+    BETWEEN[0],
+    BETWEEN[1],
+    (*BETWEEN[2], *_LOOPS, "split_loops", *_CLEAN),
+    (*BETWEEN[3], "unroll_loops", *_LOOPS, "split_loops", *_CLEAN),
 )
 """What `optimize` does with a structured core module at the levels 0 to 3."""
 
@@ -101,6 +112,11 @@ def prepare(module: Module, level: int = 2, *, checked: bool = False) -> Module:
 def optimize(module: Module, level: int = 2, *, checked: bool = False) -> Module:
     """A structured core module made smaller and faster. Raises ValueError for another level than 0 (nothing) to 3."""
     return Pipeline(_passes(LEVELS, level), checked=checked)(module)
+
+
+def simplify_derivative(module: Module, level: int = 2) -> Module:
+    """A derivative made smaller before it is differentiated again."""
+    return Pipeline(_passes(BETWEEN, level))(module)
 
 
 def _passes(levels: Sequence[tuple[str, ...]], level: int) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ if false -> b elif ..               without that arm; a certain arm is the else,
 if .. yield a .. yield a            a, where all arms yield the same
 match C(a, ..) {C(x, ..) -> b}      b with a for x
 loop (p = a) .. next L p            a for p
+assert true                         nothing
 operators                           the table `algebra.RULES`, from the facts in their definitions
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 
 from relay.ir.expr import (
     Arm,
+    Assert,
     Atom,
     Binding,
     Block,
@@ -136,6 +138,8 @@ class _Simplifier:
                     self.loop(value, targets, out)
                 case Var() | Constant() | Global() | Static():
                     self.equate(targets[0], self.atom(value))
+                case Assert(condition) if _is_true(self.atom(condition)):
+                    self.changed = True
                 case _:
                     out.append(Binding(targets, map_atoms(value, self.atom)))
         return None
@@ -244,6 +248,10 @@ class _Simplifier:
         body = self.block(loop.body)
         made = Loop(loop.label, select(loop.parameters, keep), select(initial, keep), body, count, loop.span)
         out.append(Binding(select(targets, results), made))
+
+
+def _is_true(atom: Atom) -> bool:
+    return isinstance(atom, Constant) and bool(atom.value)
 
 
 def _certain(condition: Block) -> bool | None:

@@ -1,0 +1,53 @@
+"""Expressions of a loop's counter that have one value in all rounds become that constant.
+
+    loop for i < 7 { c = less(i, 7); assert c "index out of range"; .. }       c becomes true
+
+The rounds are few enough to be tried: the operators' references are run on all values of the counter at once.
+"""
+
+from __future__ import annotations
+
+from relay.ir.expr import Atom, Binding, Block, Constant, Loop, Module, OpCall, Var
+from relay.ir.traverse import map_parts, map_terminator
+from relay.transform.functions import map_bodies
+from relay.transform.loop_facts import Rounds
+
+
+def fold_counters(module: Module) -> Module:
+    """The module with what the counters of loops decide alone decided. Linear in its size and the numbers of rounds."""
+    return map_bodies(module, lambda function: _Folding().block(function.body))
+
+
+class _Folding:
+    def __init__(self) -> None:
+        self.known: dict[Var, Atom] = {}
+        self.around: list[Rounds] = []
+
+    def atom(self, atom: Atom) -> Atom:
+        return self.known.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def block(self, block: Block) -> Block:
+        bindings: list[Binding] = []
+        for binding in block.bindings:
+            match binding.value:
+                case OpCall() as call if self.around:
+                    made = map_parts(call, atom=self.atom)
+                    assert isinstance(made, OpCall)
+                    if self._decided(binding.targets[0], made):
+                        continue
+                    bindings.append(Binding(binding.targets, made))
+                case Loop() as loop:
+                    self.around.append(Rounds(loop))
+                    bindings.append(Binding(binding.targets, map_parts(loop, atom=self.atom, block=self.block)))
+                    self.around.pop()
+                case value:
+                    bindings.append(Binding(binding.targets, map_parts(value, atom=self.atom, block=self.block)))
+        return Block(tuple(bindings), map_terminator(block.terminator, self.atom))
+
+    def _decided(self, target: Var, call: OpCall) -> bool:
+        for loop in self.around:
+            values = loop.add(target, call)
+            if values is not None and values.size and bool((values == values.flat[0]).all()):
+                self.known[target] = Constant(values.reshape(-1)[0].reshape(()).copy(), call.span)
+                return True
+        return False

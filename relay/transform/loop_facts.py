@@ -1,0 +1,114 @@
+"""What passes on loops ask: what a loop binds, how often it runs, what its counter's expressions are in each round."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from relay.errors import RelayError
+from relay.ir.expr import Atom, Block, Constant, Exit, Loop, LoopLabel, Next, OpCall, Var
+from relay.ir.traverse import all_blocks, bound, operands, terminator_operands, walk
+from relay.ir.types import TensorType
+from relay.operator import Emitter, Pattern, lookup
+
+MOST_ROUNDS = 1 << 16
+"""Expressions of the counter are evaluated for all rounds of loops with at most so many."""
+
+
+def bound_in(loop: Loop) -> set[Var]:
+    """All that a loop binds: its parameters, its counter, and everything in its body."""
+    found = set(bound(loop))
+    for binding in walk(loop.body):
+        found.update(binding.targets)
+        found.update(bound(binding.value))
+    return found
+
+
+def rounds(loop: Loop) -> int | None:
+    """The number of rounds of a loop that runs all of them; None if it is not known."""
+    if loop.counter is None or not isinstance(loop.counter.count, Constant):
+        return None
+    if leads_to(loop.body, loop.label, Exit):
+        return None
+    return max(0, int(loop.counter.count.value))
+
+
+def leads_to(body: Block, label: LoopLabel, kind: type[Exit] | type[Next]) -> bool:
+    """Whether an Exit (a Next) of a loop is somewhere in its body."""
+    ends = (b.terminator for b in all_blocks(body))
+    return any(isinstance(end, kind) and end.label is label for end in ends)
+
+
+def uses(body: Block) -> dict[Var, int]:
+    """How often each variable is read in a block and inside it."""
+    counts: dict[Var, int] = {}
+    for block in all_blocks(body):
+        atoms = [a for b in block.bindings for a in operands(b.value)] + list(terminator_operands(block.terminator))
+        for atom in atoms:
+            if isinstance(atom, Var):
+                counts[atom] = counts.get(atom, 0) + 1
+    return counts
+
+
+def elements(atom: Atom) -> int | None:
+    """The number of elements of a tensor; None where it is not known."""
+    type_ = atom.type if isinstance(atom, Var | Constant) else None
+    try:
+        return math.prod(type_.dims) if isinstance(type_, TensorType) else None
+    except TypeError:
+        return None
+
+
+def may_fail(call: OpCall) -> bool:
+    """Whether an operator has a requirement that its operands' types and constants do not fulfil by themselves."""
+    operator = lookup(call.operator)
+    if not operator.requirements:
+        return False
+    emitter = Emitter(call.span)
+    try:
+        values = [emitter.value(a) for a in call.arguments]
+        return any(r.holds(*values, **call.attributes) is not None for r in operator.requirements)
+    except (TypeError, RelayError):
+        return True
+
+
+class Rounds:
+    """The values of scalar expressions of a loop's counter in all rounds, as far as they are computed elementwise."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.count = rounds(loop)
+        self.values: dict[Var, np.ndarray] = {}
+        if loop.counter is not None and isinstance(loop.counter.count, Constant):
+            count = max(0, int(loop.counter.count.value))
+            if count <= MOST_ROUNDS:
+                self.values[loop.counter.index] = np.arange(count, dtype=loop.counter.count.value.dtype)
+
+    def of(self, atom: Atom) -> np.ndarray | None:
+        """The value in each round, or one for all; None if it is not known."""
+        if isinstance(atom, Constant):
+            return atom.value if atom.value.ndim == 0 else None
+        return self.values.get(atom) if isinstance(atom, Var) else None
+
+    def add(self, target: Var, call: OpCall) -> np.ndarray | None:
+        """The values of an operator call, which are remembered for its target."""
+        operator = lookup(call.operator)
+        if operator.pattern not in (Pattern.ELEMENTWISE, Pattern.BROADCAST) or not self.values or not call.arguments:
+            return None
+        if not isinstance(target.type, TensorType) or target.type.shape != ():
+            return None
+        found = [self.of(a) for a in call.arguments]
+        known = [f for f in found if f is not None]
+        if len(known) < len(found) or all(f.ndim == 0 for f in known) or any(f.size == 0 for f in known):
+            return None
+        try:
+            values = operator.evaluate(known, call.attributes)
+        except (RelayError, ArithmeticError, ValueError):
+            return None
+        self.values[target] = values
+        return values
+
+
+def replaced(loop: Loop, body: Block) -> Loop:
+    """The loop with another body."""
+    return Loop(loop.label, loop.parameters, loop.initial, body, loop.counter, loop.span)

@@ -1,0 +1,83 @@
+"""What is the same in every round of a loop is computed once, before it.
+
+    loop L (p = a) { t = exp(x); .. }       t = exp(x); loop L (p = a) { .. }
+
+An operator call moves if it cannot fail and all that it reads is bound outside of the loop; so do tuples and their
+components. It stays where it is if it does not save anything: constants that a kernel fills in, and data that is only
+repeated (a broadcast). What stands in a branch moves only if that is the branch that decides whether the loop goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.ir.expr import Atom, Binding, Block, Expr, Loop, MakeTuple, Module, OpCall, Project, Var
+from relay.ir.traverse import map_blocks
+from relay.operator import Pattern, lookup
+from relay.transform.functions import map_bodies
+from relay.transform.leaves import map_branch, tail_branch
+from relay.transform.loop_facts import bound_in, elements, may_fail, replaced
+
+
+def hoist_invariants(module: Module) -> Module:
+    """The module with pure operators on what a loop does not change moved before it."""
+    return map_bodies(module, lambda function: _block(function.body))
+
+
+def _block(block: Block) -> Block:
+    bindings: list[Binding] = []
+    for binding in block.bindings:
+        value: Expr = map_blocks(binding.value, _block)
+        if isinstance(value, Loop):
+            hoisting = _Hoisting(value)
+            value = replaced(value, hoisting.block(value.body))
+            bindings += hoisting.before
+        bindings.append(Binding(binding.targets, value))
+    return Block(tuple(bindings), block.terminator)
+
+
+class _Hoisting:
+    """One loop. `before` collects what moves."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.inside = bound_in(loop)
+        self.before: list[Binding] = []
+
+    def block(self, block: Block) -> Block:
+        kept: list[Binding] = []
+        for binding in block.bindings:
+            if self._moves(binding):
+                self.before.append(binding)
+                self.inside.difference_update(binding.targets)
+            else:
+                kept.append(binding)
+        branch = tail_branch(block)
+        if branch is not None:
+            kept[-1] = Binding((), map_branch(branch, self.block))
+        return Block(tuple(kept), block.terminator)
+
+    def _moves(self, binding: Binding) -> bool:
+        match binding.value:
+            case MakeTuple(items):
+                return self._invariant(items)
+            case Project(whole):
+                return self._invariant((whole,))
+            case OpCall() as call:
+                free = self._invariant(call.arguments) and _saves(binding.targets[0], call)
+                return free and not may_fail(call)
+            case _:
+                return False
+
+    def _invariant(self, atoms: Sequence[Atom]) -> bool:
+        return not any(isinstance(a, Var) and a in self.inside for a in atoms) and bool(atoms)
+
+
+def _saves(target: Var, call: OpCall) -> bool:
+    """Whether reading the result is cheaper than making it again."""
+    operator = lookup(call.operator)
+    if operator.fill is not None or not any(isinstance(a, Var) for a in call.arguments):
+        return False
+    if operator.pattern is not Pattern.INJECTIVE:
+        return True
+    read, made = [elements(a) for a in call.arguments], elements(target)
+    return made is None or None in read or made <= sum(r for r in read if r is not None)
