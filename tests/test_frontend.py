@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 
 import numpy as np
 import pytest
@@ -730,12 +729,6 @@ def test_error_of_a_syntax_mistake() -> None:
 def test_deep_nesting_is_an_error_of_the_user() -> None:
     text = "def f(x):\n    return " + "not " * 1500 + "x\n"
     assert "nested too deeply" in message(text)
-
-
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax came with Python 3.12")
-def test_type_parameters_are_refused() -> None:
-    assert "type parameters in brackets" in message("def f[T](x):\n    return x\n")
-    assert "`type` in a function is not part of Relay" in message("def f(x):\n    type T = int\n    return x\n")
 
 
 def test_all_statements_of_python_are_known() -> None:

@@ -125,10 +125,10 @@ def test_local_names_in_the_body() -> None:
             def f(x):
                 y: Tensor[Float, (rows,)] = x
                 return y
-            return f, rows
+            return lower_function(f).function, rows
         """
-    function, rows = defined(text, "outer", dims=dims, Tensor=Tensor, Float=Float)()
-    assert only(lower_function(function).function, expr.Annotated).annotation == TensorType(FLOAT32, (rows,))
+    function, rows = defined(text, "outer", dims=dims, Tensor=Tensor, Float=Float, lower_function=lower_function)()
+    assert only(function, expr.Annotated).annotation == TensorType(FLOAT32, (rows,))
 
 
 # ---- sources

@@ -39,6 +39,8 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made.run_cell("import relay\nfrom relay import Tensor, Float, relay", store_history=True)
     yield made
     made.restore_sys_module_state()
+    for name in ("ps1", "ps2", "ps3"):
+        vars(sys).pop(name, None)  # or the prompts of later tests are IPython's
 
 
 def run_cell(shell: Any, text: str) -> Any:

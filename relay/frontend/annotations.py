@@ -41,7 +41,10 @@ from relay.ir.annotation import (
     type_var,
 )
 from relay.ir.definition import MISSING, DataClass, Scope, data_class
+from relay.ir.type_parameters import is_alias, is_parameter, known_variable
+from relay.ir.type_parameters import variable as type_variable
 from relay.ir.types import Base, DataType, Dim, FunctionType, Kind, RefType, Shape, TensorType, TupleType, Type, TypeId
+from relay.operator.relation import substitute
 
 __all__ = ["AnnotationReader", "Fn", "Ref", "Tensor", "UndefinedName", "base_type_var", "dims", "shape_var", "type_var"]
 
@@ -120,6 +123,8 @@ class AnnotationReader:
         owner = data_class(head)
         if owner is not None:
             return self._data(node, owner, items)
+        if is_alias(head):
+            return self._alias(node, head, items)
         raise self._error(
             node, f"{described(head)} takes no arguments in a type", "write Tensor[..], tuple[..], Fn[..] or Ref[..]"
         )
@@ -130,16 +135,35 @@ class AnnotationReader:
         parameters = owner.definition.parameters
         being_read = not owner.definition.constructors
         kinds = [Kind.Type] * len(items) if being_read else [p.kind for p in parameters]
-        readers: dict[Kind, Callable[[ast.expr], Type | Base | Shape | Dim]] = {
-            Kind.BaseType: self._base,
-            Kind.Shape: self._shape,
-            Kind.Dim: self._dim,
-        }
+        readers = self._readers
         if len(items) != len(kinds):
             raise self._error(node, argument_count(owner, len(items)), None)
         return DataType(
             owner.definition, tuple(readers.get(k, self.type)(item) for k, item in zip(kinds, items, strict=True))
         )
+
+    def _alias(self, node: ast.expr, alias: object, items: list[ast.expr]) -> Type:
+        """`Matrix[n]`: arguments for the parameters of a `type` statement."""
+        body = self._placed(node, lambda: to_type(alias))
+        parameters = [known_variable(p) for p in getattr(alias, "__type_params__", ())]
+        starred = [i for i, p in enumerate(parameters) if isinstance(p, TypeId) and p.kind is Kind.Shape]
+        if len(starred) == 1 and len(items) >= len(parameters) - 1:  # it takes what the others leave
+            at, end = starred[0], len(items) - (len(parameters) - 1 - starred[0])
+            rest = items[at:end]
+            single = len(rest) == 1 and isinstance(rest[0], ast.Tuple)
+            items = [*items[:at], rest[0] if single else ast.Tuple(rest, ast.Load()), *items[end:]]
+        if len(items) != len(parameters):
+            text = f"{alias} takes {len(parameters)} arguments, found {len(items)}"
+            raise self._error(node, text, f"write {alias}[{', '.join(map(str, parameters))}]" if parameters else None)
+        bound: dict[TypeId, object] = {}
+        for parameter, item in zip(parameters, items, strict=True):
+            if isinstance(parameter, TypeId):  # otherwise the alias does not use it
+                bound[parameter] = self._readers.get(parameter.kind, self.type)(item)
+        return substitute(body, bound)
+
+    @property
+    def _readers(self) -> dict[Kind, Callable[[ast.expr], Type | Base | Shape | Dim]]:
+        return {Kind.BaseType: self._base, Kind.Shape: self._shape, Kind.Dim: self._dim}
 
     def _base(self, node: ast.expr) -> Base:
         if not isinstance(node, ast.Name | ast.Attribute):
@@ -173,6 +197,8 @@ class AnnotationReader:
                 return self._placed(node, lambda: to_dim(found))
             case ast.Starred(value=ast.Name() | ast.Attribute() as variable):
                 found = self._object(variable)
+                if is_parameter(found):
+                    return self._placed(node, lambda: type_variable(found, Kind.Shape))
                 if not isinstance(found, TypeId) or found.kind is not Kind.Shape:
                     raise self._error(
                         node, f"{ast.unparse(variable)} is no shape variable", 'make one by s = shape_var("s")'

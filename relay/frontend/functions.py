@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar, TypeVarTuple
 
 from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.context import Capture, Context
 from relay.frontend.names import read_names
-from relay.frontend.source import FunctionNode
+from relay.frontend.scope import ParameterScope
+from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.annotation import to_type
 from relay.ir.expr import Atom, Dead, Exit, Function, Lambda, MakeTuple, Parameter, Var
 from relay.ir.types import Type
@@ -19,17 +21,20 @@ _STATIC = re.compile(r"#\s*relay:\s*static\b")
 
 
 def lower_body(
-    context: Context, reader: AnnotationReader, defaults: Sequence[Atom | None], evaluated: Mapping[str, object]
+    context: Context,
+    reader: AnnotationReader,
+    defaults: Sequence[Atom | None],
+    evaluated: Callable[[], Mapping[str, object]],
 ) -> Function:
     """The function of a context.
 
-    `defaults` are those of all parameters, in order. `evaluated` are annotations that Python has evaluated: they are
-    used where a name of the annotation is not visible (a local name of the function around a decorated one).
+    `defaults` are those of all parameters, in order. `evaluated` gives the annotations as Python evaluates them: they
+    are used where a name of the annotation is not visible (a local name of the function around a decorated one).
     """
     node = context.node
     parameters = []
     for argument in all_parameters(node):
-        type_ = _annotation(context, reader, argument.annotation, evaluated.get(argument.arg))
+        type_ = _annotation(context, reader, argument.annotation, argument.arg, evaluated)
         var = Var(argument.arg, type_, context.file.parameter_span(argument))
         context.rename(argument.arg, var, var.span or context.file.function_span(node))
         parameters.append(var)
@@ -38,7 +43,7 @@ def lower_body(
         value = context.atom(node.body)
         context.block.terminator = Exit(context.label, (value,), context.span(node.body))
     else:
-        result = _annotation(context, reader, node.returns, evaluated.get("return"))
+        result = _annotation(context, reader, node.returns, "return", evaluated)
         documentation = ast.get_docstring(node)
         context.statements(node.body if documentation is None else node.body[1:])
         _end(context, node)
@@ -72,12 +77,28 @@ def refuse_signature(context: Context) -> None:
                 context.file.parameter_span(argument),
                 help="name the parameters one by one, or take a tuple",
             )
-    for variable in getattr(node, "type_params", ()):  # Python 3.12
-        raise FrontendError(
-            "type parameters in brackets are not part of Relay",
-            context.span(variable),
-            help=f'make a variable before the function: ({variable.name},) = dims("{variable.name}")',
-        )
+
+
+def type_parameters(file: SourceFile, node: FunctionNode) -> dict[str, object]:
+    """The type parameters of a function, `def f[n, *S](..)`. Raises FrontendError for those with a bound or default."""
+    found: dict[str, object] = {}
+    for parameter in getattr(node, "type_params", ()):  # Python 3.12
+        kind = type(parameter).__name__
+        if kind == "ParamSpec":
+            raise FrontendError(
+                f"`**{parameter.name}` is not part of Relay",
+                file.span(parameter),
+                help="write the parameters of a function one by one: Fn[[A, B], C]",
+            )
+        for part in (getattr(parameter, "bound", None), getattr(parameter, "default_value", None)):
+            if part is not None:
+                raise FrontendError(
+                    f"the type parameter {parameter.name} has no bound and no default in Relay",
+                    file.span(part),
+                    help=f"write {parameter.name} alone; its use in the annotations says what it stands for",
+                )
+        found[parameter.name] = (TypeVarTuple if kind == "TypeVarTuple" else TypeVar)(parameter.name)
+    return found
 
 
 def _kinds(arguments: ast.arguments) -> list[str]:
@@ -94,21 +115,26 @@ def _is_static(context: Context, node: ast.arg) -> bool:
 
 
 def _annotation(
-    context: Context, reader: AnnotationReader, node: ast.expr | None, evaluated: object
+    context: Context,
+    reader: AnnotationReader,
+    node: ast.expr | None,
+    name: str,
+    evaluated: Callable[[], Mapping[str, object]],
 ) -> Type | None:
     if node is None:
         return None
     try:
         return reader.type(node)
     except UndefinedName as error:
-        if evaluated is None or isinstance(evaluated, str):
+        found = evaluated().get(name)
+        if found is None or isinstance(found, str):
             context.errors.append(error)
             return None
     except FrontendError as error:
         context.errors.append(error)
         return None
     try:
-        return to_type(evaluated)
+        return to_type(found)
     except FrontendError as error:
         context.errors.append(error.at(reader.file.span(node)))
         return None
@@ -224,10 +250,12 @@ def _defaults(context: Context, node: FunctionNode) -> list[Atom | None]:
 
 
 def _nested(context: Context, node: FunctionNode, name: str, defaults: Sequence[Atom | None]) -> Lambda:
-    inner = Context(context.file, context.scope, node, name, context.translator, context)
+    parameters = type_parameters(context.file, node)
+    scope = ParameterScope(parameters, context.scope) if parameters else context.scope
+    inner = Context(context.file, scope, node, name, context.translator, context)
     refuse_signature(inner)
-    reader = AnnotationReader(context.file, context.scope, context.defines)
-    function = lower_body(inner, reader, defaults, {})
+    reader = AnnotationReader(context.file, scope, context.defines)
+    function = lower_body(inner, reader, defaults, dict)
     if inner.captures:
         context.captures_of[function.label] = tuple(inner.captures)
     return Lambda(function, function.span)

@@ -99,20 +99,25 @@ from __future__ import annotations
 
 import ast
 import copy
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
+from typing import TypeAlias
 
 from relay.errors import FrontendError, RelayError, together
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import Context
 from relay.frontend.expressions import lower_constant, lower_expression
-from relay.frontend.functions import all_defaults, lower_body, refuse_signature
-from relay.frontend.scope import FunctionScope, NamedScope, SnapshotScope, TextScope
+from relay.frontend.functions import all_defaults, lower_body, refuse_signature, type_parameters
+from relay.frontend.names import read_names
+from relay.frontend.scope import FunctionScope, NamedScope, ParameterScope, SnapshotScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, parse_text
 from relay.frontend.statements import lower_statements
 from relay.frontend.unsupported import refuse_statement
-from relay.ir.definition import Definition, Scope
+from relay.ir.definition import MISSING, Definition, Scope
 from relay.ir.expr import Atom, Expr, Function, Global, Static
+
+Evaluated: TypeAlias = Callable[[], Mapping[str, object]]
 
 
 class _PythonTranslator:
@@ -138,13 +143,14 @@ def lower_function(
         node = _without_names(node)
     assert isinstance(python_function, FunctionType)  # or it has no source
     scope: Scope = FunctionScope.of(python_function)
+    further = {**_enclosing_names(python_function, node, scope), **(further or {})}
     if further:
         scope = NamedScope(further, scope)
     context = _context(file, scope, node)
     values = _default_values(python_function, node)
     written = all_defaults(node.args)
     defaults = [_evaluated_default(context, d, v) for d, v in zip(written, values, strict=True)]
-    return _lower(context, scope, defaults, python_function.__annotations__)
+    return _lower(context, context.scope, defaults, lambda: _evaluated_annotations(python_function))
 
 
 def _without_names(node: FunctionNode) -> FunctionNode:
@@ -205,18 +211,21 @@ def lower_definition(file: SourceFile, scope: Scope, node: FunctionNode) -> Defi
     """The surface IR of a function of a text that is only read. Raises FrontendError."""
     context = _context(file, scope, node)
     defaults = [_written_default(context, default) for default in all_defaults(node.args)]
-    return _lower(context, scope, defaults, {})
+    return _lower(context, context.scope, defaults, dict)
 
 
 def _context(file: SourceFile, scope: Scope, node: FunctionNode) -> Context:
     name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
+    parameters = type_parameters(file, node)
+    if parameters:
+        scope = ParameterScope(parameters, scope)
     context = Context(file, scope, node, name, _PythonTranslator(), None)
     refuse_signature(context)
     return context
 
 
 def _lower(
-    context: Context, scope: Scope, defaults: Sequence[Atom | None], evaluated: Mapping[str, object]
+    context: Context, scope: Scope, defaults: Sequence[Atom | None], evaluated: Evaluated
 ) -> Definition:
     try:
         while True:
@@ -236,7 +245,7 @@ def _lower(
     return Definition(function, SnapshotScope(scope))
 
 
-def _body(context: Context, defaults: Sequence[Atom | None], evaluated: Mapping[str, object]) -> Function | None:
+def _body(context: Context, defaults: Sequence[Atom | None], evaluated: Evaluated) -> Function | None:
     """The function, or None if its mistakes, which are noted, leave none."""
     try:
         return lower_body(context, AnnotationReader(context.file, context.scope), defaults, evaluated)
@@ -248,6 +257,32 @@ def _body(context: Context, defaults: Sequence[Atom | None], evaluated: Mapping[
         if not context.errors:  # otherwise the user's mistakes come first: without them, this may not happen
             raise
     return None
+
+
+def _enclosing_names(function: FunctionType, node: FunctionNode, scope: Scope) -> Mapping[str, object]:
+    """The local names of the function around a decorated one that only annotations mention.
+
+    From Python 3.14 on they are no part of the closure. The function around is the one that decorates now.
+    """
+    around = function.__qualname__.rpartition(".<locals>.")[0]
+    if not around:
+        return {}
+    written = [a for n in ast.walk(node) for a in (getattr(n, "annotation", None), getattr(n, "returns", None))]
+    missing = {name for a in written for name in read_names(a) if scope.resolve(name) is MISSING}
+    frame = sys._getframe(1) if missing else None
+    while frame is not None:
+        if frame.f_code.co_qualname == around and frame.f_code.co_filename == function.__code__.co_filename:
+            return {name: frame.f_locals[name] for name in missing if name in frame.f_locals}
+        frame = frame.f_back
+    return {}
+
+
+def _evaluated_annotations(function: FunctionType) -> Mapping[str, object]:
+    """The annotations as Python evaluates them, which it does only now from Python 3.14 on; none if that fails."""
+    try:
+        return function.__annotations__
+    except Exception:  # of the user's expression; it is read from the text, and its own error is reported
+        return {}
 
 
 def _default_values(function: FunctionType, node: FunctionNode) -> list[object]:

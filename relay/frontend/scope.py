@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from relay.ir.definition import MISSING, Scope
+from relay.ir.type_parameters import known_variable
 
 
 @attrs.frozen(eq=False)
@@ -73,6 +74,22 @@ class NamedScope:
     def names(self) -> list[str]:
         """All visible names, for suggestions."""
         return [*self.further, *self.around.names()]
+
+
+@attrs.frozen(eq=False)
+class ParameterScope:
+    """A scope with the type parameters of a function, `def f[n](..)`, in front."""
+
+    parameters: Mapping[str, object]
+    around: Scope
+
+    def resolve(self, name: str) -> object:
+        """The object that the name means now, or MISSING."""
+        return known_variable(self.parameters[name]) if name in self.parameters else self.around.resolve(name)
+
+    def names(self) -> list[str]:
+        """All visible names, for suggestions."""
+        return [*self.parameters, *self.around.names()]
 
 
 class SnapshotScope:

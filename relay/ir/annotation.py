@@ -15,6 +15,7 @@ import numpy as np
 from relay.errors import FrontendError
 from relay.ir.definition import DataClass
 from relay.ir.structure import field_names, is_record_class
+from relay.ir.type_parameters import alias_value, is_alias, is_parameter, variable
 from relay.ir.types import (
     ANY,
     BOOL,
@@ -112,8 +113,16 @@ def _single(name: str) -> str:
 # ---- from Python objects to types
 
 
+def _meant(item: object, kind: Kind) -> object:
+    """An object, or what it stands for: Python's type parameters are variables, and aliases are what they name."""
+    while is_alias(item):
+        item = alias_value(item)
+    return variable(item, kind) if is_parameter(item) else item
+
+
 def to_base(item: object) -> Base:
     """An element type. Raises FrontendError for anything else."""
+    item = _meant(item, Kind.BaseType)
     if isinstance(item, BaseType) or (isinstance(item, TypeId) and item.kind is Kind.BaseType):
         return item
     if isinstance(item, type) and item in _SCALARS:
@@ -123,6 +132,7 @@ def to_base(item: object) -> Base:
 
 def to_shape(item: object) -> Shape:
     """A shape: a tuple or list of dims, or a shape variable. Raises FrontendError for anything else."""
+    item = _meant(item, Kind.Shape)
     if isinstance(item, TypeId) and item.kind is Kind.Shape:
         return (item,)
     if isinstance(item, tuple | list):
@@ -137,6 +147,7 @@ def to_shape(item: object) -> Shape:
 
 def to_dim(item: object) -> Dim:
     """One dim of a shape, or a shape variable in it. Raises FrontendError for anything else."""
+    item = _meant(item, Kind.Dim)
     if isinstance(item, np.integer):
         item = int(item)
     if isinstance(item, bool) or not isinstance(item, int | TypeId | AnyDim):
@@ -156,6 +167,7 @@ def to_dim(item: object) -> Dim:
 
 def to_type(item: object) -> Type:
     """What a Python object means where a type is expected. Raises FrontendError if that is nothing."""
+    item = _meant(item, Kind.Type)
     if isinstance(item, TensorType | TupleType | FunctionType | QuantifiedType | RefType | StackType | DataType):
         return item
     if isinstance(item, TypeId):
