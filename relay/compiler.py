@@ -307,9 +307,9 @@ class RelayFunction:
                 lowered = self._cache.get(key)
                 if lowered is None:
                     log.info("compiling %s for %s", self.__name__, key)
-                    typed, result, used = elaborate_structured(self.__relay__, [d.argument for d in described])
-                    self._used.update(used)
-                    lowered = Lowered(typed, result, self._options.opt_level)
+                    made = elaborate_structured(self.__relay__, [d.argument for d in described])
+                    self._used.update(made.used)
+                    lowered = Lowered(made.module, made.result, self._options.opt_level)
                     self._cache[key] = lowered
         parameters = iter(lowered.typed.main.parameters)
         values = []

@@ -82,10 +82,10 @@ class _Composer:
         names = [p.name for p in definition.function.parameters]
         fixed = [Fixed(attributes[name]) for name in names[len(tensors) :]]
         try:
-            typed, result, _ = elaborate_structured(definition, [*tensors, *fixed])
+            made = elaborate_structured(definition, [*tensors, *fixed])
         except TypeCheckError as error:
             raise _at_the_call(error, composition) from None
-        return ComposedBody(composition, typed, result)
+        return ComposedBody(composition, made.module, made.result)
 
 
 def _at_the_call(error: TypeCheckError, composition: Composition) -> TypeCheckError:

@@ -107,7 +107,8 @@ class Unknown(Arithmetic):
     """A variable of the type checker's solver. It exists only while a program is checked; no finished module holds one.
 
     `binding` is what it was found to be. A base variable made by a literal holds in `literals` the values that the
-    base type has to represent. `watchers` are the deferred constraints that wait for it.
+    base type has to represent. `watchers` are the deferred constraints that wait for it. A dim with a `hint` is the
+    extent of an axis of an argument, which has this size in the call that is being elaborated; it counts as known.
     """
 
     kind: Kind
@@ -116,6 +117,7 @@ class Unknown(Arithmetic):
     literals: tuple[Literal, ...] = ()
     watchers: list[Callable[[], None]] = attrs.field(factory=list)
     classes: frozenset[BaseClass] | None = None  # the classes that a base variable may still take; None: all
+    hint: int | None = None
 
     def __str__(self) -> str:
         return self.name

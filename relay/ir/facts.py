@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 
 import attrs
@@ -62,9 +62,10 @@ class DimConstraint:
 
 
 class Facts:
-    """Constraints that hold, and what follows from them."""
+    """Constraints that hold, and what follows from them. What these do not answer, `outer` is asked."""
 
-    def __init__(self, constraints: Iterable[DimConstraint] = ()) -> None:
+    def __init__(self, constraints: Iterable[DimConstraint] = (), outer: Facts | None = None) -> None:
+        self._outer = outer
         self._values: dict[TypeId | Unknown, Dim] = {}
         self._bounds: dict[Factor, int] = {}
         self._zero: list[Dim] = []
@@ -93,7 +94,7 @@ class Facts:
     def _add_equation(self, difference: Dim) -> None:
         if isinstance(difference, int) or difference is ANY:
             return
-        solved = _solve(difference) or _solve_divisible(difference)
+        solved = solve(difference) or _solve_divisible(difference)
         if solved is None:
             self._zero.append(difference)
             return
@@ -134,6 +135,10 @@ class Facts:
 
     def equal(self, left: Dim, right: Dim) -> bool | None:
         """Whether two dims are equal."""
+        answer = self._equal(left, right)
+        return self._outer.equal(left, right) if answer is None and self._outer is not None else answer
+
+    def _equal(self, left: Dim, right: Dim) -> bool | None:
         if type(left) is int and type(right) is int:
             return left == right
         if left is right and left is not ANY:
@@ -154,6 +159,10 @@ class Facts:
 
     def at_least(self, left: Dim, right: Dim) -> bool | None:
         """Whether left >= right."""
+        answer = self._at_least(left, right)
+        return self._outer.at_least(left, right) if answer is None and self._outer is not None else answer
+
+    def _at_least(self, left: Dim, right: Dim) -> bool | None:
         difference = self.normal(subtract(left, right))
         if isinstance(difference, int):
             return difference >= 0
@@ -165,19 +174,26 @@ class Facts:
 
     def number(self, dim: Dim) -> int | None:
         """The number that a dim is, or None."""
-        dim = self.normal(dim)
-        return dim if isinstance(dim, int) else None
+        normal = self.normal(dim)
+        if isinstance(normal, int):
+            return normal
+        return self._outer.number(dim) if self._outer is not None else None
 
     def likely_equal(self, left: Dim, right: Dim) -> bool:
         """Whether two dims are equal, or are taken to be until one has to know."""
-        return self.equal(left, right) is True
+        answer = self._equal(left, right)
+        if answer is None and self._outer is not None:
+            return self._outer.likely_equal(left, right)
+        return answer is True
 
     def ask(self, left: Dim, relation: str, right: Dim) -> bool | None:
         """Whether this holds, or None. Who has other means of knowing than the facts overrides it."""
         if relation == AT_LEAST:
-            return self.at_least(left, right)
-        answer = self.equal(left, right)
-        return answer if answer is None or relation == EQUAL else not answer
+            answer = self._at_least(left, right)
+        else:
+            answer = self._equal(left, right)
+            answer = answer if answer is None or relation == EQUAL else not answer
+        return self._outer.ask(left, relation, right) if answer is None and self._outer is not None else answer
 
     def _positive(self, dim: Dim) -> bool:
         least = self._least(dim)
@@ -194,18 +210,21 @@ class Facts:
         return self._least(self.normal(dim))
 
 
-def _solve(difference: Dim, avoiding: TypeId | None = None) -> tuple[TypeId | Unknown, Dim] | None:
-    """A variable other than `avoiding` that `difference == 0` determines, and its value: it occurs once, linearly,
-    with coefficient 1 or -1."""
+def solve(
+    difference: Dim, only: Callable[[TypeId | Unknown], bool] = lambda v: True
+) -> tuple[TypeId | Unknown, Dim] | None:
+    """A variable that `difference == 0` determines, and its value: one that occurs once, linearly, with coefficient 1
+    or -1. `only`: which variables are asked for."""
     if isinstance(difference, TypeId | Unknown):
-        return difference, 0
-    assert isinstance(difference, DimExpr)
+        return (difference, 0) if only(difference) else None
+    if not isinstance(difference, DimExpr):
+        return None
     occurring = list(variables(difference))
     candidates: list[tuple[str, TypeId | Unknown, int]] = []
     for monomial, coefficient in difference.terms:
         if len(monomial) == 1 and abs(coefficient) == 1:
             ((factor, power),) = monomial
-            if power != 1 or not isinstance(factor, TypeId | Unknown) or factor is avoiding:
+            if power != 1 or not isinstance(factor, TypeId | Unknown) or not only(factor):
                 continue
             if sum(v is factor for v in occurring) == 1:
                 candidates.append((factor.name, factor, coefficient))
@@ -217,7 +236,7 @@ def _solve(difference: Dim, avoiding: TypeId | None = None) -> tuple[TypeId | Un
 
 
 def _solve_divisible(difference: Dim) -> tuple[TypeId | Unknown, Dim] | None:
-    """As `_solve` for `a % c == 0`, that is a == c*k for a new k."""
+    """As `solve` for `a % c == 0`, that is a == c*k for a new k."""
     assert isinstance(difference, DimExpr)
     for monomial, coefficient in difference.terms:
         if len(monomial) != 1:
@@ -226,9 +245,13 @@ def _solve_divisible(difference: Dim) -> tuple[TypeId | Unknown, Dim] | None:
         if power == 1 and isinstance(factor, Quotient) and factor.divisor == abs(coefficient):
             rest = subtract(difference, DimExpr(frozenset({(monomial, coefficient)})))
             if (rest if coefficient < 0 else subtract(0, rest)) == factor.dividend:
-                multiple = TypeId("k", Kind.Dim)
-                return _solve(subtract(factor.dividend, multiply(factor.divisor, multiple)), avoiding=multiple)
+                return _multiple_of(factor.divisor, factor.dividend)
     return None
+
+
+def _multiple_of(divisor: Dim, dividend: Dim) -> tuple[TypeId | Unknown, Dim] | None:
+    multiple = TypeId("k", Kind.Dim)
+    return solve(subtract(dividend, multiply(divisor, multiple)), lambda v: v is not multiple)
 
 
 def _never_zero(difference: Dim) -> bool:
@@ -254,8 +277,8 @@ def facts() -> Facts:
 
 @contextlib.contextmanager
 def assuming(known: Facts | Iterable[DimConstraint]) -> Iterator[Facts]:
-    """Put facts in force, in place of those before."""
-    token = _current.set(known if isinstance(known, Facts) else Facts(known))
+    """Put facts in force, before those that were."""
+    token = _current.set(known if isinstance(known, Facts) else Facts(known, _current.get()))
     try:
         yield _current.get()
     finally:

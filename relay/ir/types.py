@@ -29,6 +29,7 @@ from relay.ir.dims import Literal as Literal
 from relay.ir.dims import TypeId as TypeId
 from relay.ir.dims import Unknown as Unknown
 from relay.ir.dims import settled
+from relay.ir.facts import facts
 
 
 class BaseClass(enum.Enum):
@@ -105,11 +106,14 @@ class TensorType:
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The shape of a type without variables. Raises TypeError if there are any."""
-        for dim in self.shape:
-            if not isinstance(dim, int):
-                raise TypeError(f"{self} has a dimension that is not a number")
-        return self.shape  # type: ignore[return-value]
+        """The shape as numbers. In the elaboration of a call this makes symbolic dims numbers. Raises TypeError if that
+        is not possible."""
+        if all(isinstance(dim, int) for dim in self.shape):
+            return self.shape  # type: ignore[return-value]
+        numbers = [dim if isinstance(dim, int) else facts().number(dim) for dim in self.shape]
+        if None in numbers:
+            raise TypeError(f"{self} has a dimension that is not a number")
+        return tuple(numbers)  # type: ignore[arg-type]
 
     @property
     def dtype(self) -> np.dtype[np.generic]:

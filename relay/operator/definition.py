@@ -99,6 +99,7 @@ class Operator:
             right, `linear` the positions of operands in which the operator is linear.
         accumulates: the position of an operand that the rest is added to: op(.., x, ..) = x + op(.., 0, ..).
         in_place: how to write the result over an operand that is not needed any more.
+        sizes: the attributes that are sizes or hold them, and may be symbolic dims.
         work: `work(operands' shapes, result's shape)`, the floating-point operations of a call where the pattern does
             not tell them: one for each element of the result if elementwise, of the operands if a reduction.
         permutes: the elements are the operand's, with the axes in another order: who reads them can read the operand.
@@ -140,6 +141,7 @@ class Operator:
     stacked: Callable[..., Value | None] | None = None
     total: Callable[..., Value | None] | None = None
     fill: float | None = None
+    sizes: frozenset[str] = frozenset()
     sampler: Callable[..., Any] | None = None
     documentation: str = ""
 

@@ -117,6 +117,7 @@ def register_op(
     stacked: Callable[..., Any] | None = ...,
     total: Callable[..., Any] | None = ...,
     fill: float | None = ...,
+    sizes: frozenset[str] = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def register_op(*positional: Any, **definition: Any) -> Any:

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from relay.errors import InternalError, Span
-from relay.ir.expr import Atom, AttributeValue, Binding, Constant, Expr, OpCall, Var
-from relay.ir.types import BaseType, TensorType, Type
+from relay.ir.dims import Dim, DimExpr, TypeId, product
+from relay.ir.expr import Atom, AttributeValue, Binding, Constant, Expr, Extent, OpCall, Var
+from relay.ir.types import INT32, INT64, BaseType, Shape, TensorType, Type, scalar
 
 ADDITION = "add"
 """The operator that `+` on values is: what sums are made of, also those that passes take apart."""
@@ -57,6 +58,15 @@ class Emitter:
         constant = Constant(np.asarray(number, dtype=base.dtype), self.span)
         return Value(self, constant, constant.type)
 
+    def number(self, number: Any, base: BaseType) -> Value:
+        """A Python number, or a symbolic dim as the number that it is at run time, of the given base type."""
+        if not isinstance(number, TypeId | DimExpr):
+            return self.constant(number, base)
+        if base in (INT32, INT64):
+            return self.bind(Extent(number, base, self.span), scalar(base), "size")
+        extent = self.bind(Extent(number, INT64, self.span), scalar(INT64), "size")
+        return self.bind(OpCall("cast", (extent.atom,), {"dtype": base}, self.span), scalar(base), "size")
+
     def _array(self, array: np.ndarray) -> Value:
         constant = Constant(array, self.span)
         return Value(self, constant, constant.type)
@@ -67,7 +77,7 @@ class Emitter:
         typed = [v if isinstance(v, Value) or not isinstance(v, np.ndarray) else self._array(v) for v in operands]
         bases = [v.base if isinstance(v, Value) and isinstance(v.type, TensorType) else None for v in typed]
         values = [
-            v if isinstance(v, Value) else self.constant(v, operator.literal_base(position, v, bases))
+            v if isinstance(v, Value) else self.number(v, operator.literal_base(position, v, bases))
             for position, v in enumerate(typed)
         ]
         type_ = operator.infer([v.type for v in values], attributes)
@@ -97,16 +107,17 @@ class Value:
         return self.type
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.tensor.dims
+    def shape(self) -> Shape:
+        """The shape; a dim may be symbolic. As an operand, a dim is the number that it is at run time."""
+        return self.tensor.shape
 
     @property
     def ndim(self) -> int:
         return self.tensor.rank
 
     @property
-    def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+    def size(self) -> Dim:
+        return product(self.shape)
 
     @property
     def base(self) -> BaseType:
@@ -123,7 +134,7 @@ class Value:
         return result
 
     def _reflected(self, name: str, left: Any) -> Value:
-        return self.emitter.constant(left, self.base).op(name, self)
+        return self.emitter.number(left, self.base).op(name, self)
 
     def __add__(self, other: Any) -> Value:
         return self.op(ADDITION, other)

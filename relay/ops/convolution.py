@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from relay.ir.dims import Dim
 from relay.ops import stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
@@ -278,7 +279,7 @@ def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Calla
     """Of the three operators: each is linear in two of x, w and y, and its cotangent stands for the third."""
     names = f"conv{rank}d", f"conv{rank}d_transpose", f"conv{rank}d_weight_gradient"
 
-    def resolved(x: Sequence[int], kernel: Sequence[int], attributes: dict[str, Any]) -> tuple[Windows, dict[str, Any]]:
+    def resolved(x: Sequence[Dim], kernel: Sequence[int], attributes: dict[str, Any]) -> tuple[Windows, dict[str, Any]]:
         """The windows over x, and the attributes with their padding in numbers."""
         _, _, sizes = rules.split(tuple(x), rules.channels_last(attributes["layout"], rank))
         over = rules.windows(sizes, kernel, attributes["stride"], attributes["padding"], attributes["dilation"])
@@ -287,7 +288,7 @@ def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Calla
     def kernel_of(weight: Value, layout: str) -> tuple[int, ...]:
         return numbers(rules.split_weight(weight.shape, rules.channels_last(layout, rank))[2])
 
-    def by_x(cotangent: Value, weight: Value, x: Sequence[int], attributes: dict[str, Any]) -> Value:
+    def by_x(cotangent: Value, weight: Value, x: Sequence[Dim], attributes: dict[str, Any]) -> Value:
         over, numbers = resolved(x, kernel_of(weight, attributes["layout"]), attributes)
         _, _, sizes = rules.split(tuple(x), rules.channels_last(attributes["layout"], rank))
         return cotangent.op(names[1], weight, output_padding=over.remainders(sizes), **numbers)

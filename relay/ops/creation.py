@@ -25,6 +25,7 @@ _SHAPES = cases(
 
 
 @register_op(
+    sizes=frozenset({"shape"}),
     relation=Relation("-> @dtype", relations.filled),
     pattern=Pattern.INJECTIVE,
     compute=lambda shape, dtype: stages.full(relations.literal_shape(shape), 0, str(dtype)),
@@ -42,6 +43,7 @@ def zeros(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
 
 
 @register_op(
+    sizes=frozenset({"shape"}),
     relation=Relation("-> @dtype", relations.filled),
     pattern=Pattern.INJECTIVE,
     compute=lambda shape, dtype: stages.full(relations.literal_shape(shape), 1, str(dtype)),
@@ -72,6 +74,7 @@ def _check_number(value: float, dtype: BaseType) -> None:
 
 
 @register_op(
+    sizes=frozenset({"shape"}),
     relation=Relation("-> @dtype", _full_shape),
     pattern=Pattern.INJECTIVE,
     compute=lambda shape, value, dtype: stages.full(relations.literal_shape(shape), value, str(dtype)),
@@ -151,6 +154,7 @@ def _arange(start: float, stop: float, step: float, dtype: BaseType) -> Stage:
 
 
 @register_op(
+    sizes=frozenset({"start", "stop"}),
     relation=Relation("-> @dtype", _arange_shape),
     pattern=Pattern.INJECTIVE,
     compute=_arange,

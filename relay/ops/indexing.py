@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from relay.ir.dims import Dim, maximum, subtract
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, BaseType
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
@@ -26,17 +27,17 @@ from relay.ops.notation import (
 )
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
-from relay.typecheck.dims import normalise_axis
+from relay.typecheck.dims import follows_at_least, normalise_axis
 
 
-def _in_range(indices: Value, extent: int) -> Value | None:
+def _in_range(indices: Value, extent: Dim) -> Value | None:
     """Whether all indices are in [-extent, extent); None if they are known to be."""
     number = constant_number(indices)
-    if number is not None and -extent <= number < extent:
+    if number is not None and follows_at_least(extent, int(-number if number < 0 else number + 1)):
         return None
     small = indices.base not in (INT32, INT64)  # and cannot hold the extent
     wide = indices.op("cast", dtype=INT64) if small else indices
-    inside = (wide >= -extent) & (wide < extent)
+    inside = (wide >= subtract(0, extent)) & (wide < extent)
     return inside.op("all") if inside.ndim else inside
 
 
@@ -200,7 +201,7 @@ def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
 
 def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str) -> tuple[Value, None]:
     if mode == "clip":
-        last = max(x.shape[normalise_axis(axis, x.ndim)] - 1, 0)
+        last = maximum(subtract(x.shape[normalise_axis(axis, x.ndim)], 1), 0)
         indices = indices.op("minimum", last).op("maximum", 0)
     return x.op("zeros_like").op("scatter_add", indices, dout, axis=axis), None
 
@@ -319,6 +320,7 @@ def _one_hot(indices: Stage, depth: int, dtype: BaseType) -> Stage:
 
 
 @register_op(
+    sizes=frozenset({"depth"}),
     relation=Relation("I:int -> @dtype", relations.one_hot),
     pattern=Pattern.INJECTIVE,
     compute=_one_hot,

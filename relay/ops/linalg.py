@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from relay.ir.dims import product
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
@@ -64,7 +65,7 @@ def _swap(matrix: Value) -> Value:
 
 def _rows(x: Value) -> Value:
     """All axes but the last as one."""
-    return x if x.ndim == 2 else x.op("reshape", shape=(math.prod(x.shape[:-1]), x.shape[-1]))
+    return x if x.ndim == 2 else x.op("reshape", shape=(product(x.shape[:-1]), x.shape[-1]))
 
 
 def _matmul_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Value, Value]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from relay.ir.types import BOOL, INT32, TensorType, Type
+from relay.ir.dims import Dim, maximum, product
+from relay.ir.types import BOOL, INT32, Shape, TensorType, Type
 from relay.operator.relation import infer_relation
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
@@ -16,7 +17,7 @@ from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value,
 from relay.ops.samples import case, cases
 from relay.ops.shape import concatenate
 from relay.typecheck import relations
-from relay.typecheck.dims import known, normalise_axes
+from relay.typecheck.dims import follows_at_least, known, normalise_axes
 
 Axes = int | tuple[int, ...] | None
 
@@ -33,8 +34,8 @@ _NONEMPTY = (
 _EMPTY = (case((0,)), case((0, 3), axis=0), case((3, 0), axis=1, keepdims=True), case((2, 3), axis=()))
 
 
-def _kept_shape(x: Value, axis: Axes) -> tuple[int, ...]:
-    return relations.reduce(x.shape, axis=axis, keepdims=True)  # type: ignore[return-value]
+def _kept_shape(x: Value, axis: Axes) -> Shape:
+    return relations.reduce(x.shape, axis=axis, keepdims=True)
 
 
 def _kept(value: Value, x: Value, axis: Axes) -> Value:
@@ -43,8 +44,8 @@ def _kept(value: Value, x: Value, axis: Axes) -> Value:
     return value if value.shape == shape else value.op("reshape", shape=shape)
 
 
-def _count(x: Value, axis: Axes) -> int:
-    return math.prod(x.shape[i] for i in normalise_axes(axis, x.ndim))
+def _count(x: Value, axis: Axes) -> Dim:
+    return product(x.shape[i] for i in normalise_axes(axis, x.ndim))
 
 
 # ---- sums
@@ -97,7 +98,8 @@ def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
 
 
 def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
-    share = _kept(dout, x, axis) / max(_count(x, axis), 1)
+    count = _count(x, axis)
+    share = _kept(dout, x, axis) / (count if follows_at_least(count, 1) else maximum(count, 1))
     return share.op("broadcast_to", shape=x.shape)
 
 
@@ -127,7 +129,7 @@ def _prod(x: Stage, axis: Axes, keepdims: bool) -> Stage:
     return stages.reduction(scalar.multiply, 1, x, normalise_axes(axis, len(dims(x))), keepdims)
 
 
-def _columns(rows: Value, begin: int, end: int) -> Value:
+def _columns(rows: Value, begin: Dim, end: Dim) -> Value:
     height = rows.shape[0]
     return rows.op("strided_slice", begin=(0, begin), end=(height, end), strides=(1, 1))
 
@@ -140,21 +142,20 @@ def _prod_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool
     """
     axes = normalise_axes(axis, x.ndim)
     order = (*(i for i in range(x.ndim) if i not in axes), *axes)
-    width = _count(x, axis)
-    height = math.prod(x.shape[i] for i in range(x.ndim) if i not in axes)
+    width, height = known(_count(x, axis)), product(x.shape[i] for i in range(x.ndim) if i not in axes)
     if width == 0 or height == 0:
         return x.op("zeros_like")
     rows = x.op("transpose", axes=order).op("reshape", shape=(height, width))
     levels = []
-    while rows.shape[1] > 1:
-        half = rows.shape[1] // 2
+    while (columns := known(rows.shape[1])) > 1:
+        half = columns // 2
         left, right = _columns(rows, 0, half), _columns(rows, half, 2 * half)
         levels.append((left, right))
-        rows = concatenate((left * right, _columns(rows, 2 * half, rows.shape[1])), axis=1)
+        rows = concatenate((left * right, _columns(rows, 2 * half, columns)), axis=1)
     cotangent = dout.op("reshape", shape=(height, 1))
     for left, right in reversed(levels):
-        half = left.shape[1]
-        pairs, rest = _columns(cotangent, 0, half), _columns(cotangent, half, cotangent.shape[1])
+        middle = left.shape[1]
+        pairs, rest = _columns(cotangent, 0, middle), _columns(cotangent, middle, cotangent.shape[1])
         cotangent = concatenate((pairs * right, pairs * left, rest), axis=1)
     shaped = cotangent.op("reshape", shape=tuple(x.shape[i] for i in order))
     return shaped.op("transpose", axes=tuple(order.index(i) for i in range(x.ndim)))

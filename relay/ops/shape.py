@@ -8,6 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from relay.ir.dims import Dim, add
 from relay.ops import stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
@@ -37,6 +38,7 @@ def _broadcast_to(x: Stage, shape: tuple[int, ...]) -> Stage:
 
 
 @register_op(
+    sizes=frozenset({"shape"}),
     relation=Relation("T -> T", relations.broadcast_to),
     pattern=Pattern.BROADCAST,
     compute=_broadcast_to,
@@ -78,6 +80,7 @@ def _numpy_sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 @register_op(
+    sizes=frozenset({"shape"}),
     relation=Relation("T:number -> T", relations.sum_to),
     pattern=Pattern.REDUCTION,
     compute=_sum_to,
@@ -128,6 +131,7 @@ def _reshape(x: Stage, shape: tuple[int, ...]) -> Stage:
 
 
 @register_op(
+    sizes=frozenset({"shape"}),
     relation=Relation("T -> T", relations.reshape),
     pattern=Pattern.INJECTIVE,
     compute=_reshape,
@@ -236,8 +240,8 @@ def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
 # ---- joining
 
 
-def _part(value: Value, axis: int, begin: int, end: int) -> Value:
-    begins = [0] * value.ndim
+def _part(value: Value, axis: int, begin: Dim, end: Dim) -> Value:
+    begins: list[Dim] = [0] * value.ndim
     ends = list(value.shape)
     begins[axis], ends[axis] = begin, end
     return value.op("strided_slice", begin=tuple(begins), end=tuple(ends), strides=(1,) * value.ndim)
@@ -262,7 +266,7 @@ def _concatenate(tensors: Sequence[Stage], axis: int) -> Stage:
 
 def _concatenate_gradient(tensors: tuple[Value, ...], out: Value, dout: Value, axis: int) -> tuple[Value, ...]:
     position = normalise_axis(axis, dout.ndim)
-    bounds = [0, *accumulate(x.shape[position] for x in tensors)]
+    bounds = [0, *accumulate((x.shape[position] for x in tensors), add)]
     return tuple(_part(dout, position, bounds[k], bounds[k + 1]) for k in range(len(tensors)))
 
 

@@ -51,6 +51,7 @@ _SLICES = (
 
 
 @register_op(
+    sizes=frozenset({"begin", "end"}),
     relation=Relation("T -> T", relations.strided_slice),
     pattern=Pattern.INJECTIVE,
     compute=_strided_slice,
@@ -114,6 +115,7 @@ def _place_cases() -> list[tuple[tuple[int, ...], dict[str, object]]]:
 
 
 @register_op(
+    sizes=frozenset({"shape", "begin", "end"}),
     relation=Relation("T:number -> T", relations.place_slice),
     pattern=Pattern.INJECTIVE,
     compute=_place_slice,
@@ -168,6 +170,7 @@ def _update_slice_gradient(
 
 
 @register_op(
+    sizes=frozenset({"begin", "end"}),
     relation=Relation("T, T -> T", relations.update_slice),
     pattern=Pattern.INJECTIVE,
     compute=_update_slice,

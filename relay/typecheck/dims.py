@@ -72,6 +72,11 @@ def follows_equal(left: Dim, right: Dim) -> bool | None:
     return facts().equal(resolve(left), resolve(right))
 
 
+def follows_at_least(left: Dim, right: Dim) -> bool:
+    """Whether left >= right is known; nothing is assumed."""
+    return facts().at_least(resolve(left), resolve(right)) is True
+
+
 def likely_equal(left: Dim, right: Dim) -> bool:
     """Whether two dims are known to be equal, or are so in the call that is being elaborated; nothing is assumed."""
     return facts().likely_equal(resolve(left), resolve(right))

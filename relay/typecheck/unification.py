@@ -23,12 +23,16 @@ import ml_dtypes
 import numpy as np
 
 from relay.errors import InternalError, Span
+from relay.ir.dims import subtract, variables
+from relay.ir.facts import EQUAL, facts, solve
 from relay.ir.types import (
+    ANY,
     AnyDim,
     BaseClass,
     BaseType,
     DataType,
     Dim,
+    DimExpr,
     FunctionType,
     Kind,
     Literal,
@@ -233,18 +237,35 @@ class Solver:
     def unify_dim(self, left: Dim, right: Dim) -> None:
         """Make two dims equal. Raises Clash."""
         left, right = prune(left), prune(right)  # type: ignore[assignment]
-        if left is right and not _is_any(left):
+        if left is right and left is not ANY:
             return
-        if isinstance(left, Unknown):
+        if type(left) is int and type(right) is int:
+            if left != right:
+                raise Clash(left, right)
+        elif isinstance(left, Unknown) and left.hint is None and not _mentions(right, left):
             self.bind(left, right)
-        elif isinstance(right, Unknown):
+        elif isinstance(right, Unknown) and right.hint is None and not _mentions(left, right):
             self.bind(right, left)
-        elif left != right or _is_any(left):
+        else:
+            self._equate(left, right)
+
+    def _equate(self, left: Dim, right: Dim) -> None:
+        answer = None if ANY in (left, right) else facts().ask(left, EQUAL, right)
+        if answer is None and ANY not in (left, right):
+            solved = solve(subtract(left, right), only=_is_open)
+            if solved is not None:
+                self.bind(*solved)  # type: ignore[arg-type]
+                return
+        if answer is not True:
             raise Clash(left, right)
 
 
-def _is_any(dim: object) -> bool:
-    return dim is not None and not isinstance(dim, int | Unknown | TypeId)
+def _mentions(dim: Dim, variable: Unknown) -> bool:
+    return isinstance(dim, DimExpr) and any(v is variable for v in variables(dim))
+
+
+def _is_open(variable: TypeId | Unknown) -> bool:
+    return isinstance(variable, Unknown) and variable.hint is None
 
 
 def _is_shape_variable(dim: object) -> bool:
@@ -286,13 +307,16 @@ def holds(base: BaseType, value: int | float) -> bool:
 
 
 def unknowns(type_: object) -> Iterator[Unknown]:
-    """The unbound variables of a type, shape, base or dim, in order of occurrence."""
+    """The unbound variables of a type, shape, base or dim, in order of occurrence. Those with a hint count as known."""
     stack = [type_]
     while stack:
         item = prune(stack.pop())  # type: ignore[arg-type]
         match item:
             case Unknown():
-                yield item
+                if item.hint is None:
+                    yield item
+            case DimExpr():
+                yield from (v for v in variables(item) if isinstance(v, Unknown) and v.hint is None)
             case TensorType(base, shape):
                 stack += [*reversed(shape), base]
             case TupleType(items):
@@ -335,7 +359,7 @@ def _resolve_argument(argument: Any) -> Any:
     argument = prune(argument)
     if isinstance(argument, tuple):
         return flat_shape(argument)
-    return argument if isinstance(argument, int | BaseType | AnyDim) else resolve(argument)
+    return argument if isinstance(argument, int | BaseType | AnyDim | DimExpr) else resolve(argument)
 
 
 def resolve(type_: Type) -> Type:

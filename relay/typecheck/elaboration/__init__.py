@@ -20,14 +20,17 @@ higher-order, and holds no node marked "surface".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 import attrs
 
 from relay.errors import InternalError, RelayError, Span, TypeMismatch
 from relay.ir.definition import Definition, DerivedDefinition, Scope
+from relay.ir.dims import Dim
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
+from relay.ir.extents import Place
+from relay.ir.facts import assuming
 from relay.ir.types import (
     DataDefinition,
     DataType,
@@ -35,6 +38,7 @@ from relay.ir.types import (
     FunctionType,
     Kind,
     QuantifiedType,
+    TensorType,
     TupleType,
     Type,
     TypeId,
@@ -53,9 +57,10 @@ from relay.typecheck.elaboration.functions import (
 )
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.hints import LARGEST, SMALLEST, Pin
 from relay.typecheck.unification import is_known, resolve, unknowns
 
-__all__ = ["Argument", "Fixed", "Scalar", "Structure", "elaborate", "elaborate_structured", "scheme"]
+__all__ = ["Argument", "Elaborated", "Fixed", "Scalar", "Structure", "elaborate", "elaborate_structured", "scheme"]
 
 
 @attrs.frozen
@@ -98,19 +103,32 @@ def elaborate(definition: Definition | DerivedDefinition, arguments: Sequence[Ar
 
     Raises TypeCheckError (FrontendError, DifferentiationError) at the user's line.
     """
-    return elaborate_structured(definition, arguments)[0]
+    return elaborate_structured(definition, arguments).module
+
+
+@attrs.frozen
+class Elaborated:
+    """A program, its result's type with the Python structures that its tuples stand for, the decorated functions in it,
+    and the symbolic axes that became numbers or equal to others."""
+
+    module: Module
+    result: Type
+    used: list[Definition]
+    pins: tuple[Pin, ...]
 
 
 def elaborate_structured(
-    definition: Definition | DerivedDefinition, arguments: Sequence[Argument]
-) -> tuple[Module, Type, list[Definition]]:
-    """The program for these arguments, its result's type with the Python structures that its tuples stand for, and the
-    decorated functions in it.
+    definition: Definition | DerivedDefinition, arguments: Sequence[Argument], symbolic: Collection[Place] = ()
+) -> Elaborated:
+    """The program for these arguments. The axes in `symbolic` stay variables of the program as far as possible: it is
+    right for all arguments that have its entry's types and satisfy `Module.where`. Axes of extent 0 and 1 are numbers.
+
+    Parts of an argument count as in `relay.ir.extents`; arguments that specialise the program count, too.
     """
     session = Session(generic=False)
-    module = _run(session, definition, arguments)
+    module = _run(session, definition, arguments, frozenset(symbolic))
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
-    return module, resolve(session.globals[module.entry].result), used
+    return Elaborated(module, resolve(session.globals[module.entry].result), used, tuple(session.hints.pins))
 
 
 def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
@@ -145,13 +163,19 @@ def _quantify(type_: Type) -> Type:
     return QuantifiedType(tuple(binders.values()), type_)
 
 
-def _run(session: Session, definition: Definition | DerivedDefinition, arguments: Sequence[Argument]) -> Module:
+def _run(
+    session: Session,
+    definition: Definition | DerivedDefinition,
+    arguments: Sequence[Argument],
+    symbolic: frozenset[Place] = frozenset(),
+) -> Module:
     try:
-        if isinstance(definition, Definition):
-            name = _entry(session, GlobalFunction(definition), arguments)
-        else:
-            name = _derived_entry(session, derived_entity(definition), arguments)
-        session.finish()
+        with assuming(session.hints):
+            if isinstance(definition, Definition):
+                name = _entry(session, GlobalFunction(definition), arguments, symbolic)
+            else:
+                name = _derived_entry(session, derived_entity(definition), arguments, symbolic)
+            session.finish()
     except (Consequence, RelayError) as error:
         session.report(error)
         session.stop()
@@ -164,13 +188,83 @@ def _run(session: Session, definition: Definition | DerivedDefinition, arguments
     return session.module(name)
 
 
+@attrs.frozen(eq=False)
+class _Reader:
+    """Makes the type of an argument, in which the axes in `symbolic` become variables."""
+
+    session: Session
+    symbolic: frozenset[Place]
+    span: Span | None
+    name: str
+    position: int
+    annotation: Type | None = None
+
+    def type(self, argument: Argument, path: tuple[int, ...] = ()) -> Type:
+        """The type of an argument in this session: Python numbers get a base type that the program decides."""
+        match argument:
+            case None:
+                return self.session.solver.fresh(Kind.Type)
+            case Scalar(value):
+                return scalar(self.session.solver.literal_base(value, self.span))
+            case tuple():
+                return TupleType(self._parts(argument, path))
+            case DataValue(definition, parts):
+                return self._data(definition, parts, path)
+            case Structure(form, items):
+                return TupleType(self._parts(items, path), form)
+            case Fixed():
+                raise InternalError("a fixed value inside of an argument")
+            case TensorType(base, shape):
+                return TensorType(base, tuple(self._dim(d, path, axis) for axis, d in enumerate(shape)))
+            case _:
+                return argument
+
+    def _parts(self, items: Sequence[Argument], path: tuple[int, ...]) -> tuple[Type, ...]:
+        return tuple(self.type(item, (*path, index)) for index, item in enumerate(items))
+
+    def _dim(self, dim: Dim, path: tuple[int, ...], axis: int) -> Dim:
+        if not isinstance(dim, int) or not SMALLEST <= dim <= LARGEST:
+            return dim
+        if Place(self.position, path, axis) not in self.symbolic:
+            return dim
+        return self.session.hints.symbolic(self._dim_name(path, axis), dim)
+
+    def _dim_name(self, path: tuple[int, ...], axis: int) -> str:
+        """The name of an axis: the annotation's, or the parameter's with its number."""
+        annotation = self.annotation
+        for index in path:
+            inside = isinstance(annotation, TupleType) and index < len(annotation.items)
+            annotation = annotation.items[index] if inside and isinstance(annotation, TupleType) else None
+        if isinstance(annotation, TensorType) and axis < annotation.rank:
+            written = annotation.shape[axis]
+            if isinstance(written, TypeId) and all(isinstance(d, int | TypeId) for d in annotation.shape):
+                return written.name
+        return "_".join([self.name, *map(str, path), str(axis)])
+
+    def _data(
+        self, definition: DataDefinition, parts: Sequence[tuple[Type, Argument]], path: tuple[int, ...]
+    ) -> DataType:
+        """The type of a value of a data type, whose arguments are found from its parts."""
+        found = fresh_type(self.session, definition)
+        bound = dict(zip(definition.parameters, found.arguments, strict=True))
+        for index, (declared, argument) in enumerate(parts):
+            part = self.type(argument, (*path, index))
+            wanted = fill(self.session, substitute(declared, bound))
+            self.session.unify_at(part, wanted, self.span, f"a field of {definition.name}")
+        return found
+
+
 def _values(
-    session: Session, scope: Scope, function: Function, arguments: Sequence[Argument]
+    session: Session,
+    scope: Scope,
+    function: Function,
+    arguments: Sequence[Argument],
+    symbolic: frozenset[Place],
 ) -> tuple[list[Entity], list[Typed | None]]:
     entities: list[Entity] = []
     values: list[Typed | None] = []
     written = Context({}, {}, scope)
-    for parameter, argument in zip(function.parameters, arguments, strict=True):
+    for position, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
         if isinstance(argument, Fixed):
             entities.append(object_entity(argument.value, parameter.span))
             values.append(None)
@@ -178,47 +272,19 @@ def _values(
         if argument is None and parameter.type is not None:
             type_ = annotation_type(session, written, parameter.type)
         else:
-            type_ = _argument_type(session, argument, parameter.span)
+            reader = _Reader(session, symbolic, parameter.span, parameter.name, position, parameter.type)
+            type_ = reader.type(argument)
         typed = Typed(session.variable(parameter.name, type_, parameter.span), type_)
         entities.append(typed)
         values.append(typed)
     return entities, values
 
 
-def _argument_type(session: Session, argument: Argument, span: Span | None) -> Type:
-    """The type of an argument in this session: Python numbers get a base type that the program decides."""
-    match argument:
-        case None:
-            return session.solver.fresh(Kind.Type)
-        case Scalar(value):
-            return scalar(session.solver.literal_base(value, span))
-        case tuple():
-            return TupleType(tuple(_argument_type(session, a, span) for a in argument))
-        case DataValue(definition, parts):
-            return _data_type(session, definition, parts, span)
-        case Structure(form, items):
-            return TupleType(tuple(_argument_type(session, a, span) for a in items), form)
-        case Fixed():
-            raise InternalError("a fixed value inside of an argument")
-        case _:
-            return argument
-
-
-def _data_type(
-    session: Session, definition: DataDefinition, parts: Sequence[tuple[Type, Argument]], span: Span | None
-) -> DataType:
-    """The type of a value of a data type, whose arguments are found from its parts."""
-    found = fresh_type(session, definition)
-    bound = dict(zip(definition.parameters, found.arguments, strict=True))
-    for declared, argument in parts:
-        part = _argument_type(session, argument, span)
-        session.unify_at(part, fill(session, substitute(declared, bound)), span, f"a field of {definition.name}")
-    return found
-
-
-def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument]) -> str:
+def _entry(
+    session: Session, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]
+) -> str:
     function = surface_function(entity)
-    entities, values = _values(session, entity.definition.scope, function, arguments)
+    entities, values = _values(session, entity.definition.scope, function, arguments, symbolic)
     for parameter, value in zip(function.parameters, values, strict=True):
         if value is not None and parameter.type is not None and is_known(value.type):
             # The error of a wrong argument stands at the parameter.
@@ -231,7 +297,9 @@ def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argumen
     return instantiate(session, entity, entities, values, None).name
 
 
-def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argument]) -> str:
+def _derived_entry(
+    session: Session, entity: Derived, arguments: Sequence[Argument], symbolic: frozenset[Place]
+) -> str:
     """A function of the module that calls the derivative."""
     base: Entity = entity
     seeds = 0
@@ -243,10 +311,11 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     name = session.unique_name(f"grad_{function.name}")
     instance = Instance(name, entity, (), (), session.solver.fresh(Kind.Type), Global(name))
     session.globals[name] = instance
-    entities, values = _values(session, base.definition.scope, function, arguments[: len(function.parameters)])
+    count = len(function.parameters)
+    entities, values = _values(session, base.definition.scope, function, arguments[:count], symbolic)
     extra = []
-    for type_ in arguments[len(function.parameters) :] or [None] * seeds:
-        found = _argument_type(session, type_, function.span)
+    for position, type_ in enumerate(arguments[count:] or [None] * seeds, start=count):
+        found = _Reader(session, symbolic, function.span, "seed", position).type(type_)
         extra.append(Typed(session.variable("seed", found, function.span), found))
     body, span = Output(), function.span
     label = LoopLabel(name)

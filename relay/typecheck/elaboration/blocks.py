@@ -42,9 +42,11 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import free_variables, operands
 from relay.ir.types import BOOL, Form, Kind, RefType, TensorType, TupleType, Type, prune, show
-from relay.operator import Operator
+from relay.operator import Operator, Undetermined
+from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
+    Computed,
     Consequence,
     Context,
     Entity,
@@ -55,13 +57,15 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Size,
     Tuple,
     Typed,
+    dim_of,
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import annotation_type, expand
 from relay.typecheck.elaboration.kept import Kept
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import Session, undecided
 from relay.typecheck.unification import Clash, resolve
 
 OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
@@ -73,19 +77,20 @@ def elaborate_block(session: Session, context: Context, block: Block, out: Outpu
     A binding with a mistake is reported, and elaboration goes on without what depends on it.
     """
     for binding in block.bindings:
+        session.hints.span = binding.value.span or session.hints.span
         try:
             elaborate_binding(session, context, binding, out)
             session.solver.run()
-        except (Consequence, RelayError) as error:
-            session.report(error)
+        except (Consequence, RelayError, Undetermined) as error:
+            session.report(undecided(error, session.hints.span))
             _report_names(session, context, binding)
             assign(context, binding.targets, [Failed()] * len(binding.targets))
         if out.terminator is not None:  # a branch that the checker decided has left
             return
     try:
         _terminate(session, context, block, out, on_yield)
-    except (Consequence, RelayError) as error:
-        session.report(error)
+    except (Consequence, RelayError, Undetermined) as error:
+        session.report(undecided(error, session.hints.span))
         out.terminator = Dead()
 
 
@@ -435,6 +440,11 @@ def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]
 
 
 def _same_number(a: Number, b: Number) -> bool:
+    if isinstance(a, Size) or isinstance(b, Size):
+        left, right = dim_of(a), dim_of(b)
+        return left is not None and right is not None and follows_equal(left, right) is True
+    if isinstance(a, Computed) or isinstance(b, Computed):
+        return a is b
     return type(a.value) is type(b.value) and a.value == b.value
 
 

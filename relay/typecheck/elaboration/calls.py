@@ -35,11 +35,13 @@ from relay.typecheck.elaboration import (
     operators,
     python_functions,
     records,
+    sizes,
     templates,
     tensors,
 )
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
+    Computed,
     Context,
     Derived,
     Entity,
@@ -50,6 +52,7 @@ from relay.typecheck.elaboration.entities import (
     Object,
     Output,
     Range,
+    Size,
     Tuple,
     Typed,
     Zip,
@@ -166,7 +169,9 @@ def call_operator(
     creation.open_dtype(session, operator, named, len(arguments), dict(keywords), span)
     attributes = {}
     for name, value in named.items():
-        static = operators.static_value(value, name, span) if _is_entity(value) else value
+        static = value
+        if _is_entity(value):
+            static = operators.static_value(value, name, span, symbolic=name in operator.sizes)
         attributes[name] = operators.normalise_attribute(name, static)
     return operators.apply(session, out, operator, operands, attributes, span, described)
 
@@ -184,8 +189,8 @@ def _cast(
     if keywords:
         raise TypeCheckError(f"{base} takes no keyword arguments", span)
     (value,) = arguments
-    if isinstance(value, Number) and (base.is_float or isinstance(value.value, int)) and base != BOOL:
-        return session.constant(out, Number(value.value, span), base)
+    if isinstance(value, Number) and (base.is_float or not value.is_float) and base != BOOL:
+        return session.constant(out, value if isinstance(value, Size | Computed) else Number(value.value, span), base)
     return operators.apply(session, out, lookup("cast"), [value], {"dtype": base}, span, [])
 
 
@@ -278,7 +283,7 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     if not isinstance(step, Number) or not isinstance(step.value, int) or step.value == 0:
         raise TypeCheckError("the step of range must be an integer known before the program runs, and not 0", span)
     for bound in (start, stop):
-        if isinstance(bound, Number) and not isinstance(bound.value, int):
+        if isinstance(bound, Number) and bound.is_float:
             raise TypeMismatch(f"range needs integers, found {bound.value}", span)
         if not isinstance(bound, Number):
             typed = session.materialise(out, bound, span)
@@ -315,6 +320,10 @@ def _convert(base: BaseType | None) -> Callable[..., Entity]:
                 return Number(float(entity.value), span)  # float("inf")
             except ValueError:
                 raise TypeMismatch(f"{entity.value!r} is no number", span) from None
+        if isinstance(entity, Size) and base is INT32:
+            return entity
+        if isinstance(entity, Size | Computed) and base is None:
+            return Computed("multiply", (entity, Number(1.0)), lambda a, b: a * b, True, span)
         if isinstance(entity, Number) and base is not BOOL:
             return Number(float(entity.value) if base is None else int(entity.value), span)
         target: object = base
@@ -351,8 +360,11 @@ def _extreme(pair: str, reduction: str) -> Callable[..., Entity]:
             parts = list(only.items)
         if not parts:
             raise TypeCheckError(f"{reduction} of nothing", span)
-        if all(isinstance(p, Number) for p in parts):
-            values = [p.value for p in parts if isinstance(p, Number)]
+        numbers = [p for p in parts if isinstance(p, Number)]
+        if len(numbers) == len(parts):
+            if (number := sizes.calculated(pair, numbers, builtins.max, span)) is not None:
+                return number
+            values = [p.value for p in numbers]
             return Number(min(values) if reduction == "min" else max(values), span)
         result = parts[0]
         for part in parts[1:]:

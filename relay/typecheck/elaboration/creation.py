@@ -40,8 +40,7 @@ def open_dtype(
     names = (*operator.operands, *operator.attributes)
     if not isinstance(default, BaseType) or "dtype" in keywords or "dtype" in names[:arguments]:
         return
-    numbers = [value.value for value in named.values() if isinstance(value, Number)]
-    is_float = default.is_float or any(isinstance(n, float) for n in numbers)
+    is_float = default.is_float or any(value.is_float for value in named.values() if isinstance(value, Number))
     named["dtype"] = Object(session.solver.literal_base(0.0 if is_float else 0, span))
 
 
@@ -54,7 +53,8 @@ def filled(
         return None
     shape, dtype = named["shape"], named["dtype"]
     assert isinstance(shape, Number | Object) or hasattr(shape, "items")
-    sizes = operators.normalise_attribute("shape", operators.static_value(shape, "shape", span))  # type: ignore[arg-type]
+    static = operators.static_value(shape, "shape", span, symbolic=True)  # type: ignore[arg-type]
+    sizes = operators.normalise_attribute("shape", static)
     if isinstance(dtype, Object):
         base = operators.normalise_attribute("dtype", operators.static_value(dtype, "dtype", span))
         value = operators.apply(session, out, lookup("cast"), [value], {"dtype": base}, span, [])

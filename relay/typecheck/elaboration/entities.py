@@ -13,8 +13,11 @@ import attrs
 
 from relay.errors import InternalError, Span
 from relay.ir.definition import Definition, Scope
+from relay.ir.dims import Dim, settled, variables
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
-from relay.ir.types import Form, Type, TypeId
+from relay.ir.facts import facts
+from relay.ir.types import Form, Type, TypeId, Unknown
+from relay.operator.relation import Undetermined
 
 TEMPLATE = "<relay."
 """How the names of the files begin that templates seem to come from."""
@@ -77,6 +80,81 @@ class Number:
 
     value: int | float
     span: Span | None = None
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a float."""
+        return isinstance(self.value, float)
+
+
+class Size(Number):
+    """A number that symbolic dims decide. Who asks for `value` makes the dims numbers, so what does not know sizes is
+    right for the size of the call; what does, asks for `dim`."""
+
+    __match_args__ = ("dim", "span")
+    dim: Dim
+
+    def __init__(self, dim: Dim, span: Span | None = None) -> None:
+        object.__setattr__(self, "dim", dim)
+        object.__setattr__(self, "span", span)
+
+    @property
+    def value(self) -> int:
+        number = facts().number(self.dim)
+        if number is None:
+            raise Undetermined(*(v for v in variables(self.dim) if isinstance(v, Unknown)))
+        return number
+
+    @property
+    def is_float(self) -> bool:
+        return False
+
+
+class Computed(Number):
+    """What an operator gives for numbers, some of which are sizes, where that is no dim: `1.0 / n`. Asking for `value`
+    does the same as for a size."""
+
+    operator: str
+    operands: tuple[Number, ...]
+    result_is_float: bool
+
+    def __init__(
+        self,
+        operator: str,
+        operands: tuple[Number, ...],
+        compute: Callable[..., int | float],
+        is_float: bool,
+        span: Span | None,
+    ) -> None:
+        object.__setattr__(self, "operator", operator)
+        object.__setattr__(self, "operands", operands)
+        object.__setattr__(self, "compute", compute)
+        object.__setattr__(self, "result_is_float", is_float)
+        object.__setattr__(self, "span", span)
+
+    @property
+    def value(self) -> int | float:
+        compute: Callable[..., int | float] = self.compute  # type: ignore[attr-defined]
+        return compute(*(o.value for o in self.operands))
+
+    @property
+    def is_float(self) -> bool:
+        return self.result_is_float
+
+
+def size(dim: Dim, span: Span | None = None) -> Number:
+    """A dim as a number."""
+    dim = settled(dim)
+    return Number(dim, span) if isinstance(dim, int) else Size(dim, span)
+
+
+def dim_of(number: Number) -> Dim | None:
+    """The dim that a number is: itself, if it is an integer."""
+    if isinstance(number, Size):
+        return settled(number.dim)
+    if isinstance(number, Computed) or not isinstance(number.value, int):
+        return None
+    return number.value
 
 
 @attrs.frozen(eq=False)

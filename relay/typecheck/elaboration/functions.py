@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError
 from relay.ir.derivative import gradient_type
+from relay.ir.dims import settled
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -32,6 +33,7 @@ from relay.ir.types import FunctionType, Kind, TupleType, Type, TypeId, Unknown,
 from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.entities import (
+    Computed,
     Consequence,
     Context,
     Derived,
@@ -44,6 +46,7 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Size,
     Tuple,
     Typed,
 )
@@ -192,6 +195,10 @@ def _static_key(entity: Entity) -> object:
             except TypeError:
                 return ("object", id(value))
             return ("object", type(value).__name__, value)
+        case Size(dim):
+            return ("size", settled(dim))
+        case Computed(operator=operator, operands=operands):
+            return ("computed", operator, *(_static_key(o) for o in operands))
         case Number(value):
             return ("number", type(value).__name__, value)
         case GlobalFunction(definition):

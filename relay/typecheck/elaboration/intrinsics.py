@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.types import Form, TupleType, prune
+from relay.ir.facts import facts
+from relay.ir.types import Form, TensorType, TupleType, prune
 from relay.typecheck.elaboration import comparisons, records, texts
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -40,9 +41,10 @@ def elements(session: Session, out: Output, entity: Entity, span: Span | None) -
             return [Number(i, span) for i in range(start, stop, step)]
         case Typed():
             known = tensor_type(entity)
-            if known is None or not known.shape or not isinstance(known.shape[0], int):
+            count = _rows(known)
+            if count is None:
                 return None
-            return [index(session, out, entity, [Number(i, span)], span) for i in range(known.shape[0])]
+            return [index(session, out, entity, [Number(i, span)], span) for i in range(count)]
         case Zip(parts):
             columns = [_column(session, out, part, span) for part in parts]
             finite = [c for c in columns if not isinstance(c, Range)]
@@ -156,11 +158,16 @@ def _count(entity: Entity) -> int | None:
             return len(prune(type_).items)  # type: ignore[union-attr]
         case Typed():
             known = tensor_type(entity)
-            return known.shape[0] if known is not None and known.shape and isinstance(known.shape[0], int) else None
+            return _rows(known)
         case Zip(parts):
             return min((c for c in map(_count, parts) if c is not None), default=None)
         case _:
             return None
+
+
+def _rows(type_: TensorType | None) -> int | None:
+    """The number of rows of a tensor; None if it is not known."""
+    return facts().number(type_.shape[0]) if type_ is not None and type_.shape else None
 
 
 def _keep(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:

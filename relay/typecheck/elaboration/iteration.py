@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
+from relay.ir.dims import ANY, Dim, add
 from relay.ir.expr import (
     Atom,
     Constant,
@@ -24,7 +25,8 @@ from relay.ir.expr import (
 from relay.ir.traverse import all_blocks
 from relay.ir.types import INT32, INT64, BaseType, TensorType, prune, scalar, show
 from relay.operator import lookup
-from relay.typecheck.elaboration import lists
+from relay.typecheck.dims import at_least
+from relay.typecheck.elaboration import lists, sizes
 from relay.typecheck.elaboration.blocks import (
     Carried,
     Join,
@@ -44,15 +46,19 @@ from relay.typecheck.elaboration.entities import (
     Object,
     Output,
     Range,
+    Size,
     Tuple,
     Typed,
     Zip,
+    dim_of,
+    size,
 )
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.records import iterated
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.elaboration.tensors import tensor_type
-from relay.typecheck.unification import resolve
+from relay.typecheck.relations import steps
+from relay.typecheck.unification import is_known, resolve
 
 
 def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, out: Output) -> None:
@@ -102,12 +108,16 @@ def _at(session: Session, out: Output, part: Entity, position: int, span: Span |
     from relay.typecheck.elaboration.tensors import index
 
     if isinstance(part, Range) and isinstance(part.start, Number):
-        value = part.start.value + position * part.step
-        if isinstance(part.stop, Number) and (value >= part.stop.value if part.step > 0 else value <= part.stop.value):
+        start = dim_of(part.start)
+        assert start is not None
+        value = add(start, position * part.step)
+        stop = dim_of(part.stop) if isinstance(part.stop, Number) else None
+        if stop is not None and (at_least(value, stop) if part.step > 0 else at_least(stop, value)):
             return None
-        return Number(value, span)
+        return size(value, span)
     if isinstance(part, Typed) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
-        return index(session, out, part, [Number(position, span)], span) if position < type_.dims[0] else None
+        inside = at_least(type_.shape[0], position + 1)
+        return index(session, out, part, [Number(position, span)], span) if inside else None
     raise TypeCheckError("a zip with a tuple needs lengths that are known before the program runs", span)
 
 
@@ -250,7 +260,7 @@ def _is_int64(part: Entity) -> bool:
     for bound in (part.start, part.stop):
         if isinstance(bound, Typed) and (type_ := tensor_type(bound)) is not None and type_.base == INT64:
             return True
-        if isinstance(bound, Number) and not -(2**31) <= bound.value < 2**31:
+        if isinstance(bound, Number) and not isinstance(bound, Size) and not -(2**31) <= bound.value < 2**31:
             return True
     return False
 
@@ -258,16 +268,15 @@ def _is_int64(part: Entity) -> bool:
 def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Span | None) -> Typed | None:
     """The number of elements; None for a range without end."""
     match part:
-        case Range(Number(start), Number(stop), step):
-            return _integer(len(range(int(start), int(stop), step)), base)
+        case Range(Number() as start, Number() as stop, step):
+            first, last = dim_of(start), dim_of(stop)
+            assert first is not None and last is not None
+            return _length(session, out, steps(first, last, step), base, span)
         case Range(_, Object(None), _):
             return None
         case Range(start, stop, step):
-            first, last = (_bound(session, out, b, base, span) for b in (start, stop))
-            if isinstance(start, Number) and start.value == 0:
-                difference = last
-            else:
-                difference = _call(session, out, "subtract", [last, first], base, span)
+            low, high = (_bound(session, out, b, base, span) for b in (start, stop))
+            difference = high if _is_zero(start) else _call(session, out, "subtract", [high, low], base, span)
             if abs(step) != 1:
                 offset = _integer(step - (1 if step > 0 else -1), base)
                 shifted = _call(session, out, "add", [difference, offset], base, span)
@@ -279,15 +288,23 @@ def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Sp
             type_ = tensor_type(part)
             if type_ is None and not isinstance(prune(part.type), TensorType):
                 raise TypeCheckError(f"{show(resolve(part.type))} cannot be iterated over", span)
-            if type_ is None or not all(isinstance(d, int) for d in type_.shape):
+            if type_ is None or not is_known(type_.shape) or ANY in type_.shape:
                 raise SchemeOnly(span, "the length of what the loop goes through")
             if type_.rank == 0:
                 raise TypeCheckError("a scalar cannot be iterated over", span, help="use range(n)")
-            return _integer(type_.dims[0], base)
+            return _length(session, out, type_.shape[0], base, span)
         case _:
             raise TypeCheckError(
                 "this cannot be iterated over", span, help="use range, a tensor, a tuple, zip or enumerate"
             )
+
+
+def _is_zero(bound: Entity) -> bool:
+    return isinstance(bound, Number) and not isinstance(bound, Size) and bound.value == 0
+
+
+def _length(session: Session, out: Output, dim: Dim, base: BaseType, span: Span | None) -> Typed:
+    return _integer(dim, base) if isinstance(dim, int) else sizes.extent(session, out, dim, base, span)
 
 
 def _integer(value: int, base: BaseType) -> Typed:
@@ -296,6 +313,8 @@ def _integer(value: int, base: BaseType) -> Typed:
 
 
 def _bound(session: Session, out: Output, bound: Entity, base: BaseType, span: Span | None) -> Typed:
+    if isinstance(bound, Size):
+        return sizes.extent(session, out, bound.dim, base, span)
     if isinstance(bound, Number):
         return _integer(int(bound.value), base)
     assert isinstance(bound, Typed)
@@ -327,7 +346,7 @@ def _element(session: Session, body: Output, part: Entity, index: Typed, base: B
             value = index
             if step != 1:
                 value = _call(session, body, "multiply", [value, _integer(step, base)], base, span)
-            if not (isinstance(start, Number) and start.value == 0):
+            if not _is_zero(start):
                 value = _call(session, body, "add", [value, _bound(session, body, start, base, span)], base, span)
             return value
         case Typed():

@@ -31,12 +31,15 @@ from relay.ir.types import (
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
 from relay.operator.relation import BaseToken, class_names, substitute
+from relay.typecheck.dims import is_dim
+from relay.typecheck.elaboration import sizes
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Entity,
     Number,
     Object,
     Output,
+    Size,
     Tuple,
     Typed,
     is_constant_bool,
@@ -113,8 +116,13 @@ def _structured(
 
 
 def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None:
-    if all(isinstance(o, Number) for o in operands):
-        values = [o.value for o in operands if isinstance(o, Number)]
+    numbers = [o for o in operands if isinstance(o, Number)]
+    if len(numbers) == len(operands):
+        if name in _FOLD and (number := sizes.calculated(name, numbers, _FOLD[name], span)) is not None:
+            return number
+        if name in _COMPARE and (answer := sizes.compared(name, *numbers)) is not None:
+            return _bool(answer, span)
+        values = [o.value for o in numbers]
         if name in _FOLD:
             try:
                 result = _FOLD[name](*values)
@@ -271,7 +279,7 @@ def _relation(
             token = signature.token(position)
             base = bound.get(token.text) if token.is_variable else BaseType(token.text)
             known = prune(base) if base is not None else None  # type: ignore[arg-type]
-            if isinstance(known, BaseType) and isinstance(entity.value, float) and not known.is_float:
+            if isinstance(known, BaseType) and entity.is_float and not known.is_float:
                 _refuse_float(operator, entity, known, span, _notes(found, described))
             typed = session.constant(out, entity, base)
             found[position] = typed
@@ -511,15 +519,18 @@ def _require(
 # ---- attributes
 
 
-def static_value(entity: Entity, name: str, span: Span | None) -> object:
-    """The Python value of an attribute. Raises TypeMismatch if it is only known at run time."""
+def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool = False) -> object:
+    """The Python value of an attribute. `symbolic`: sizes in it may stay dims. Raises TypeMismatch if it is only known
+    at run time."""
     match entity:
+        case Size(dim) if symbolic:
+            return prune(dim)
         case Number(value):
             return value
         case Object(value):
             return _dtype(value)
         case Tuple(items):
-            return tuple(static_value(i, name, span) for i in items)
+            return tuple(static_value(i, name, span, symbolic=symbolic) for i in items)
         case Typed():
             known = is_constant_bool(entity)
             if known is not None:
@@ -550,7 +561,7 @@ def _dtype(value: object) -> object:
 
 def normalise_attribute(name: str, value: object) -> object:
     """Attributes in the one form that operators expect: shapes are tuples, dtypes base types."""
-    if name == "shape" and isinstance(value, int):
+    if name == "shape" and is_dim(value):
         return (value,)
     if name == "dtype" and isinstance(value, str):
         try:

@@ -14,6 +14,7 @@ import numpy as np
 
 from relay.errors import FrontendError, InternalError, Label, RelayError, Span, TypeCheckError, TypeMismatch, together
 from relay.ir.expr import Atom, Binding, Constant, Derivative, Expr, Function, MakeTuple, Module, OpCall, Rule, Var
+from relay.ir.facts import assuming
 from relay.ir.types import (
     BOOL,
     FLOAT32,
@@ -22,6 +23,7 @@ from relay.ir.types import (
     BaseType,
     DataDefinition,
     DataType,
+    DimExpr,
     Kind,
     TensorType,
     TupleType,
@@ -30,8 +32,11 @@ from relay.ir.types import (
     prune,
     show,
 )
+from relay.operator.relation import Undetermined
+from relay.typecheck.elaboration import sizes
 from relay.typecheck.elaboration.entities import (
     TEMPLATE,
+    Computed,
     Consequence,
     Enough,
     Entity,
@@ -39,10 +44,12 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Size,
     Tuple,
     Typed,
 )
 from relay.typecheck.elaboration.survivors import Rounds
+from relay.typecheck.hints import Hints
 from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
 
@@ -87,12 +94,18 @@ class SchemeOnly(TypeCheckError):
         super().__init__(f"{what} is not known here", span, help="annotate the parameter")
 
 
+def undecided(error: RelayError | Consequence | Undetermined, span: Span | None) -> RelayError | Consequence:
+    """The error; a size that is asked for where there is no call is one that only a call gives."""
+    return SchemeOnly(span, "a size that this depends on") if isinstance(error, Undetermined) else error
+
+
 class Session:
     """One elaboration of one program."""
 
     def __init__(self, *, generic: bool) -> None:
         self.generic = generic
         self.solver = Solver()
+        self.hints = Hints(self.solver.bind)
         self.pending: list[Pending] = []
         self.variables: list[Var] = []
         self.instances: dict[object, Instance] = {}
@@ -125,6 +138,8 @@ class Session:
 
     def constant(self, out: Output, number: Number, base: object = None) -> Typed:
         """A number as a rank-0 tensor of this base type (unknown: decided by its uses)."""
+        if isinstance(number, Size | Computed):
+            return sizes.constant(self, out, number, base)
         base = prune(base) if base is not None else self.solver.literal_base(number.value, number.span)  # type: ignore[arg-type]
         if isinstance(base, BaseType):
             if not holds(base, number.value):
@@ -249,8 +264,10 @@ class Session:
             if waiting:
                 first = min(waiting, key=lambda p: (p.span.line, p.span.column) if p.span else (0, 0))
                 raise TypeCheckError(f"the type of {first.text()} is not known here", first.span, help="annotate it")
-        for finisher in self.finishers:
-            finisher()
+        self.hints.close()
+        with assuming(self.hints.where()):
+            for finisher in self.finishers:
+                finisher()
         for var in self.variables:
             if var.type is None:
                 raise InternalError(f"{var!r} has no type")
@@ -267,8 +284,7 @@ class Session:
             var.type = plain(var.type)
         for attributes in self.pending_attributes:
             for name, value in attributes.items():
-                if isinstance(value, Unknown):
-                    attributes[name] = prune(value)
+                attributes[name] = _finished(value)
 
     def _close_data(self, type_: Type) -> Type:
         """Let arguments of data types that nothing determines, as the elements of a list that is always empty, be
@@ -388,7 +404,7 @@ class Session:
             if function.result is not None:
                 function = attrs.evolve(function, result=plain(function.result))  # type: ignore[misc]
             functions[name] = function
-        return Module(functions, entry, self.monomorphisation.definitions)
+        return Module(functions, entry, self.monomorphisation.definitions, self.hints.where())
 
     def unique_name(self, name: str) -> str:
         """A name that no function of the module has yet."""
@@ -396,6 +412,17 @@ class Session:
         while candidate in self.globals:
             candidate, count = f"{name}_{count}", count + 1
         return candidate
+
+
+def _finished(value: object) -> object:
+    """An attribute with the solver's variables replaced."""
+    match value:
+        case Unknown() | DimExpr():
+            return prune(value)
+        case tuple():
+            return tuple(map(_finished, value))
+        case _:
+            return value
 
 
 def operator_call(operator: str, atoms: Sequence[Typed], attributes: dict[str, object], span: Span | None) -> OpCall:

@@ -15,9 +15,12 @@ import attrs
 import numpy as np
 
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
+from relay.ir.dims import ANY, Dim, add, settled, subtract
 from relay.ir.expr import Atom, Constant, RefRead, Slice
 from relay.ir.types import BaseClass, BaseType, Kind, RefType, TensorType, TupleType, Unknown, prune, show
 from relay.operator import get_env, lookup, resolve_name
+from relay.typecheck.dims import at_least, equal, follows_equal, product
+from relay.typecheck.dims import known as number_of
 from relay.typecheck.elaboration import data, operators, records
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -26,12 +29,16 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Size,
     Tuple,
     Typed,
+    dim_of,
+    size,
 )
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import SchemeOnly, Session
-from relay.typecheck.unification import flat_shape, resolve, shape_variable
+from relay.typecheck.relations import steps
+from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
 
 METHODS = {"astype": "cast", "dot": "matmul", "flatten": "reshape", "ravel": "reshape", "clip": "maximum"}
 """Methods of arrays whose operator has another name."""
@@ -117,16 +124,13 @@ def _value_attribute(
         return Object(base)
     if name in ("shape", "ndim", "size"):
         known = tensor_type(typed)
-        if known is None or (name != "ndim" and not all(isinstance(d, int) for d in known.shape)):
+        if known is None or (name != "ndim" and not all(_is_sized(d) for d in known.shape)):
             raise SchemeOnly(span, f"the {name} of {described}")
         if name == "ndim":
             return Number(known.rank, span)
         if name == "shape":
-            return Tuple(tuple(Number(d, span) for d in known.dims))
-        size = 1
-        for dim in known.dims:
-            size *= dim
-        return Number(size, span)
+            return Tuple(tuple(size(d, span) for d in known.shape))
+        return size(product(known.shape), span)
     if name == "T":
         return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
     if name in METHODS or name in _COPIES or resolve_name(name) is not None:
@@ -194,10 +198,17 @@ def index_items(context: Context, items: Sequence[Atom | Slice]) -> list[Entity 
     ]
 
 
-def _slice_number(entity: Entity | None, span: Span | None) -> int | None:
+def _is_sized(dim: Dim) -> bool:
+    """Whether a dim has arithmetic: it is a number or symbolic, and not open."""
+    return dim is not ANY and is_known((dim,))
+
+
+def _slice_number(entity: Entity | None, span: Span | None) -> Dim | None:
     match entity:
         case None | Object(None):
             return None
+        case Size(dim):
+            return settled(dim)
         case Number(int(value)):
             return value
         case _:
@@ -212,10 +223,10 @@ def _slice_number(entity: Entity | None, span: Span | None) -> int | None:
 class _Plan:
     """What a subscript does to each axis of the tensor."""
 
-    begin: list[int]
-    end: list[int]
+    begin: list[Dim]
+    end: list[Dim]
     strides: list[int]
-    shape: list[int]  # after slicing
+    shape: list[Dim]  # after slicing
     dropped: list[int]  # axes that an integer removes
     new_axes: list[int]  # positions in the result where None adds an axis
     dynamic: list[tuple[int, Typed]]  # axis and run-time index
@@ -249,7 +260,7 @@ def index(
     if plan.new_axes:
         known = tensor_type(value)
         assert known is not None
-        shape = list(known.dims)
+        shape = list(known.shape)
         for at in plan.new_axes:
             shape.insert(at, 1)
         value = _reshape(session, out, value, shape, span)
@@ -261,14 +272,15 @@ def _ranked(entity: Typed, span: Span | None) -> TensorType:
     if not isinstance(type_, TensorType | Unknown):
         raise TypeCheckError(f"{show(resolve(entity.type))} cannot be indexed", span)
     known = tensor_type(entity)
-    if known is None or not all(isinstance(d, int) for d in known.shape):
+    if known is None or not all(_is_sized(d) for d in known.shape):
         raise SchemeOnly(span, "the shape of the indexed value")
     return known
 
 
 def _slices(plan: _Plan, type_: TensorType) -> bool:
     return any(
-        (b, e, s) != (0, d, 1) for b, e, s, d in zip(plan.begin, plan.end, plan.strides, type_.dims, strict=True)
+        (b, s) != (0, 1) or follows_equal(e, d) is not True
+        for b, e, s, d in zip(plan.begin, plan.end, plan.strides, type_.shape, strict=True)
     )
 
 
@@ -296,7 +308,7 @@ def _tuple_index(entity: Tuple, items: Sequence[Entity | SliceItem], span: Span 
             return entity.items[item.value]
         if isinstance(item, SliceItem):
             bounds = [_slice_number(b, span) for b in (item.start, item.stop, item.step)]
-            return Tuple(entity.items[slice(*bounds)])
+            return Tuple(entity.items[slice(*(b if b is None else number_of(b) for b in bounds))])
     raise TypeCheckError("the index of a tuple must be an integer known before the program runs", span)
 
 
@@ -316,7 +328,7 @@ def _constant_indices(items: Sequence[Entity | SliceItem], span: Span | None) ->
 
 
 def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem], span: Span | None) -> _Plan:
-    dims = type_.dims
+    dims = flat_shape(type_.shape)
     consumed = sum(not (isinstance(i, Object) and (i.value is None or i.value is Ellipsis)) for i in items)
     if consumed > len(dims):
         raise ShapeError(f"{consumed} indices for {show(resolve(entity.type))}, which has rank {len(dims)}", span)
@@ -338,21 +350,22 @@ def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem],
             case Object(value) if value is Ellipsis:
                 for _ in range(len(dims) - consumed):
                     whole()
-            case Number(int(value)):
-                if not -dims[axis] <= value < dims[axis]:
+            case Number() if (value := dim_of(item)) is not None:
+                first = _position(value, dims[axis])
+                if first is None:
                     raise ShapeError(
                         f"index {value} is out of range for axis {axis} of {show(resolve(entity.type))}", span
                     )
-                start = value % dims[axis]
-                _add(plan, start, start + 1, 1, 1)
+                _add(plan, first, add(first, 1), 1, 1)
                 plan.dropped.append(axis)
                 axis += 1
             case SliceItem(start, stop, step):
-                bounds = slice(*(_slice_number(b, span) for b in (start, stop, step)))
-                if bounds.step == 0:
+                low, high, by = (_slice_number(b, span) for b in (start, stop, step))
+                stride = 1 if by is None else number_of(by)
+                if stride == 0:
                     raise TypeCheckError("the step of a slice cannot be 0", span)
-                first, last, stride = bounds.indices(dims[axis])
-                _add(plan, first, last, stride, len(range(first, last, stride)))
+                first, last = _bounds(low, high, stride, dims[axis])
+                _add(plan, first, last, stride, steps(first, last, stride))
                 axis, position = axis + 1, position + 1
             case Typed():
                 index_type = tensor_type(item)
@@ -379,14 +392,37 @@ def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem],
     return plan
 
 
-def _add(plan: _Plan, begin: int, end: int, stride: int, size: int) -> None:
+def _position(index: Dim, extent: Dim) -> Dim | None:
+    """An index counted from 0, or None if it is out of range."""
+    if not at_least(index, 0):
+        index = add(index, extent)
+        return index if at_least(index, 0) else None
+    return index if at_least(extent, add(index, 1)) else None
+
+
+def _bounds(start: Dim | None, stop: Dim | None, step: int, extent: Dim) -> tuple[Dim, Dim]:
+    """The bounds of a slice as `slice(start, stop, step).indices(extent)` gives them."""
+    low, high = (0, extent) if step > 0 else (-1, subtract(extent, 1))
+
+    def bound(given: Dim | None, missing: Dim) -> Dim:
+        if given is None:
+            return missing
+        if not at_least(given, 0):
+            given = add(given, extent)
+            return given if at_least(given, low) else low
+        return given if at_least(high, given) else high
+
+    return (bound(start, low), bound(stop, high)) if step > 0 else (bound(start, high), bound(stop, low))
+
+
+def _add(plan: _Plan, begin: Dim, end: Dim, stride: int, size: Dim) -> None:
     plan.begin.append(begin)
     plan.end.append(end)
     plan.strides.append(stride)
     plan.shape.append(size)
 
 
-def _reshape(session: Session, out: Output, value: Typed, shape: Sequence[int], span: Span | None) -> Typed:
+def _reshape(session: Session, out: Output, value: Typed, shape: Sequence[Dim], span: Span | None) -> Typed:
     return operators.apply(session, out, lookup("reshape"), [value], {"shape": tuple(shape)}, span, [])
 
 
@@ -461,7 +497,7 @@ def _update_axis(
         return operators.apply(session, out, lookup("transpose"), [updated], {"axes": back}, span, [])
     position, *rest = items
     if all(isinstance(i, SliceItem) and (i.start, i.stop, i.step) == (None, None, None) for i in rest):
-        row = _broadcast(session, out, new, type_, list(type_.dims[1:]), span)
+        row = _broadcast(session, out, new, type_, list(type_.shape[1:]), span)
     else:
         old = index(session, out, entity, [position], span)
         assert isinstance(old, Typed)
@@ -474,7 +510,7 @@ def _update_axis(
 
 
 def _broadcast(
-    session: Session, out: Output, new: Entity, type_: TensorType, shape: list[int], span: Span | None
+    session: Session, out: Output, new: Entity, type_: TensorType, shape: list[Dim], span: Span | None
 ) -> Typed:
     """A value with the base type of the tensor and this shape."""
     if isinstance(new, Number):
@@ -484,7 +520,7 @@ def _broadcast(
         if isinstance(value_type := prune(typed.type), TensorType):
             session.unify_base_at(value_type.base, type_.base, span)
     known = tensor_type(typed)
-    if known is not None and list(known.shape) == shape:
+    if known is not None and tuple(known.shape) == flat_shape(tuple(shape)):
         return typed
     return operators.apply(
         session, out, lookup("broadcast_to"), [typed], {"shape": tuple(shape)}, span, ["the new value"]
@@ -494,6 +530,6 @@ def _broadcast(
 def unpack_rows(session: Session, out: Output, entity: Typed, count: int, span: Span | None) -> tuple[Entity, ...]:
     """`a, b = x` for a tensor x: its rows."""
     type_ = _ranked(entity, span)
-    if type_.rank == 0 or type_.dims[0] != count:
+    if type_.rank == 0 or not equal(type_.shape[0], count):
         raise ShapeError(f"expected {count} values to unpack, found {show(resolve(entity.type))}", span)
     return tuple(index(session, out, entity, [Number(i, span)], span) for i in range(count))

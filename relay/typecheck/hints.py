@@ -1,0 +1,159 @@
+"""Elaboration at symbolic sizes: answers from the sizes of one call, which become what the program assumes.
+
+A symbolic dim of the entry is a solver variable with a *hint*, its size in the call that is being elaborated. What the
+facts leave open about such dims is answered by the hints, and noted with the place that asked:
+
+    equal, by the hints       one of the variables is bound, so the equation stands in the entry's type; where no
+                              variable can be, it is assumed
+    different, at least       it is assumed
+    a number is needed        each variable is bound to its hint: the program is for this size only
+
+So elaboration succeeds at symbolic sizes where it does at the numbers, and a later call whose sizes satisfy what is
+assumed would have been elaborated to the same program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from relay.errors import Span
+from relay.ir.dims import ANY, Dim, Kind, TypeId, Unknown, lower_bound, settled, substitute, subtract, variables
+from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts, facts, solve
+
+SMALLEST, LARGEST = 2, 2**31 - 1
+"""The sizes that a symbolic dim may have. Axes of extent 0 and 1 are numbers: there programs differ."""
+
+
+@attrs.frozen
+class Pin:
+    """A symbolic dim that became a number or equal to another one, since something at `span` needed it."""
+
+    name: str
+    value: Dim
+    reason: str
+    span: Span | None
+
+
+class Hints(Facts):
+    """The facts of a program that is elaborated for a call. Without symbolic dims it has none. `bind` binds a variable
+    of the solver."""
+
+    def __init__(self, bind: Callable[[Unknown, object], None]) -> None:
+        super().__init__(outer=facts())
+        self._bind_in_solver = bind
+        self.span: Span | None = None
+        self.pins: list[Pin] = []
+        self._dims: list[Unknown] = []
+        self._own: set[TypeId | Unknown] = set()
+        self._assumed: list[DimConstraint] = []
+
+    def symbolic(self, name: str, hint: int) -> Unknown:
+        """A new symbolic dim, for an axis of an argument."""
+        dim = Unknown(Kind.Dim, self._unused(name), hint=hint)
+        self._dims.append(dim)
+        self._own.add(dim)
+        self.add(DimConstraint(dim, AT_LEAST, SMALLEST))
+        return dim
+
+    def _unused(self, name: str) -> str:
+        taken = {d.name for d in self._dims}
+        candidate, count = name, 1
+        while candidate in taken:
+            candidate, count = f"{name}_{count}", count + 1
+        return candidate
+
+    def hinted(self, dim: Dim) -> int | None:
+        """The number that a dim is in this call, or None if a variable in it has no hint."""
+        dim = settled(dim)
+        if any(v.hint is None for v in variables(dim) if isinstance(v, Unknown)):
+            return None
+        number = substitute(dim, lambda v: v.hint if isinstance(v, Unknown) and v.hint is not None else v)
+        return number if isinstance(number, int) else None
+
+    # ---- questions
+
+    def likely_equal(self, left: Dim, right: Dim) -> bool:
+        number = self._own_hint(left, right)
+        if number is None:
+            return super().likely_equal(left, right)
+        return self.equal(left, right) is not False and number[0] == number[1]
+
+    def _own_hint(self, left: Dim, right: Dim) -> tuple[int, int] | None:
+        """The numbers that two dims are in this call, if they are not an outer elaboration's."""
+        if any(v not in self._own for dim in (left, right) for v in variables(settled(dim))):
+            return None
+        a, b = self.hinted(left), self.hinted(right)
+        return None if a is None or b is None else (a, b)
+
+    def ask(self, left: Dim, relation: str, right: Dim) -> bool | None:
+        answer = super().ask(left, relation, right)
+        numbers = None if answer is not None or not self._dims else self._own_hint(left, right)
+        if numbers is None:
+            return answer
+        a, b = numbers
+        if relation == AT_LEAST:
+            self._assume(DimConstraint(left, AT_LEAST, right) if a >= b else DimConstraint(right, AT_LEAST, left + 1))
+            return a >= b
+        self._assume(DimConstraint(left, EQUAL if a == b else DIFFERENT, right))
+        return (a == b) is (relation == EQUAL)
+
+    def number(self, dim: Dim) -> int | None:
+        numbers = self._own_hint(dim, 0)
+        if numbers is None:
+            return super().number(dim)
+        number = numbers[0]
+        if not isinstance(dim, int):
+            for variable in set(variables(settled(dim))):
+                if isinstance(variable, Unknown) and variable.hint is not None:
+                    self._bind(variable, variable.hint, "its number is needed")
+        return number
+
+    def _assume(self, constraint: DimConstraint) -> None:
+        difference = settled(subtract(constraint.left, constraint.right))
+        if constraint.relation == EQUAL and not isinstance(difference, int) and difference is not ANY:
+            solved = solve(difference)
+            if solved is not None and isinstance(solved[0], Unknown):
+                self._bind(solved[0], solved[1], f"it must equal {solved[1]}")
+                return
+        noted = attrs.evolve(constraint, span=self.span)
+        self.add(noted)
+        self._assumed.append(noted)
+
+    def _bind(self, variable: Unknown, value: Dim, reason: str) -> None:
+        self.pins.append(Pin(variable.name, value, reason, self.span))
+        self.add(DimConstraint(variable, EQUAL, value))
+        self._bind_in_solver(variable, value)
+
+    # ---- the end
+
+    def close(self) -> None:
+        """Make every symbolic dim that is left a variable of the finished program."""
+        for dim in self._dims:
+            if dim.binding is None:
+                dim.binding = TypeId(dim.name, Kind.Dim)
+
+    def where(self) -> tuple[DimConstraint, ...]:
+        """What the finished program assumes, after `close`: without what the rest implies."""
+        left = list(dict.fromkeys(d for dim in self._dims if isinstance(d := settled(dim), TypeId)))
+        kept = [DimConstraint(d, AT_LEAST, SMALLEST, "programs for the sizes 0 and 1 differ") for d in left]
+        known = Facts(kept)
+        for constraint in self._closed():
+            if known.ask(constraint.left, constraint.relation, constraint.right) is not True:
+                known.add(constraint)
+                kept.append(constraint)
+        return tuple(kept)
+
+    def _closed(self) -> Iterable[DimConstraint]:
+        for c in self._assumed:
+            yield attrs.evolve(c, left=settled(c.left), right=settled(c.right))
+
+
+def fits_int32(hints: Facts, dim: Dim) -> bool:
+    """Whether a dim is a number of 32 bits, or is assumed to be."""
+    dim = settled(dim)
+    if isinstance(dim, TypeId | Unknown):
+        return True  # the extent of an axis
+    bound = lower_bound(subtract(LARGEST, dim))
+    return (bound is not None and bound >= 0) or hints.ask(LARGEST, AT_LEAST, dim) is not False
