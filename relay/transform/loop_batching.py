@@ -67,7 +67,7 @@ def stacked(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...], ra
 
 def size(value: Value) -> int:
     """The bytes of a tensor. Raises TypeError where a dim is no number."""
-    return math.prod(value.shape) * value.base.dtype.itemsize
+    return math.prod(value.tensor.dims) * value.base.dtype.itemsize
 
 
 @attrs.frozen
@@ -178,6 +178,6 @@ class _Batching:
     def _costs(self, array: Value) -> bool:
         """Whether an array is too large, or has many more rows than the loop has rounds."""
         try:
-            return size(array) > self.max_size or array.shape[0] > 2 * self.count
+            return size(array) > self.max_size or array.tensor.dims[0] > 2 * self.count
         except TypeError:
             return True
