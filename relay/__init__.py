@@ -13,6 +13,7 @@ from typing import Any as _Any
 from typing import TypeVar as _TypeVar
 from typing import overload
 
+import relay.logs as _logs
 import relay.ops as _ops  # noqa: F401  (registers the operators)
 from relay import errors, ir, random, transform
 from relay.array import Array
@@ -173,6 +174,8 @@ def __dir__() -> list[str]:
 relay = sys.modules[__name__]
 relay.__class__ = _Relay
 _install()
+
+_logs.configure()
 
 __all__ = [
     "Any",

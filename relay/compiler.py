@@ -86,20 +86,27 @@ class Lowered:
     def core(self) -> Module:
         """The differentiated and optimised first-order program."""
         with self._lock:
-            if "core" not in self._made:
-                self._made["core"] = to_core(self.typed, self.level)
-            core: Module = self._made["core"]
-            return core
+            return self._core()
+
+    def _core(self) -> Module:
+        if "core" not in self._made:
+            self._made["core"] = to_core(self.typed, self.level)
+        core: Module = self._made["core"]
+        return core
 
     @property
     def program(self) -> Program:
         """The native program."""
-        core = self.core
         with self._lock:
             if "program" not in self._made:
+                from relay import cache
                 from relay.codegen import cpu
 
-                self._made["program"] = cpu.compile_module(core, make=Data)
+                threads = cpu.default_threads()
+                native = cache.native(
+                    self.typed, self.level, threads, lambda: cpu.compile_native(self._core(), threads)
+                )
+                self._made["program"] = cpu.Program(native, Data)
             program: Program = self._made["program"]
             return program
 

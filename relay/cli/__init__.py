@@ -1,4 +1,5 @@
-"""The command line: `relay check FILE.py ..`, `relay show FILE.py:function`, `relay opt`, `relay run`, `relay repl`.
+"""The command line: `relay check FILE.py ..`, `relay show FILE.py:function`, `relay opt`, `relay run`, `relay repl`,
+`relay cache`.
 
 `relay opt PROGRAM.relay --passes "inline, cse"` works on programs as text, `relay run PROGRAM.relay` runs them.
 """
@@ -10,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from relay.cli import check, opt, repl, run, show
+from relay.cli import cache, check, opt, repl, run, show
 from relay.cli.inputs import Refusal
 from relay.errors import RelayError
 
@@ -19,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 1 for errors in the user's program, 2 for a wrong call."""
     parser = argparse.ArgumentParser(prog="relay", description="Check and look into Relay programs.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (check, show, opt, run, repl):
+    for command in (check, show, opt, run, repl, cache):
         sub = commands.add_parser(command.NAME, help=command.HELP, description=command.HELP)
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)

@@ -7,9 +7,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-import numpy as np
-
 from relay.codegen import tir
 from relay.codegen.arrays import Arrays
 from relay.codegen.code import MISFIT, RESULT, STACK_LIMIT, STATUS, WORKSPACE, Code, Failures, Table
@@ -19,39 +16,19 @@ from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
 from relay.codegen.host import Shared, generate
 from relay.codegen.kernels import Kernels
-from relay.codegen.layout import ROW, Layout, Layouts, Pool, TensorLayout, analyse, leaves
+from relay.codegen.layout import ROW, Layouts, Pool, TensorLayout, analyse, leaves
+from relay.codegen.native import Native
 from relay.codegen.pools import Pools, make_pools
 from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
-from relay.errors import CompileError, InternalError, Span
+from relay.errors import CompileError, InternalError
 from relay.ir.expr import Derivative, Function, Module
-from relay.ir.types import BaseType, DataDefinition, DataType, TensorType, TupleType, Type, show
+from relay.ir.types import DataDefinition, DataType, TensorType, TupleType, Type, show
 from relay.transform.graph import call_graph, reachable, strong_components
 
 SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
 
 _lock = threading.Lock()
-
-
-@attrs.frozen(eq=False)
-class Native:
-    """A compiled module. `function` takes the addresses of the context table and of two lists: the arrays that are the
-    arguments' leaves, and those that are the results'."""
-
-    function: Any
-    module: Any
-    parameters: tuple[Layout, ...]
-    result: Layout
-    inputs: set[Pool]  # those that hold parts of the arguments
-    table_size: int
-    workspace: int  # bytes
-    recursive: bool
-    constants: dict[int, np.ndarray]  # by place in the context table
-    dtypes: dict[int, BaseType]  # whose addresses stand in the context table, by place
-    pools: tuple[tuple[int, int], ...]  # place and number of leaves of each pool
-    failures: list[tuple[str, Span | None]]
-    externals: Externals
-    kernels: int  # how many different ones
 
 
 def assemble(module: Module, threads: int) -> Native:
@@ -117,7 +94,7 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
         arrays.dtypes,
         pools.slots,
         shared.failures.errors(),
-        shared.externals,
+        shared.externals if shared.externals.used else None,
         len(kernels.functions),
     )
 

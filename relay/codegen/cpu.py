@@ -31,7 +31,7 @@ from relay.ir.extents import symbolic_dims
 from relay.ir.types import DataDefinition
 
 if TYPE_CHECKING:
-    from relay.codegen.assembly import Native
+    from relay.codegen.native import Native
 
 # As in relay.codegen.code, which is imported only when something is compiled.
 _STATUS, _DEPTH, _STACK_LIMIT, _WORKSPACE, _RESULT, _HEAD = range(6)
@@ -51,11 +51,17 @@ def compile_module(module: Module, *, threads: int | None = None, make: Make | N
     `threads`: how many a kernel may use; by default RELAY_NUM_THREADS, else the processors that this process may use.
     Raises CompileError for what the module's text lists, InternalError if TVM refuses our code.
     """
+    native = compile_native(module, default_threads() if threads is None else threads)
+    return Program(native, make or DataResult)
+
+
+def compile_native(module: Module, threads: int) -> Native:
+    """As `compile_module`, without what calls it."""
     from relay.codegen.assembly import assemble
 
     if dims := list(symbolic_dims(module)):
         raise CompileError(f"the size {dims[0]} is symbolic, and compiled programs have sizes that are numbers")
-    return Program(assemble(module, default_threads() if threads is None else threads), make or DataResult)
+    return assemble(module, threads)
 
 
 def default_threads() -> int:
@@ -168,6 +174,7 @@ class Program:
                 help="use a loop, run it in a thread with a larger stack (threading.stack_size), or raise `ulimit -s`",
             )
         if status == _EXTERNAL:
+            assert self.native.externals is not None
             error = self.native.externals.raised.error
             del self.native.externals.raised.error
             assert isinstance(error, BaseException)

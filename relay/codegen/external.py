@@ -33,6 +33,7 @@ class Externals:
 
     def __init__(self) -> None:
         self.raised = threading.local()
+        self.used = False
         self._known: dict[tuple[str, FunctionType], str] = {}
 
     def call(
@@ -57,6 +58,7 @@ class Externals:
         return tirx.call_packed(self._register(_Printer(node, tensors, self.raised)), *values)
 
     def _register(self, callback: Callable[..., int]) -> str:
+        self.used = True
         name = f"relay.external.{next(_numbers)}"
         tvm_ffi.register_global_func(name, callback, override=True)
         weakref.finalize(self, tvm_ffi.registry.remove_global_func, name)

@@ -1,0 +1,204 @@
+"""Compiled programs on disk, so that another process need not compile them again.
+
+A program is found by what its machine code depends on: the typed program (its alpha hash, and its names, which stand in
+messages), the level, the number of threads, the processor, Relay's own sources, and the versions of TVM, NumPy and
+Python. Programs with operators that are defined outside of Relay are not kept: their code may change unseen.
+
+    RELAY_CACHE_DIR     where; by default `relay` in the user's cache folder
+    RELAY_CACHE_SIZE    how many bytes at most, 1 GiB by default; the programs used least recently go first; 0: no cache
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+import attrs
+
+from relay.codegen import library
+from relay.codegen.native import Native
+from relay.ir.alpha import alpha_hash
+from relay.ir.expr import Function, Module, OpCall
+from relay.ir.traverse import walk
+from relay.operator import Operator, lookup
+
+log = logging.getLogger("relay.compile")
+
+DEFAULT_SIZE = 1 << 30
+_SUFFIX = ".relay.so"
+
+
+@attrs.frozen
+class Entry:
+    """One program in the cache: its file, its size in bytes, and when it was used last, in seconds since 1970."""
+
+    path: Path
+    size: int
+    used: float
+
+
+def directory() -> Path:
+    """Where programs are kept."""
+    if given := os.environ.get("RELAY_CACHE_DIR"):
+        return Path(given)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "relay"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "relay" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relay"
+
+
+def limit() -> int:
+    """How many bytes may be kept. What is no number is taken for 0, and said in the log."""
+    given = os.environ.get("RELAY_CACHE_SIZE", "").strip()
+    if not given:
+        return DEFAULT_SIZE
+    if given.isdigit():
+        return int(given)
+    log.warning("RELAY_CACHE_SIZE is no number of bytes: %r; nothing is kept", given)
+    return 0
+
+
+def native(program: Module, level: int, threads: int, compile: Callable[[], Native]) -> Native:
+    """A typed program's machine code: from the cache, or compiled and kept.
+
+    Whatever goes wrong with the cache costs time only, and the log says it.
+    """
+    if limit() == 0:
+        return compile()
+    foreign = _foreign(program)
+    if foreign is not None:
+        log.info("not kept on disk: the operator %s is defined outside of Relay", foreign)
+        return compile()
+    path = directory() / f"{key(program, level, threads)}{_SUFFIX}"
+    try:
+        found = library.read(path, program)
+    except Exception as error:  # a file of another origin: anything may happen
+        log.warning("%s cannot be used, and is made anew: %s", path, error)
+        found = None
+    if found is not None:
+        log.info("found compiled code in %s", path)
+        with _ignoring():
+            os.utime(path)
+        return found
+    made = compile()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        library.write(made, program, path)
+        log.info("compiled code is kept in %s", path)
+        _shrink(limit())
+    except library.Unwritable as reason:
+        log.info("not kept on disk: %s", reason)
+    except OSError as error:
+        log.warning("not kept on disk: %s", error)
+    return made
+
+
+def entries() -> list[Entry]:
+    """The programs in the cache, those used last first."""
+    found = []
+    for path in directory().glob(f"*{_SUFFIX}"):
+        with _ignoring():
+            status = path.stat()
+            found.append(Entry(path, status.st_size, status.st_mtime))
+    return sorted(found, key=lambda entry: -entry.used)
+
+
+def clear() -> int:
+    """Remove all programs, and what was never finished; returns how many programs."""
+    count = 0
+    for entry in entries():
+        with _ignoring():
+            entry.path.unlink()
+            count += 1
+    for left_behind in directory().glob(f"{library.UNFINISHED}*"):
+        shutil.rmtree(left_behind, ignore_errors=True)
+    return count
+
+
+def _shrink(size: int) -> None:
+    """Remove the programs used least recently until so many bytes are left."""
+    total = 0
+    for entry in entries():
+        total += entry.size
+        if total > size:
+            with _ignoring():
+                entry.path.unlink()
+
+
+class _ignoring:
+    """Another process may have removed the file."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        return isinstance(error, OSError)
+
+
+# ---- the key
+
+
+def key(program: Module, level: int, threads: int) -> str:
+    """A name for the machine code of a typed program."""
+    digest = hashlib.sha256()
+    for part in (_surroundings(), str(level), str(threads), alpha_hash(program), *_names(program)):
+        digest.update(part.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _names(program: Module) -> Iterator[str]:
+    for name, function in program.functions.items():
+        yield name
+        if isinstance(function, Function):
+            yield from (parameter.name for parameter in function.parameters)
+            for binding in walk(function.body):
+                yield from (target.name for target in binding.targets)
+
+
+@functools.cache
+def _surroundings() -> str:
+    """What machine code depends on besides the program."""
+    versions = [f"{name} {metadata.version(name)}" for name in ("apache-tvm", "apache-tvm-ffi", "numpy")]
+    return "\n".join([sys.version, platform.machine(), _processor(), *versions, *_sources()])
+
+
+def _sources() -> Iterator[str]:
+    """Relay's own files as they are now."""
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        status = path.stat()
+        yield f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def _processor() -> str:
+    """The processor's model and instruction sets."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return platform.processor()
+    return "\n".join(line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
+
+
+def _foreign(program: Module) -> str | None:
+    """An operator of the program that is not Relay's own, if there is one."""
+    for function in program.functions.values():
+        if isinstance(function, Function):
+            for binding in walk(function.body):
+                if isinstance(binding.value, OpCall) and not _own(lookup(binding.value.operator)):
+                    return binding.value.operator
+    return None
+
+
+def _own(operator: Operator) -> bool:
+    defined = operator.composition.function if operator.composition is not None else operator.reference
+    module = getattr(defined, "__module__", None) or ""
+    return module == "relay" or module.startswith("relay.")

@@ -1,0 +1,167 @@
+"""Machine code as a file: a shared library, followed by what is needed to call it.
+
+    the library | description, pickled | length of both, digest of both | magic
+
+A loader of libraries does not look behind their end. Spans and data types of the description are numbers: places among
+those of the program that the code was compiled from, which the reader has, too. Nothing here imports TVM's compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import io
+import os
+import pickle
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from relay.codegen.native import Native
+from relay.diagnostic import Span
+from relay.ir.expr import Function, Module
+from relay.ir.traverse import walk
+from relay.ir.types import DataDefinition, DataType, TupleType, Type
+
+_MAGIC = b"relay library 1\n"
+_FOOTER = struct.Struct("<QQ32s")
+UNFINISHED = "unfinished-"
+"""What the names of folders begin with in which libraries are made."""
+
+_LINKERS = ("ld", "ld.lld", "lld")
+
+
+class Unwritable(Exception):
+    """Why machine code cannot be kept in a file."""
+
+
+def write(native: Native, program: Module, path: Path) -> None:
+    """Write a program's machine code, in one step: a reader sees all of the file or nothing. Raises Unwritable."""
+    if native.externals is not None:
+        raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
+    stream = io.BytesIO()
+    _Pickler(stream, program).dump(native.description)
+    description = stream.getvalue()
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.parent) as folder:
+        library = Path(folder, "library.so")
+        _link(native.module, library)
+        code = library.read_bytes()
+        digest = hashlib.sha256(code + description).digest()
+        footer = _FOOTER.pack(len(code), len(description), digest) + _MAGIC
+        library.write_bytes(code + description + footer)
+        os.replace(library, path)
+
+
+def read(path: Path, program: Module) -> Native | None:
+    """What `write` wrote for this program; None if there is no such file, or it is not whole."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    tail = _FOOTER.size + len(_MAGIC)
+    if not content.endswith(_MAGIC) or len(content) < tail:
+        return None
+    size, described, digest = _FOOTER.unpack(content[-tail : -len(_MAGIC)])
+    if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
+        return None
+    description = _Unpickler(io.BytesIO(content[size : size + described]), program).load()
+    return Native.loaded(_load(path), description)
+
+
+def _load(path: Path) -> Any:
+    """A library's functions, through TVM's runtime alone."""
+    import tvm_ffi  # loads the library that the runtime is linked with
+
+    _load_runtime()
+    return tvm_ffi.load_module(str(path))
+
+
+def _load_runtime() -> None:
+    """Load the library with TVM's thread pool and allocator, without importing TVM."""
+    found = importlib.util.find_spec("tvm")
+    if found is not None and found.origin is not None:
+        ctypes.CDLL(str(Path(found.origin).parent / "lib" / "libtvm_runtime.so"), mode=ctypes.RTLD_GLOBAL)
+
+
+def _link(module: Any, library: Path) -> None:
+    linker = next(filter(None, map(shutil.which, _LINKERS)), None)
+    if linker is None:
+        raise Unwritable(f"there is no linker: none of {', '.join(_LINKERS)} is on the PATH")
+    compiled = library.with_suffix(".o")
+    module.mod.write_to_file(str(compiled), "o")
+    flavour = ["-flavor", "gnu"] if Path(linker).name == "lld" else []
+    done = subprocess.run(
+        [linker, *flavour, "-shared", "-o", str(library), str(compiled)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise Unwritable(f"{linker} failed: {done.stderr.strip()}")
+
+
+# ---- what stands in the program
+
+
+def _spans(program: Module) -> Iterator[Span | None]:
+    """All places of a program, in a fixed order."""
+    for function in program.functions.values():
+        yield function.span
+        if isinstance(function, Function):
+            for parameter in function.parameters:
+                yield parameter.span
+            for binding in walk(function.body):
+                yield getattr(binding.value, "span", None)
+                for target in binding.targets:
+                    yield target.span
+
+
+def _definitions(program: Module) -> list[DataDefinition]:
+    """All data types of a program, in a fixed order."""
+    entry = program.main
+    found = dict.fromkeys(program.data)
+    pending: list[Type | None] = [entry.result, *(p.type for p in reversed(entry.parameters))]
+    while pending:
+        match pending.pop():
+            case TupleType(items):
+                pending += reversed(items)
+            case DataType(definition) if definition not in found:
+                found[definition] = None
+                pending += [field for c in reversed(definition.constructors) for field in reversed(c.fields)]
+            case _:
+                pass
+    return list(found)
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, program: Module) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._spans: dict[Span, int] = {}
+        for place, span in enumerate(_spans(program)):
+            if span is not None:
+                self._spans.setdefault(span, place)
+        self._data = {definition: place for place, definition in enumerate(_definitions(program))}
+
+    def persistent_id(self, obj: Any) -> tuple[str, int] | None:
+        if isinstance(obj, Span):
+            if obj not in self._spans:
+                raise Unwritable(f"an error of it has a place outside of the program, {obj}")
+            return "span", self._spans[obj]
+        if isinstance(obj, DataDefinition):
+            if obj not in self._data:
+                raise Unwritable(f"{obj.name} is not a data type of the program that it was compiled from")
+            return "data", self._data[obj]
+        return None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, program: Module) -> None:
+        super().__init__(file)
+        self._spans: Sequence[Span | None] = list(_spans(program))
+        self._data = _definitions(program)
+
+    def persistent_load(self, pid: tuple[str, int]) -> Any:
+        kind, place = pid
+        return self._spans[place] if kind == "span" else self._data[place]

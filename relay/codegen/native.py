@@ -1,0 +1,48 @@
+"""A compiled module: its machine code, and what is needed to call it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from relay.codegen.layout import Layout, Pool
+from relay.diagnostic import Span
+from relay.ir.types import BaseType
+
+if TYPE_CHECKING:
+    from relay.codegen.external import Externals
+
+
+@attrs.frozen(eq=False)
+class Native:
+    """A compiled module. `function` takes the addresses of the context table and of two lists: the arrays that are the
+    arguments' leaves, and those that are the results'."""
+
+    function: Any
+    module: Any
+    parameters: tuple[Layout, ...]
+    result: Layout
+    inputs: set[Pool]  # those that hold parts of the arguments
+    table_size: int
+    workspace: int  # bytes
+    recursive: bool
+    constants: dict[int, np.ndarray]  # by place in the context table
+    dtypes: dict[int, BaseType]  # whose addresses stand in the context table, by place
+    pools: tuple[tuple[int, int], ...]  # place and number of leaves of each pool
+    failures: list[tuple[str, Span | None]]
+    externals: Externals | None  # None if it calls no Python
+    kernels: int  # how many different ones
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """All but the machine code and what it calls in Python."""
+        fields = attrs.fields_dict(Native)
+        return {name: getattr(self, name) for name in fields if name not in ("function", "module", "externals")}
+
+    @staticmethod
+    def loaded(library: Any, description: Mapping[str, Any]) -> Native:
+        """The module whose code a library holds."""
+        return Native(function=library["main"], module=library, externals=None, **description)

@@ -1,0 +1,188 @@
+"""Compiled programs on disk."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relay import cache, relay
+from relay.cli import main
+from relay.codegen import cpu
+from relay.errors import ExecutionError
+
+X = np.arange(3, dtype=np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELAY_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setenv("RELAY_CACHE_SIZE", str(1 << 20))
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """The programs that were compiled, not found."""
+    found = []
+    original = cpu.compile_native
+    monkeypatch.setattr(cpu, "compile_native", lambda *arguments: found.append(arguments) or original(*arguments))
+    return found
+
+
+def define(text, **names):
+    return relay.from_source(text, {"relay": relay, **names})
+
+
+TWICE = "def twice(x):\n    return x * 2.0 + x[0]\n"
+
+
+def test_what_was_compiled_is_found_again(folder, compilations):
+    for _ in range(2):
+        np.testing.assert_array_equal(define(TWICE)(X), X * 2)
+    assert len(compilations) == 1
+    assert len(cache.entries()) == 1
+
+
+def test_another_constant_name_or_type_is_another_program(folder, compilations):
+    define(TWICE)(X)
+    np.testing.assert_array_equal(define(TWICE.replace("2.0", "3.0"))(X), X * 3)
+    define(TWICE.replace("(x)", "(y)").replace("x *", "y *").replace("x[", "y["))(X)
+    define(TWICE)(X.astype(np.float64))
+    assert len(compilations) == 4
+
+
+def test_the_values_of_captured_arrays_count(folder, compilations):
+    text = "def scaled(x):\n    return x * factors\n"
+    for factors in (X, X + 1):
+        np.testing.assert_array_equal(define(text, factors=factors)(X), X * factors)
+    assert len(compilations) == 2
+
+
+def test_an_error_of_a_found_program_stands_at_the_line_of_today(folder, compilations):
+    text = "def positive(x):\n    assert x > 0.0, 'not positive'\n    return relay.sqrt(x)\n"
+    define(text)(np.float32(4))
+    moved = define("# a line more\n" + text)
+    with pytest.raises(ExecutionError, match="not positive") as caught:
+        moved(np.float32(-1))
+    assert caught.value.span.line == 3
+    assert len(compilations) == 1
+
+
+@relay.data
+class Chain:
+    class End:
+        value: relay.Tensor[relay.Float, ()]
+
+    class Link:
+        rest: "Chain"
+
+
+LONGER = "def longer(chain):\n    return Chain.Link(chain)\n"
+
+
+def test_results_of_a_found_program_are_values_of_the_data_type(folder, compilations):
+    for _ in range(2):
+        made = define(LONGER, Chain=Chain)(Chain.End(np.float32(3)))
+        assert isinstance(made, Chain.Link)
+        assert float(made.rest.value) == 3
+    assert len(compilations) == 1
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b[:99] + b"?" + b[100:], lambda b: b""])
+def test_damaged_files_are_made_anew(folder, compilations, damage):
+    define(TWICE)(X)
+    (entry,) = cache.entries()
+    # Another file: the library of this one is loaded.
+    content = entry.path.read_bytes()
+    entry.path.unlink()
+    entry.path.write_bytes(damage(content))
+    np.testing.assert_array_equal(define(TWICE)(X), X * 2)
+    assert len(compilations) == 2
+    define(TWICE)(X)
+    assert len(compilations) == 2
+
+
+def test_programs_that_call_python_are_not_kept(folder, compilations, capsys):
+    for _ in range(2):
+        define("def shown(x):\n    print(x)\n    return x\n")(np.float32(1))
+    assert len(compilations) == 2
+    assert cache.entries() == []
+
+
+def test_operators_defined_elsewhere_are_not_kept(folder, compilations, monkeypatch):
+    monkeypatch.setattr(cache, "_own", lambda operator: operator.name != "add")
+    define(TWICE)(X)
+    assert cache.entries() == []
+
+
+def test_the_programs_used_least_recently_go_first(folder, monkeypatch):
+    for factor in range(3):
+        define(TWICE.replace("2.0", f"{factor}.0"))(X)
+        for age, entry in enumerate(cache.entries()):
+            os.utime(entry.path, (1e9 - age, 1e9 - age))
+    newest, *_, oldest = cache.entries()
+    monkeypatch.setenv("RELAY_CACHE_SIZE", str(newest.size * 3 + 100))
+    define(TWICE.replace("2.0", "9.0"))(X)
+    left = {entry.path for entry in cache.entries()}
+    assert newest.path in left
+    assert oldest.path not in left
+    assert len(left) == 3
+
+
+def test_no_size_no_cache(folder, monkeypatch):
+    monkeypatch.setenv("RELAY_CACHE_SIZE", "0")
+    define(TWICE)(X)
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_written_costs_time_only(folder, compilations, monkeypatch, caplog):
+    folder.parent.joinpath("file").write_text("")
+    monkeypatch.setenv("RELAY_CACHE_DIR", str(folder.parent / "file"))
+    np.testing.assert_array_equal(define(TWICE)(X), X * 2)
+    assert "not kept on disk" in caplog.text
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from relay import relay
+
+@relay
+def total(x):
+    s = 0.0
+    for v in x:
+        s = s + relay.tanh(v)
+    return s
+
+print(float(total(np.ones(5, np.float32))), "tvm" in sys.modules)
+"""
+
+
+def test_other_processes_find_it_and_load_no_compiler(folder, tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+
+    def start():
+        return subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, text=True)
+
+    at_once = [start(), start()]
+    answers = [process.communicate()[0].split() for process in at_once]
+    later = start().communicate()[0].split()
+    assert {answer[0] for answer in (*answers, later)} == {later[0]}
+    assert later[1] == "False"
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_the_command_shows_and_clears(folder, capsys):
+    define(TWICE)(X)
+    assert main(["cache"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 program, " in shown
+    assert str(folder) in shown
+    assert main(["cache", "clear"]) == 0
+    assert cache.entries() == []
+    assert "removed 1 program" in capsys.readouterr().out
