@@ -152,6 +152,11 @@ def _jacobian_text(parameters: Parameters, options: Mapping[str, object]) -> str
     wrt = _wrt(parameters, options.get("wrt"))
     chosen = [name for name, s in parameters if not s.static] if wrt is None else wrt
     start = chosen[0] if len(chosen) == 1 else f"({', '.join(chosen)})"
+    found = "found__"
+    if wrt is None and len(chosen) < len(parameters):
+        parts = ["found__"] if len(chosen) == 1 else [f"found__[{i}]" for i in range(len(chosen))]
+        rest = iter(parts)
+        found = f"({', '.join('None' if s.static else next(rest) for _, s in parameters)})"
     names, call, given = _names(parameters), _call(parameters), ", ".join(chosen)
     return f"""\
 def jacobian({names}):
@@ -176,7 +181,8 @@ def jacobian({names}):
                 x__[j__] = new__
                 return x__
             rows__ = merge__(put__, rows__, grad__(paired__)({given}))
-        return leaves__(finish__, rows__)
+        found__ = leaves__(finish__, rows__)
+        return {found}
     return leaves__(component__, f__({call}))
 """
 

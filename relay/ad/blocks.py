@@ -12,6 +12,7 @@ from typing import Protocol, assert_never
 from relay.ad.activity import Activity
 from relay.ad.branches import reverse_choice, reverse_tail
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, primed_constructor, type_of, unpack
+from relay.ad.interface import Interface
 from relay.ad.loops import reverse_loop
 from relay.ad.references import References, reverse_new, reverse_read, reverse_write
 from relay.ad.rules import barrier, refuse_references, reverse_custom
@@ -78,6 +79,7 @@ class Surroundings(Protocol):
     """What the reversal of a function needs from the reversal of its module."""
 
     cotangents: Cotangents
+    interface: Interface
     references: References
     definitions: list[DataDefinition]
 
@@ -112,6 +114,7 @@ class Reversal:
     def __init__(self, surroundings: Surroundings, body: Block) -> None:
         self.surroundings = surroundings
         self.cotangents = surroundings.cotangents
+        self.interface = surroundings.interface
         self.activity = Activity(body, self.cotangents.exists, surroundings.references.holds)
         self.paired: set[Atom] = set()  # the variables that hold pairs
         # The stacks that a loop around fills, each with the cotangent of the element that the round pushes.

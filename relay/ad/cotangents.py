@@ -105,7 +105,7 @@ class Cotangents:
     def __init__(self, fresh_name: Callable[[str], str]) -> None:
         self.definitions: list[DataDefinition] = []
         self.functions: dict[str, Function] = {}
-        self._fresh_name = fresh_name
+        self.fresh_name = fresh_name
         self._primed: dict[DataDefinition, DataDefinition] = {}
         self._exists: dict[DataDefinition, bool] = {}
         self._adders: dict[DataDefinition, Global] = {}
@@ -169,7 +169,7 @@ class Cotangents:
         """The data type of the cotangents of a data type."""
         found = self._primed.get(definition)
         if found is None:
-            found = self._primed[definition] = DataDefinition(self._fresh_name(f"{definition.name}_cotangent"))
+            found = self._primed[definition] = DataDefinition(self.fresh_name(f"{definition.name}_cotangent"))
             self.definitions.append(found)
             if definition.constructors:
                 self._fill(definition)
@@ -313,7 +313,7 @@ class Cotangents:
         if found is not None:
             return found
         type_ = DataType(primed)
-        name = self._fresh_name(f"add_{primed.name}")
+        name = self.fresh_name(f"add_{primed.name}")
         found = self._adders[primed] = Global(name, FunctionType((type_, type_), type_))
         left, right, result, label = Var("left", type_), Var("right", type_), Var("sum", type_), LoopLabel(name)
         arms = []

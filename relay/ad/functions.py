@@ -20,7 +20,7 @@ import numpy as np
 
 from relay.ad.blocks import Reversal
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
-from relay.ad.interface import outward, packed
+from relay.ad.interface import Interface, packed
 from relay.ad.references import References
 from relay.ad.rules import silent
 from relay.ad.scopes import Scope, needed, residuals
@@ -85,6 +85,7 @@ class ModuleReversal:
         self.functions = functions
         self.definitions: list[DataDefinition] = []
         self.cotangents = Cotangents(self.fresh_name)
+        self.interface = Interface(self.cotangents)
         self._taken = {d.name for d in data}
         self._numbers: dict[str, int] = {}
         self._effects: dict[str, bool] = {}
@@ -162,7 +163,10 @@ class ModuleReversal:
         plan = reversal.block(body, scope, Seeds(exit=(cotangent,)))
         emitter = scope.emitter
         emitter.span = derivative.span
-        outputs = [outward(self.cotangents, emitter, type_of(parameters[i]), scope.current(parameters[i])) for i in wrt]
+        outputs = [
+            self.interface.outward(emitter, type_of(parameters[i]), scope.current(parameters[i]), parameters[i])
+            for i in wrt
+        ]
         for position in grad.keeping:
             if isinstance(function.result, TupleType):
                 item = function.result.items[position]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from relay.ad.cotangents import Cotangent, Cotangents, type_of
-from relay.ad.interface import inward, outward, packed
+from relay.ad.interface import Interface, packed
 from relay.ad.scopes import Scope
 from relay.errors import DifferentiationError, InternalError
 from relay.ir.derivative import cotangent_type
@@ -42,6 +42,7 @@ class Ruled(Protocol):
     """What the rules need from the reversal of a function and its module."""
 
     cotangents: Cotangents
+    interface: Interface
 
     def accumulate(self, scope: Scope, atom: Atom, cotangent: Cotangent) -> None:
         """atom' += cotangent, if anyone needs it."""
@@ -73,7 +74,7 @@ def reverse_custom(
             Binding((target,), Project(both, 0, call.span)),
             Binding((saved,), Project(both, 1, call.span)),
         ]
-    given = outward(reversal.cotangents, emitter, type_of(target), seed)
+    given = reversal.interface.outward(emitter, type_of(target), seed, target)
     backward_type = function(rule.backward).type
     pull = Call(Global(rule.backward, backward_type), (saved, given), call.span)
     found = emitter.bind(pull, backward_type.result, "found").atom
@@ -83,7 +84,7 @@ def reverse_custom(
         part = found
         if len(types) > 1:
             part = emitter.bind(Project(found, position, call.span), cotangent_type(type_), "part").atom
-        reversal.accumulate(scope, argument, inward(reversal.cotangents, emitter, type_, part))
+        reversal.accumulate(scope, argument, reversal.interface.inward(emitter, type_, part))
     return forward
 
 

@@ -25,7 +25,8 @@ import numpy as np
 
 from relay.errors import DifferentiationError, ExecutionError, InternalError
 from relay.eval.operation import Code, Operations, spread, trace, type_of
-from relay.eval.values import Box, describe, is_float, map_leaves, primal
+from relay.eval.values import Box, Data, describe, is_float, map_leaves, map_tree, primal, same_data
+from relay.ir.derivative import gradient_definition
 from relay.ir.expr import AttributeValue, Grad, Module, OpCall
 from relay.ir.types import TensorType, Type
 from relay.operator import Operator, Value
@@ -81,12 +82,12 @@ class Tape:
         return Box(entry.output, self, len(self.entries) - 1)
 
     def box(self, value: object) -> object:
-        """An argument with every float tensor in it, through tuples, made an input of the tape."""
-        if isinstance(value, tuple):
-            return tuple(map(self.box, value))
-        if isinstance(value, Box) or (isinstance(value, np.ndarray) and is_float(value)):
-            return self.record(Entry(None, (), (), settle(value)))
-        return value
+        """An argument with every float tensor in it, through tuples and data, made an input of the tape."""
+
+        def input_(tensor: Tensor) -> Box:
+            return self.record(Entry(None, (), (), settle(tensor)))
+
+        return map_floats(value, input_, lambda leaf: leaf)
 
     def close(self) -> None:
         """Forget everything. Boxes of the tape are constants from now on."""
@@ -100,17 +101,32 @@ def is_float_tensor(value: object) -> bool:
 
 
 def float_leaves(value: object) -> list[Tensor]:
-    """The float tensors of nested tuples, in order."""
-    if isinstance(value, tuple):
-        return [leaf for part in value for leaf in float_leaves(part)]
-    return [value] if is_float_tensor(value) else []  # type: ignore[list-item]
+    """The float tensors in tuples and data, in order."""
+    found: list[Tensor] = []
+    map_floats(value, found.append, lambda leaf: leaf)
+    return found
 
 
 def map_floats(value: object, change: Callable[[Tensor], object], rest: Callable[[object], object]) -> object:
-    """Nested tuples with other float tensors, in order, and other leaves of other kinds."""
-    if isinstance(value, tuple):
-        return tuple(map_floats(part, change, rest) for part in value)
-    return change(value) if is_float_tensor(value) else rest(value)  # type: ignore[arg-type]
+    """Tuples and data with other float tensors, in order, and other leaves of other kinds."""
+
+    def leaf(part: object) -> object:
+        return change(part) if is_float_tensor(part) else rest(part)  # type: ignore[arg-type]
+
+    return map_tree(value, leaf, same_data)
+
+
+def map_gradients(value: object, change: Callable[[Tensor], object]) -> object:
+    """The gradient of a value: its float tensors changed, in order, and what has no gradient unit."""
+
+    def leaf(part: object) -> object:
+        return change(part) if is_float_tensor(part) else ()  # type: ignore[arg-type]
+
+    def data(part: Data, fields: tuple[object, ...]) -> object:
+        made = gradient_definition(part.definition)
+        return () if made is None else Data(made, part.constructor, fields)
+
+    return map_tree(value, leaf, data)
 
 
 def settle(value: _T) -> _T:
@@ -247,7 +263,7 @@ class Differentiator:
             found = given.get(next(numbers))
             return np.zeros_like(primal(leaf)) if found is None else found
 
-        parts = float_leaves(entry.pull(map_floats(entry.result, seed, lambda _: ())))
+        parts = float_leaves(entry.pull(map_gradients(entry.result, seed)))
         for source, leaf, part in zip(entry.sources, float_leaves(entry.arguments), parts, strict=True):
             if source is not None:
                 self._accumulate(cotangents, source, part, type_of(primal(leaf)))
@@ -342,18 +358,13 @@ class Differentiation:
         if isinstance(output, Box) and output.tape is self.tape:
             cotangents = self.differentiator.backward(output, seed)
 
-        def gradient(value: object) -> object:
-            match value:
-                case Box(inner, tape, position) if tape is self.tape:
-                    found = cotangents[position] if cotangents else None
-                    return np.zeros_like(primal(inner)) if found is None else found
-                case tuple():
-                    return tuple(map(gradient, value))
-                case _:
-                    return ()
+        def gradient(leaf: Tensor) -> object:
+            assert isinstance(leaf, Box) and leaf.tape is self.tape
+            found = cotangents[leaf.position] if cotangents else None
+            return np.zeros_like(primal(leaf)) if found is None else found
 
         wrt = range(len(self.inputs)) if grad.wrt is None else grad.wrt
-        gradients = tuple(gradient(self.inputs[i]) for i in wrt)
+        gradients = tuple(map_gradients(self.inputs[i], gradient) for i in wrt)
         self.tape.close()
         kept = tuple(components[k] for k in grad.keeping)
         answer = gradients[0] if len(gradients) == 1 and not kept else (*gradients, *kept)

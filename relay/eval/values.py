@@ -158,6 +158,34 @@ def describe(value: object) -> str:
             return f"the Python object {value!r}"
 
 
+def map_tree(
+    value: object, leaf: Callable[[object], object], data: Callable[[Data, tuple[object, ...]], object]
+) -> object:
+    """The value with `leaf` applied, in order, to all that is neither a tuple nor data, and `data` to data with its new
+    fields. Data may be of any depth; shared parts are visited each time."""
+    finished: list[object] = []
+    pending: list[tuple[object, bool]] = [(value, False)]
+    while pending:
+        current, done = pending.pop()
+        parts = current.fields if isinstance(current, Data) else current
+        if not isinstance(parts, tuple):
+            finished.append(leaf(current))
+        elif not done:
+            pending.append((current, True))
+            pending += [(part, False) for part in reversed(parts)]
+        else:
+            count = len(parts)
+            new = tuple(finished[len(finished) - count :])
+            del finished[len(finished) - count :]
+            finished.append(data(current, new) if isinstance(current, Data) else new)
+    return finished[0]
+
+
+def same_data(value: Data, fields: tuple[object, ...]) -> Data:
+    """The value with other fields."""
+    return Data(value.definition, value.constructor, fields)
+
+
 def map_leaves(value: object, leaf: Callable[[object], object]) -> object:
     """The value with `leaf` applied to all that is neither a tuple nor data. Data may be of any depth; shared parts are
     visited once and stay shared."""

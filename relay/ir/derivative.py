@@ -9,11 +9,16 @@ is a single gradient and nothing is kept. Unit stands for "no gradient" and beco
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
 from relay.errors import DifferentiationError
 from relay.ir.expr import Grad
 from relay.ir.types import (
     UNIT,
     BaseType,
+    Constructor,
     DataDefinition,
     DataType,
     FunctionType,
@@ -24,8 +29,11 @@ from relay.ir.types import (
     show,
 )
 
+Monomorphic: TypeAlias = Callable[[DataType], DataType]
+"""Gives a data type without arguments for one that may have some."""
 
-def cotangent_type(type_: Type) -> Type:
+
+def cotangent_type(type_: Type, monomorphic: Monomorphic = lambda t: t) -> Type:
     """The type of cotangents of values of a type. Raises DifferentiationError for functions."""
     type_ = prune(type_)  # type: ignore[assignment]
     match type_:
@@ -33,18 +41,99 @@ def cotangent_type(type_: Type) -> Type:
             base = prune(base)  # type: ignore[assignment]
             return type_ if isinstance(base, BaseType) and base.is_float else UNIT
         case TupleType(items, form):
-            return TupleType(tuple(cotangent_type(t) for t in items), form)
+            return TupleType(tuple(cotangent_type(t, monomorphic) for t in items), form)
+        case DataType():
+            concrete = monomorphic(type_)
+            made = concrete.definition if concrete.arguments else gradient_definition(concrete.definition)
+            if made is None:
+                return UNIT
+            return type_ if made is concrete.definition else DataType(made)
         case FunctionType():
             raise DifferentiationError("a function has no gradient; differentiate with respect to what it captures")
         case _:
             return UNIT
 
 
-def has_gradient(type_: Type) -> bool:
+_lock = threading.Lock()
+
+
+def gradient_definition(definition: DataDefinition) -> DataDefinition | None:
+    """The data type of the gradients of a monomorphic data type, with its constructors: itself if all tensors in it are
+    floats, None if none is. What has no gradient is unit. Raises DifferentiationError for functions in it."""
+    with _lock:
+        if definition.gradient is not None:
+            return definition.gradient
+        group: dict[DataDefinition, tuple[set[DataDefinition], bool, bool]] = {}
+        pending = [definition]
+        while pending:
+            current = pending.pop()
+            if current not in group:
+                group[current] = _contents(current)
+                pending += group[current][0]
+        reach = {d: _reachable(d, group) for d in group}
+        floats = {d for d in group if any(group[r][1] for r in reach[d])}
+        for current in floats:
+            if current.gradient is None:
+                plain = not any(group[r][2] or r not in floats for r in reach[current])
+                name = f"{current.name}_gradient"
+                current.gradient = current if plain else DataDefinition(name, origin=current.origin)
+        for current in floats:
+            made = current.gradient
+            if made is not None and made is not current and not made.constructors:
+                made.constructors = tuple(
+                    Constructor(c.name, tuple(_field(t, floats) for t in c.fields), c.names)
+                    for c in current.constructors
+                )
+        return definition.gradient
+
+
+def _field(type_: Type, floats: set[DataDefinition]) -> Type:
+    match type_:
+        case DataType(definition):
+            found = definition.gradient if definition in floats else None
+            return UNIT if found is None else DataType(found)
+        case TupleType(items, form):
+            return TupleType(tuple(_field(t, floats) for t in items), form)
+        case _:
+            return cotangent_type(type_)
+
+
+def _contents(definition: DataDefinition) -> tuple[set[DataDefinition], bool, bool]:
+    """The data types that a definition mentions; whether it has float tensors itself, and anything without gradient."""
+    others: set[DataDefinition] = set()
+    floats = rest = False
+    pending = [t for c in definition.constructors for t in c.fields]
+    while pending:
+        match pending.pop():
+            case DataType(other):
+                others.add(other)
+            case TupleType(items):
+                pending += items
+            case TensorType(BaseType() as base) if base.is_float:
+                floats = True
+            case FunctionType() as function:
+                cotangent_type(function)  # raises
+            case _:
+                rest = True
+    return others, floats, rest
+
+
+def _reachable(
+    start: DataDefinition, group: Mapping[DataDefinition, tuple[set[DataDefinition], bool, bool]]
+) -> set[DataDefinition]:
+    found, pending = {start}, [start]
+    while pending:
+        new = group[pending.pop()][0] - found
+        found |= new
+        pending += new
+    return found
+
+
+def has_gradient(type_: Type, monomorphic: Monomorphic = lambda t: t) -> bool:
     """Whether a cotangent of this type holds any tensor."""
-    match cotangent_type(type_):
+    match cotangent_type(type_, monomorphic):
         case TupleType(items):
-            return any(has_gradient(t) for t in items)
+            return any(has_gradient(t, monomorphic) for t in items)
         case _:
             return True
 
@@ -69,7 +158,7 @@ def output_type(result: Type, grad: Grad) -> TensorType:
     return output
 
 
-def gradient_type(function: FunctionType, grad: Grad) -> FunctionType:
+def gradient_type(function: FunctionType, grad: Grad, monomorphic: Monomorphic = lambda t: t) -> FunctionType:
     """The type of `grad(f)` for an f of this (known) type. Raises DifferentiationError."""
     output_type(function.result, grad)
     for position in range(len(function.parameters)) if grad.wrt is None else grad.wrt:
@@ -77,49 +166,20 @@ def gradient_type(function: FunctionType, grad: Grad) -> FunctionType:
             raise DifferentiationError(
                 f"the function has {len(function.parameters)} parameters; there is no {position}"
             )
-        if grad.wrt is not None and not has_gradient(function.parameters[position]):
+        if grad.wrt is not None and not has_gradient(function.parameters[position], monomorphic):
             raise DifferentiationError(
                 f"there is no gradient with respect to parameter {position},"
                 f" which is {show(function.parameters[position])}"
             )
-        if _is_data_with_floats(function.parameters[position]):
-            raise DifferentiationError(
-                f"there is no gradient yet with respect to data such as parameter {position},"
-                f" {show(function.parameters[position])}",
-                help="name the parameters to differentiate with wrt=..; pass the weights in a tuple or record",
-            )
-    return derivative_type(function, grad)
+    return derivative_type(function, grad, monomorphic)
 
 
-def _is_data_with_floats(type_: Type) -> bool:
-    """Whether values of a data type in this type hold float tensors."""
-    seen: set[DataDefinition] = set()
-    stack: list[tuple[Type, bool]] = [(type_, False)]
-    while stack:
-        part, inside = stack.pop()
-        part = prune(part)  # type: ignore[assignment]
-        match part:
-            case TensorType(base, _):
-                if inside and isinstance(base, BaseType) and base.is_float:
-                    return True
-            case TupleType(items):
-                stack += [(item, inside) for item in items]
-            case DataType(definition):
-                stack += [(a, True) for a in part.arguments if isinstance(a, TensorType | TupleType | DataType)]
-                if definition not in seen:
-                    seen.add(definition)
-                    stack += [(f, True) for c in definition.constructors for f in c.fields]
-            case _:
-                pass
-    return False
-
-
-def derivative_type(function: FunctionType, grad: Grad) -> FunctionType:
+def derivative_type(function: FunctionType, grad: Grad, monomorphic: Monomorphic = lambda t: t) -> FunctionType:
     """The type of a pending `Derivative` of a function of this type: as `gradient_type`, but `wrt` may also name
     parameters that have no gradient; theirs is unit. Raises DifferentiationError."""
     output = output_type(function.result, grad)
     wrt = range(len(function.parameters)) if grad.wrt is None else grad.wrt
-    gradients: list[Type] = [cotangent_type(function.parameters[i]) for i in wrt]
+    gradients: list[Type] = [cotangent_type(function.parameters[i], monomorphic) for i in wrt]
     if grad.keeping and not isinstance(function.result, TupleType):
         if any(k not in (0, -1) for k in grad.keeping):
             raise DifferentiationError("the function has one result; only output 0 can be kept")

@@ -205,13 +205,15 @@ class DataDefinition:
     """A sum of products. `constructors` is assigned once, after creation, so that fields may mention the definition.
 
     A polymorphic one has `parameters`, which its fields mention; it exists until elaboration replaces it by one
-    definition for each choice of arguments. `origin` is what the user wrote it as.
+    definition for each choice of arguments. `origin` is what the user wrote it as. `gradient` is that of its gradients
+    once `relay.ir.derivative` has made it: itself where all tensors in it are floats.
     """
 
     name: str
     constructors: tuple[Constructor, ...] = ()
     parameters: tuple[TypeId, ...] = ()
     origin: object = None
+    gradient: DataDefinition | None = None
 
     def index(self, constructor: str) -> int:
         """The position of a constructor. Raises KeyError."""

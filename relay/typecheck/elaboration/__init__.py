@@ -324,11 +324,13 @@ def _derived_entry(
     signature = function.signature or tuple(Parameter() for _ in function.parameters)
     positional: list[Entity] = []
     keywords: list[tuple[str, Entity]] = []
+    skipped = False
     for position, given in enumerate(inputs):
         argument = arguments[position]
         if isinstance(argument, Fixed) and argument.default:
+            skipped = True
             continue  # the callee has it, and it stays a number known to the checker
-        if position < len(signature) and (signature[position].kind == "keyword_only" or values[position] is None):
+        if position < len(signature) and (skipped or signature[position].kind == "keyword_only"):
             keywords.append((function.parameters[position].name, given))
         else:
             positional.append(given)

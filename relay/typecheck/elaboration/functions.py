@@ -489,7 +489,7 @@ def _derived_value(
         if not isinstance(known, FunctionType):
             raise TypeCheckError(f"only a function can be differentiated, found {show(known)}", span)
         try:
-            session.unify_at(gradient_type(known, node), type_, span, "the derivative")
+            session.unify_at(gradient_type(known, node, session.monomorphic), type_, span, "the derivative")
         except DifferentiationError as error:
             raise error.at(span) from None
         return None
@@ -548,4 +548,25 @@ def call_derived(
         parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
         session.unify_at(base.type, FunctionType(parameters, session.solver.fresh(Kind.Type)), span, "the function")
     function = function_value(session, out, callee, span, fixed)
-    return call_value(session, out, function, arguments, span, "the derivative")
+    result = call_value(session, out, function, arguments, span, "the derivative")
+    if not fixed or callee.grad.wrt is not None:
+        return result
+    count = len(arguments) - (1 if callee.grad.seedable else 0)
+    if not callee.grad.with_value:
+        return _in_places(result, count, len(callee.grad.keeping), fixed)
+    if not isinstance(result, Tuple):
+        return result
+    return Tuple((result.items[0], _in_places(result.items[1], count, len(callee.grad.keeping), fixed)))
+
+
+def _in_places(gradients: Entity, count: int, kept: int, fixed: Mapping[int, Entity]) -> Entity:
+    """So many gradients and kept results, with None in the places of the parameters that specialise the function."""
+    if count + kept == 1:
+        items: tuple[Entity, ...] = (gradients,)
+    elif isinstance(gradients, Tuple):
+        items = gradients.items
+    else:
+        return gradients
+    rest = iter(items)
+    placed = [Object(None) if i in fixed else next(rest) for i in range(count + len(fixed))]
+    return Tuple((*placed, *rest)) if len(placed) + kept > 1 else placed[0]

@@ -47,8 +47,8 @@ def define_gradient(
         saved: Type = TupleType(tuple(types))
         forward = None
         try:
-            gradients = tuple(map(cotangent_type, types))
-            seed = cotangent_type(result)
+            gradients = tuple(cotangent_type(t, session.monomorphic) for t in types)
+            seed = cotangent_type(result, session.monomorphic)
         except DifferentiationError as error:
             raise error.at(code.span) from None
         if gradient.forward is not None:

@@ -301,6 +301,12 @@ class Session:
         """A type in the finished program: without variables, its data types monomorphic (unless a scheme is sought)."""
         return resolve(type_) if self.generic else self.monomorphisation.type(type_)
 
+    def monomorphic(self, type_: DataType) -> DataType:
+        """A data type as it is in the finished program."""
+        final = self.final(type_)
+        assert isinstance(final, DataType)
+        return final
+
     def definition(self, type_: Type) -> DataDefinition:
         """The definition of a data type in the finished program."""
         final = self.final(type_)
