@@ -18,6 +18,7 @@ shapes would not do.
     barriers      recomputed
     random        keys, and numbers drawn with them
     creation      zeros, ones, full, arange
+    equations     what calls equal: the table that simplification uses
 
 and what they are written with: notation (names), samples (for the tests), scalar and transcendental (TIR expressions),
 stages (te stages), reproducible (functions of floats with the same bits everywhere), lazy (TVM at first use).
@@ -30,6 +31,7 @@ from relay.ops import (
     creation,
     elementary,
     elementwise,
+    equations,
     indexing,
     linalg,
     nn,
@@ -46,6 +48,7 @@ __all__ = [
     "creation",
     "elementary",
     "elementwise",
+    "equations",
     "indexing",
     "linalg",
     "nn",

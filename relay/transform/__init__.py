@@ -13,7 +13,7 @@ from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.outlining import fuse
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
-from relay.transform.simplification import simplify
+from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
 from relay.transform.tail_calls import loop_tail_calls
@@ -44,6 +44,7 @@ __all__ = [
     "loop_tail_calls",
     "optimize",
     "prepare",
+    "reduce_strength",
     "simplify",
     "specialise",
     "split_loops",

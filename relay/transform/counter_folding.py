@@ -7,6 +7,8 @@ The rounds are few enough to be tried: the operators' references are run on all 
 
 from __future__ import annotations
 
+import numpy as np
+
 from relay.ir.expr import Atom, Binding, Block, Constant, Loop, Module, OpCall, Var
 from relay.ir.traverse import map_parts, map_terminator
 from relay.transform.functions import map_bodies
@@ -48,6 +50,6 @@ class _Folding:
         for loop in self.around:
             values = loop.add(target, call)
             if values is not None and values.size and bool((values == values.flat[0]).all()):
-                self.known[target] = Constant(values.reshape(-1)[0].reshape(()).copy(), call.span)
+                self.known[target] = Constant(np.array(values.flat[0], values.dtype), call.span)
                 return True
         return False

@@ -16,7 +16,7 @@ from relay.transform.passes import Pass, Step, step_of
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
 _LOOPS = ("fold_counters", "simplify", "hoist_invariants", "batch_products")
-_FIRST = ("expand_composites", "inline", "simplify", "loop_tail_calls", "flatten_tuples", *_CLEAN)
+_FIRST = ("expand_composites", "inline", "reduce_strength", "loop_tail_calls", "flatten_tuples", *_CLEAN)
 
 PREPARATION: tuple[tuple[str, ...], ...] = (
     ("expand_composites", "loop_tail_calls"),
@@ -29,8 +29,8 @@ PREPARATION: tuple[tuple[str, ...], ...] = (
 BETWEEN: tuple[tuple[str, ...], ...] = (
     ("expand_composites",),
     ("expand_composites", "simplify", "eliminate_dead_code"),
-    ("expand_composites", "inline", "flatten_tuples", *_CLEAN),
-    ("expand_composites", "inline", "flatten_tuples", *_CLEAN, "inline", *_CLEAN),
+    ("expand_composites", "inline", "reduce_strength", "flatten_tuples", *_CLEAN),
+    ("expand_composites", "inline", "reduce_strength", "flatten_tuples", *_CLEAN, "inline", *_CLEAN),
 )
 """What is done with a derivative that is differentiated again. Loops keep their form, which the next order relies on:
 their stacks are read once, from the last entry to the first, where a round begins."""

@@ -7,7 +7,7 @@ if .. yield a .. yield a            a, where all arms yield the same
 match C(a, ..) {C(x, ..) -> b}      b with a for x
 loop (p = a) .. next L p            a for p
 assert true                         nothing
-operators                           the table `algebra.RULES`, from the facts in their definitions
+operators                           the table `algebra.RULES`, from the facts in their definitions, and `ops.equations`
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from relay.ir.expr import (
     Counter,
     Exit,
     Expr,
-    Function,
     Global,
     If,
     Loop,
@@ -43,21 +42,31 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import all_blocks, map_atoms, map_terminator
-from relay.operator import Operator, lookup
+from relay.operator import Emitter, Operator, lookup
+from relay.operator.rewriting import Equation, Exactness, applied, equations_of
 from relay.transform.algebra import Rule, rules_for
 from relay.transform.functions import map_bodies, select
 from relay.transform.leaves import map_branch
 
 
-def simplify(module: Module) -> Module:
-    """The module with the equations above used from left to right, until none of them fits."""
-    return map_bodies(module, _simplified)
+def simplify(module: Module, fast_math: bool = False) -> Module:
+    """The module with the equations above used from left to right, until none of them fits.
+
+    With `fast_math` also those that hold for real numbers only: not for infinities, NaNs and the signs of zeros.
+    """
+    kinds = frozenset(Exactness) if fast_math else frozenset({Exactness.EXACT})
+    return map_bodies(module, lambda function: _simplified(function.body, kinds))
 
 
-def _simplified(function: Function) -> Block:
-    body = function.body
+def reduce_strength(module: Module) -> Module:
+    """The same, also with equations that change the rounding of results: x ** 2 = x * x, x / 3 = x * (1 / 3)."""
+    kinds = frozenset({Exactness.EXACT, Exactness.ROUNDING})
+    return map_bodies(module, lambda function: _simplified(function.body, kinds))
+
+
+def _simplified(body: Block, kinds: frozenset[Exactness]) -> Block:
     while True:
-        simplifier = _Simplifier(body)
+        simplifier = _Simplifier(body, kinds)
         made = simplifier.block(body)
         if not simplifier.changed:
             return body
@@ -67,7 +76,9 @@ def _simplified(function: Function) -> Block:
 class _Simplifier:
     """One walk over a body. `changed` says whether an equation fitted somewhere."""
 
-    def __init__(self, body: Block) -> None:
+    def __init__(self, body: Block, kinds: frozenset[Exactness]) -> None:
+        self.kinds = kinds
+        self.equations: dict[str, tuple[Equation, ...]] = {}
         self.changed = False
         self.atoms: dict[Var, Atom] = {}
         self.definitions: dict[Var, MakeTuple | OpCall | Construct] = {}
@@ -122,6 +133,11 @@ class _Simplifier:
                     if known is not None:
                         self.equate(targets[0], known)
                         continue
+                    if isinstance(made, OpCall):
+                        made = self.rewritten(made, targets[0], out)
+                        if not isinstance(made, OpCall):
+                            self.equate(targets[0], made)
+                            continue
                     if not isinstance(made, Project):
                         assert isinstance(made, OpCall | MakeTuple | Construct)
                         self.definitions[targets[0]] = made
@@ -163,6 +179,31 @@ class _Simplifier:
                 return None
             case _:
                 return None
+
+    def rewritten(self, call: OpCall, target: Var, out: list[Binding]) -> OpCall | Atom:
+        """What a call equals by the table: itself, another call, of which the operands are bound in `out`, or an
+        atom."""
+        known = self.equations.get(call.operator)
+        if known is None:
+            known = self.equations[call.operator] = equations_of(lookup(call.operator).name, self.kinds)
+        for each in known:
+            emitter = Emitter(call.span)
+            try:
+                found = applied(each, call, emitter, self.definition)
+            except TypeError:  # a dim that is no number
+                continue
+            if found is None or found.type != target.type:
+                continue
+            self.changed = True
+            for binding in emitter.bindings:
+                if binding.targets[0] is found.atom:
+                    assert isinstance(binding.value, OpCall)
+                    return binding.value
+                assert isinstance(binding.value, OpCall)
+                self.definitions[binding.targets[0]] = binding.value
+                out.append(binding)
+            return found.atom
+        return call
 
     # ---- branches
 

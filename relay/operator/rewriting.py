@@ -1,0 +1,97 @@
+"""Equations of operators whose right side is another expression: how the table in `relay.ops.equations` is written.
+
+    @equation("sqrt", "sqrt(x * x) = |x|", Exactness.FAST)
+    def _(made_by, x): ...
+
+An equation gets the call's operands, as symbolic values, and its attributes, and returns what the call equals, or None
+where it does not fit. With `made_by(value, name)` it looks at the call of an operator that made an operand.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import attrs
+
+from relay.ir.expr import Atom, OpCall
+from relay.operator.registry import lookup
+from relay.operator.symbolic import Emitter, Value
+
+
+class Exactness(enum.Enum):
+    """What an equation keeps."""
+
+    EXACT = "exact"  # every bit, but for those that tell NaNs apart
+    ROUNDING = "rounding"  # all but the rounding of the result
+    FAST = "fast"  # real numbers: infinities, NaNs and the signs of zeros may differ
+
+
+@attrs.frozen
+class Made:
+    """The call that made a value."""
+
+    operands: tuple[Value, ...]
+    attributes: Mapping[str, Any]
+
+
+class MadeBy(Protocol):
+    """Looks up the call of an operator of this name that made a value."""
+
+    def __call__(self, value: Value, name: str, /) -> Made | None: ...
+
+
+Result = Callable[..., "Value | None"]
+
+
+@attrs.frozen
+class Equation:
+    """What the calls of an operator equal, where `result` gives something."""
+
+    operator: str
+    text: str
+    exactness: Exactness
+    result: Result
+
+
+_equations: dict[str, tuple[Equation, ...]] = {}
+
+
+def equation(operator: str, text: str, exactness: Exactness = Exactness.EXACT) -> Callable[[Result], Result]:
+    """Register an equation for the calls of an operator."""
+
+    def register(result: Result) -> Result:
+        name = lookup(operator).name
+        _equations[name] = (*_equations.get(name, ()), Equation(name, text, exactness, result))
+        return result
+
+    return register
+
+
+def equations(exactness: Iterable[Exactness] = tuple(Exactness)) -> list[Equation]:
+    """All equations of these kinds, in the order of the table."""
+    wanted = set(exactness)
+    return [e for of in _equations.values() for e in of if e.exactness in wanted]
+
+
+def equations_of(operator: str, exactness: frozenset[Exactness]) -> tuple[Equation, ...]:
+    """The equations for an operator of these kinds."""
+    return tuple(e for e in _equations.get(operator, ()) if e.exactness in exactness)
+
+
+def applied(
+    equation_: Equation, call: OpCall, emitter: Emitter, definition: Callable[[Atom], OpCall | None]
+) -> Value | None:
+    """What a call equals by an equation, emitted; None where it does not fit."""
+
+    def made_by(value: Value, name: str) -> Made | None:
+        found = definition(value.atom)
+        if found is None or lookup(found.operator) is not lookup(name):
+            return None
+        return Made(tuple(emitter.value(a) for a in found.arguments), found.attributes)
+
+    operands = tuple(emitter.value(a) for a in call.arguments)
+    if lookup(call.operator).variadic:
+        return equation_.result(made_by, operands, **call.attributes)
+    return equation_.result(made_by, *operands, **call.attributes)
