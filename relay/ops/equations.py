@@ -12,10 +12,16 @@ from typing import Any
 
 import numpy as np
 
+# They register the operators that the table is about.
+import relay.ops.comparison
+import relay.ops.elementary
+import relay.ops.elementwise
+import relay.ops.indexing
+import relay.ops.shape
+import relay.ops.slicing  # noqa: F401
 from relay.ir.expr import Constant
 from relay.ir.types import BaseClass, BaseType
 from relay.operator.rewriting import Exactness, MadeBy, equation
-from relay.ops import comparison, elementary, elementwise, indexing, shape, slicing  # noqa: F401  (registers them)
 from relay.ops.notation import Value, constant_number, is_integer
 from relay.typecheck import relations
 
