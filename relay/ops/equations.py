@@ -102,9 +102,12 @@ def _(made_by: MadeBy, x: Value, begin: Sequence[int], end: Sequence[int], strid
         return None
     place = 0
     for part in joined.operands:
-        if (begin[cut[0]], end[cut[0]]) == (place, place + part.shape[cut[0]]):
+        extent = part.shape[cut[0]]
+        if not isinstance(extent, int):
+            return None
+        if (begin[cut[0]], end[cut[0]]) == (place, place + extent):
             return part
-        place += part.shape[cut[0]]
+        place += extent
     return None
 
 
