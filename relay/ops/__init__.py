@@ -14,6 +14,8 @@ shapes would not do.
     indexing      run-time indices: index, take, scatter_add, one_hot
     linalg        matmul, dense
     convolution   convolutions of one, two and three axes, transposed ones, and their weights' gradients
+    windows       sliding windows and their adjoint
+    pooling       maxima and means over windows; adaptive_pooling, over bins
     nn            softmax, log_softmax
     barriers      recomputed
     random        keys, and numbers drawn with them
@@ -25,6 +27,7 @@ stages (te stages), reproducible (functions of floats with the same bits everywh
 """
 
 from relay.ops import (
+    adaptive_pooling,
     barriers,
     comparison,
     convolution,
@@ -35,13 +38,16 @@ from relay.ops import (
     indexing,
     linalg,
     nn,
+    pooling,
     random,
     reduction,
     shape,
     slicing,
+    windows,
 )
 
 __all__ = [
+    "adaptive_pooling",
     "barriers",
     "comparison",
     "convolution",
@@ -52,8 +58,10 @@ __all__ = [
     "indexing",
     "linalg",
     "nn",
+    "pooling",
     "random",
     "reduction",
     "shape",
     "slicing",
+    "windows",
 ]

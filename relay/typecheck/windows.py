@@ -152,6 +152,17 @@ def _ranks(name: str, rank: int, **shapes: Shape) -> None:
             raise ShapeError(f"{name} needs {what} of rank {rank + 2}, found the shape {show_shape(shape)}")
 
 
+def check_rank(name: str, rank: int, x: Shape) -> None:
+    """Raises ShapeError unless x has `rank` spatial axes beside batch and channels."""
+    _ranks(name, rank, x=x)
+
+
+def check_nonempty(shape: Shape, axis: int, name: str) -> None:
+    """Raises ShapeError for an axis of extent 0, Undetermined."""
+    if known(shape[axis]) == 0:
+        raise ShapeError(f"{name} needs elements along axis {axis}, found the shape {show_shape(shape)}")
+
+
 def _check_groups(name: str, groups: object, out: Dim, what: str) -> int:
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
         raise ShapeError(f"groups must be a positive integer, found {groups!r}")

@@ -1,0 +1,272 @@
+"""Maxima and means over windows: pooling of one, two and three spatial axes."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from relay.ir.types import BaseType, Dim, Shape
+from relay.ops import scalar, stages
+from relay.ops.lazy import te, tirx
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.samples import Case, case, cases
+from relay.ops.windows import Along, numpy_slid, overlapped, slid, slid_stage
+from relay.typecheck import windows as rules
+from relay.typecheck.dims import numbers
+from relay.typecheck.windows import Numbers, Padding
+
+
+@attrs.frozen
+class _Pool:
+    """Where a pooling operator's windows are; `bounds` are the places along each axis that count for a mean."""
+
+    along: Along
+    bounds: tuple[tuple[int, int], ...]
+
+
+def spatial_axes(layout: str, rank: int) -> tuple[int, ...]:
+    return tuple(range(1, 1 + rank)) if rules.channels_last(layout, rank) else tuple(range(2, 2 + rank))
+
+
+def _pool(
+    shape: Sequence[Dim], kernel: Numbers, stride: Numbers | None, padding: Padding, dilation: Numbers, ceil_mode: bool,
+    layout: str, count_include_pad: bool = False,
+) -> _Pool:  # fmt: skip
+    axes = spatial_axes(layout, len(shape) - 2)
+    step = kernel if stride is None else stride
+    along = Along.of(shape, axes, kernel, step, padding, dilation)
+    bounds = tuple(
+        (-low if count_include_pad else 0, size + (high if count_include_pad else 0))
+        for size, (low, high) in zip(along.sizes, along.windows.padding, strict=True)
+    )
+    if ceil_mode:
+        over = along.windows
+        pairs = []
+        for size, (low, high), reach, s in zip(along.sizes, over.padding, over.reach, over.stride, strict=True):
+            count = -(-(size + low + high - reach) // s) + 1
+            if (count - 1) * s >= size + low:
+                count -= 1  # a window that starts behind the end
+            pairs.append((low, max(high, (count - 1) * s + reach - size - low)))
+        along = Along.of(shape, axes, kernel, step, tuple(pairs), dilation)
+    return _Pool(along, bounds)
+
+
+def _pool_shape(
+    rank: int, shape: Shape, *, kernel: Numbers, stride: Numbers | None, padding: Padding, dilation: Numbers,
+    ceil_mode: bool, layout: str, **others: object,
+) -> Shape:  # fmt: skip
+    rules.check_rank(f"pooling over {rank} axes", rank, shape)
+    axes = spatial_axes(layout, rank)
+    if ceil_mode:
+        found = _pool(shape, kernel, stride, padding, dilation, True, layout)
+        return found.along.outer(shape)
+    step = kernel if stride is None else stride
+    return rules.sliding(shape, kernel=kernel, axes=axes, stride=step, padding=padding, dilation=dilation)[: len(shape)]
+
+
+def _least(base: BaseType) -> float:
+    return -math.inf if base.is_float else int(np.iinfo(base.name).min)
+
+
+def _expanded(value: Value, axes: int) -> Value:
+    """With axes of extent 1 at the end."""
+    return value.op("reshape", shape=(*value.shape, *(1,) * axes))
+
+
+# ---- maxima
+
+
+def _max_pool(x: Stage, **attributes: Any) -> Stage:
+    windows = slid_stage(x, _pool(dims(x), **attributes).along, stages.lowest(str(x.dtype)))
+    return stages.largest(windows, range(len(dims(x)), len(dims(windows))), False)
+
+
+def _numpy_max_pool(x: Tensor, **attributes: Any) -> Tensor:
+    least = -math.inf if x.dtype.kind not in "iu" else int(np.iinfo(x.dtype).min)
+    windows = numpy_slid(x, _pool(x.shape, **attributes).along, least)
+    return np.asarray(windows.max(axis=tuple(range(x.ndim, windows.ndim))))
+
+
+def _max_gradient(windows: Value, out: Value, dout: Value, kernel: Sequence[int]) -> Value:
+    """The cotangent of windows whose maximum is `out`: shared evenly among equal ones."""
+    axes = tuple(range(out.ndim, windows.ndim))
+    chosen = windows.op("equal", _expanded(out, len(axes))).op("cast", dtype=out.base)
+    count = chosen.op("sum", axis=axes)
+    return chosen * _expanded(dout / count, len(axes))
+
+
+def _max_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> Value:
+    along = _pool(x.shape, **attributes).along
+    windows = slid(x, along, _least(x.base))
+    return overlapped(_max_gradient(windows, out, dout, along.windows.kernel), along)
+
+
+# ---- means
+
+
+def _numpy_counts(pool: _Pool) -> list[Tensor]:
+    """Along each axis, how many elements of each window count."""
+    counts = []
+    over = pool.along.windows
+    for number, (begin, end) in enumerate(pool.bounds):
+        starts = np.arange(pool.along.extents[number]) * over.stride[number] - over.padding[number][0]
+        places = starts[:, None] + np.arange(over.kernel[number]) * over.dilation[number]
+        counts.append(np.sum((places >= begin) & (places < end), axis=1))
+    return counts
+
+
+def _count_array(pool: _Pool, rank: int, dtype: np.dtype[Any]) -> Tensor:
+    """The number of elements that count in each window, to be broadcast to the result."""
+    result = np.ones((1,) * rank)
+    for axis, counts in zip(pool.along.axes, _numpy_counts(pool), strict=True):
+        shape = [1] * rank
+        shape[axis] = len(counts)
+        result = result * counts.reshape(shape)
+    return np.asarray(result.astype(dtype))
+
+
+def _avg_pool(x: Stage, **attributes: Any) -> Stage:
+    pool = _pool(dims(x), **attributes)
+    rank, over = len(dims(x)), pool.along.windows
+    total = stages.total(slid_stage(x, pool.along, 0), range(rank, rank + len(over.kernel)), False)
+    counts = [list(map(int, axis)) for axis in _numpy_counts(pool)]
+    whole = all(len(set(axis)) <= 1 for axis in counts)
+
+    def count_along(number: int, place: Element) -> Element:
+        begin, end = pool.bounds[number]
+        first = place * over.stride[number] - over.padding[number][0]
+        inside: Element = tirx.const(0, "int32")
+        for k in range(over.kernel[number]):
+            at = first + k * over.dilation[number]
+            inside = inside + tirx.Cast("int32", tirx.And(tirx.GE(at, begin), tirx.LT(at, end)))
+        return inside
+
+    def element(*index: Element) -> Element:
+        if whole:
+            count = tirx.const(math.prod(axis[0] for axis in counts if axis), str(x.dtype))
+        else:
+            along = [count_along(number, index[axis]) for number, axis in enumerate(pool.along.axes)]
+            count = scalar.cast(functools.reduce(lambda a, b: a * b, along), str(x.dtype))
+        return total(*index) / count
+
+    return te.compute(dims(total), element)
+
+
+def _numpy_avg_pool(x: Tensor, **attributes: Any) -> Tensor:
+    pool = _pool(x.shape, **attributes)
+    wide = np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype
+    windows = numpy_slid(x, pool.along, 0).astype(wide)
+    total = windows.sum(axis=tuple(range(x.ndim, windows.ndim))).astype(x.dtype)
+    return np.asarray(total / _count_array(pool, x.ndim, x.dtype)).astype(x.dtype)
+
+
+def _avg_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> Value:
+    pool = _pool(x.shape, **attributes)
+    kernel = pool.along.windows.kernel
+    share = dout.op("divide", _count_array(pool, x.ndim, x.base.dtype))
+    spread = _expanded(share, len(kernel)).op("broadcast_to", shape=(*out.shape, *kernel))
+    return overlapped(spread, pool.along)
+
+
+# ---- the operators of each rank
+
+
+def samples(rank: int, *calls: Case) -> Any:
+    """The calls, which are written for two spatial axes, for another number."""
+
+    def attribute(name: str, value: Any) -> Any:
+        if name == "layout":
+            return value.replace("HW", "DHW"[-rank:])
+        return (value * 2)[:rank] if isinstance(value, tuple) else value
+
+    found = []
+    for call in calls:
+        (shape,) = call.operands
+        last = str(call.attributes.get("layout", "")).endswith("C")
+        places = slice(1, 3) if last else slice(2, 4)
+        extents = (*shape[: places.start], *(shape[places] * 2)[:rank], *shape[places.stop :])
+        found.append(case(extents, **{name: attribute(name, value) for name, value in call.attributes.items()}))
+    return cases(*found)
+
+
+_CALLS = (
+    case((1, 2, 5, 4), kernel=2),
+    case((1, 1, 5, 5), kernel=(3, 2), stride=(2, 1), padding=1),
+    case((2, 4, 5, 2), kernel=2, stride=2, padding="same", layout="NHWC"),
+    case((1, 1, 6, 5), kernel=2, stride=2, dilation=2, padding=((0, 1), 0), ceil_mode=True),
+    case((0, 2, 4, 4), kernel=2),
+)
+_LIMITS = "`padding` is as in `conv2d`; with `ceil_mode` a last window that is not full counts, too."
+
+
+def _define(rank: int) -> None:
+    layout_default = f"NC{'DHW'[-rank:]}"
+    axes = "axis" if rank == 1 else "axes"
+    small = f"np.arange({2**rank}, dtype=np.float32).reshape({(1, 1) + (2,) * rank})"
+    brackets = "[" * (rank + 2), "]" * (rank + 2)
+
+    def max_pool(
+        x: Tensor, kernel: Numbers, stride: Numbers | None = None, padding: Padding = 0, dilation: Numbers = 1,
+        ceil_mode: bool = False, layout: str = layout_default,
+    ) -> Tensor:  # fmt: skip
+        return _numpy_max_pool(
+            x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode, layout=layout
+        )
+
+    max_pool.__doc__ = f"""The largest element of each window over {rank} spatial {axes}; what is outside does not
+    count. Equal ones share a cotangent. x: (T, (n, c, *sizes)) -> (T, (n, c, *extents)).
+
+    The stride is the kernel's size unless given. {_LIMITS}
+
+    >>> relay.max_pool{rank}d({small}, 2)
+    array({brackets[0]}{2**rank - 1}.{brackets[1]}, dtype=float32)
+    """
+    register_op(
+        name=f"max_pool{rank}d",
+        relation=Relation("T:number -> T", functools.partial(_pool_shape, rank)),
+        pattern=Pattern.REDUCTION,
+        compute=_max_pool,
+        gradient=_max_pool_gradient,
+        sampler=samples(rank, *_CALLS),
+    )(max_pool)
+
+    def avg_pool(
+        x: Tensor, kernel: Numbers, stride: Numbers | None = None, padding: Padding = 0, dilation: Numbers = 1,
+        ceil_mode: bool = False, layout: str = layout_default, count_include_pad: bool = True,
+    ) -> Tensor:  # fmt: skip
+        return _numpy_avg_pool(
+            x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode, layout=layout,
+            count_include_pad=count_include_pad,
+        )  # fmt: skip
+
+    avg_pool.__doc__ = f"""The mean of each window over {rank} spatial {axes}; padding counts as 0, or not at all without
+    `count_include_pad`. x: (T float, (n, c, *sizes)) -> (T, (n, c, *extents)).
+
+    The stride is the kernel's size unless given. {_LIMITS}
+
+    >>> relay.avg_pool{rank}d({small}, 2)
+    array({brackets[0]}{(2**rank - 1) / 2}{brackets[1]}, dtype=float32)
+    """
+    register_op(
+        name=f"avg_pool{rank}d",
+        relation=Relation("T:float -> T", functools.partial(_pool_shape, rank)),
+        pattern=Pattern.REDUCTION,
+        compute=_avg_pool,
+        gradient=_avg_pool_gradient,
+        linear=(0,),
+        sampler=samples(
+            rank,
+            *_CALLS,
+            case((1, 1, 5, 4), kernel=3, padding=1, stride=2, count_include_pad=False),
+            case((1, 1, 5, 5), kernel=2, padding=1, stride=2, ceil_mode=True),
+        ),
+    )(avg_pool)
+
+
+for _rank in (1, 2, 3):
+    _define(_rank)
