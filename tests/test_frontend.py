@@ -501,24 +501,27 @@ def test_for_target_that_is_read_afterwards_is_carried() -> None:
     assert loop.body.terminator.values == (loop.element,)
 
 
-def test_for_else_with_break_has_a_flag() -> None:
+def test_break_of_a_for_with_else_leaves_the_else_too() -> None:
     function = lower(
         """
         def f(xs):
             for x in xs:
                 if x > 0:
+                    y = x
                     break
             else:
                 return 0
-            return 1
+            return y
         """
     )
-    binding = next(b for b in function.body.bindings if isinstance(b.value, expr.ForEach))
-    assert [v.name for v in binding.targets] == ["broke"]
-    choice = function.body.bindings[-1].value
-    assert isinstance(choice, expr.If)
-    assert choice.arms[0].condition.terminator.values == binding.targets
-    assert isinstance(choice.orelse.terminator, expr.Exit)
+    (whole,) = [b for b in function.body.bindings if isinstance(b.value, expr.Loop)]
+    assert [v.name for v in whole.targets] == ["y"]
+    (inner,) = whole.value.body.bindings
+    assert isinstance(inner.value, expr.ForEach) and inner.targets == ()
+    left = inner.value.body.bindings[-1].value.arms[0].body.terminator
+    assert isinstance(left, expr.Exit) and left.label is whole.value.label
+    assert isinstance(whole.value.body.terminator, expr.Exit)
+    assert whole.value.body.terminator.label is function.label
 
 
 def test_for_else_without_break_is_what_follows() -> None:
