@@ -18,11 +18,11 @@ import numpy as np
 from relay import exchange
 from relay.array import Array
 from relay.errors import Label, RelayError, TypeMismatch
-from relay.eval.values import Data
+from relay.eval.values import Data, Reference, Stack
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
 from relay.ir.structure import build, field_names, fields_of, form_of, is_record_class
-from relay.ir.types import BaseType, DataType, TensorType, TupleType, Type, base_of_dtype
+from relay.ir.types import BaseType, DataType, RefType, StackType, TensorType, TupleType, Type, base_of_dtype
 from relay.operator import Operator
 from relay.typecheck.elaboration import Argument, Fixed, Scalar, Structure
 from relay.typecheck.unification import holds
@@ -332,7 +332,16 @@ def wrap(value: Any, type_: Type) -> Any:
         return Array(value)
     if isinstance(value, Data):
         return exchange.from_data(value, type_, wrap)
+    if isinstance(value, Stack | list) and isinstance(type_, StackType) and isinstance(type_.element, RefType):
+        content = type_.element.content  # a list of the language is a stack of cells
+        items = value if isinstance(value, list) else [_content(cell) for cell in value.buffer[: value.length]]
+        return [wrap(item, content) for item in items]
     return value
+
+
+def _content(cell: object) -> object:
+    assert isinstance(cell, Reference)
+    return cell.content
 
 
 def _is_function(value: Any) -> bool:

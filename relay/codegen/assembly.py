@@ -23,7 +23,7 @@ from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.errors import CompileError, InternalError
 from relay.ir.expr import Derivative, Function, Module
-from relay.ir.types import DataDefinition, DataType, TensorType, TupleType, Type, show
+from relay.ir.types import DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
 from relay.transform.graph import call_graph, reachable, strong_components
 
 SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
@@ -49,8 +49,9 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
     module = _prepared(module)
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     entry = module.main
-    for type_ in (*entry.type.parameters, entry.type.result):
-        _check_exchanged(type_, entry, set())
+    for type_ in entry.type.parameters:
+        _check_exchanged(type_, entry, set(), is_result=False)
+    _check_exchanged(entry.type.result, entry, set(), is_result=True)
     layouts = analyse(module)
     table = Table()
     pools = make_pools(layouts.pools(), table)
@@ -113,20 +114,22 @@ def _prepared(module: Module) -> Module:
     return Module(functions, module.entry, module.data, module.where)
 
 
-def _check_exchanged(type_: Type, entry: Function, seen: set[DataDefinition]) -> None:
-    """Only tensors, tuples and data of them go between Python and a compiled program."""
+def _check_exchanged(type_: Type, entry: Function, seen: set[DataDefinition], *, is_result: bool) -> None:
+    """Only tensors, tuples and data of them go between Python and a compiled program; lists come out of it."""
     match type_:
         case TensorType():
             pass
         case TupleType(items):
             for item in items:
-                _check_exchanged(item, entry, seen)
+                _check_exchanged(item, entry, seen, is_result=is_result)
         case DataType(definition):
             if definition not in seen:
                 seen.add(definition)
                 for constructor in definition.constructors:
                     for field in constructor.fields:
-                        _check_exchanged(field, entry, seen)
+                        _check_exchanged(field, entry, seen, is_result=is_result)
+        case StackType(RefType(content)) if is_result:
+            _check_exchanged(content, entry, seen, is_result=True)
         case _:
             message = f"{entry.name} takes or returns a value of type {show(type_)}, which cannot be compiled yet"
             help = "use f.interpret(..), or pass and return tensors, tuples and data of them"

@@ -1,7 +1,7 @@
 """Compiling a program for the CPU, and calling it.
 
 Everything that the structured first-order core can say is compiled, with these exceptions, which are CompileErrors:
-- parameters and results of the entry that hold references or stacks;
+- parameters and results of the entry that hold references or stacks (lists, stacks of cells, may be results);
 - function values, which earlier passes remove;
 - data types that are not recursive but have more than `layout.MAXIMUM_LEAVES` tensors in them.
 

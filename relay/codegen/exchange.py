@@ -248,7 +248,8 @@ class Reading:
             case RowLayout(pool):
                 return _Row(pool, int(next(arrays)))
             case StackLayout():
-                raise InternalError("a stack as a result")
+                offset, length = int(next(arrays)), int(next(arrays))
+                return [_Row(layout.pool, offset + i) for i in range(length)]
             case _:
                 assert_never(layout)
 
@@ -256,6 +257,8 @@ class Reading:
         match part:
             case tuple():
                 return tuple(map(self._finish, part))
+            case list():
+                return list(map(self._finish, part))
             case _Made(definition, constructor, fields):
                 return self._make(
                     definition, definition.constructors[constructor].name, tuple(map(self._finish, fields))
@@ -268,7 +271,7 @@ class Reading:
 
 def _rows_of(part: Any) -> Iterator[_Row]:
     match part:
-        case tuple():
+        case tuple() | list():
             for item in part:
                 yield from _rows_of(item)
         case _Made(_, _, fields):

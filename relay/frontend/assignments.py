@@ -83,7 +83,7 @@ def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
             before = context.bind(Attribute(cell, name, target), name, target)
             context.emit((), SetAttribute(cell, name, combined(before), context.span(node)))
         case ast.Subscript() as item:
-            _update(context, item, combined)
+            update_item(context, item, combined)
 
 
 def store(context: Context, target: ast.expr, value: Atom) -> None:
@@ -98,7 +98,7 @@ def store(context: Context, target: ast.expr, value: Atom) -> None:
             cell = context.atom(reference)
             context.emit((), SetAttribute(cell, name, value, context.span(target)))
         case ast.Subscript():
-            _update(context, target, lambda old: value, reads_old=False)
+            update_item(context, target, lambda old: value, reads_old=False)
         case _:
             raise FrontendError(
                 "this is not something that can be assigned", context.span(target), help="assign to a variable"
@@ -133,7 +133,9 @@ def _require_reference(context: Context, target: ast.Attribute) -> None:
         )
 
 
-def _update(context: Context, target: ast.Subscript, new: Callable[[Atom], Atom], *, reads_old: bool = True) -> None:
+def update_item(
+    context: Context, target: ast.Subscript, new: Callable[[Atom], Atom], *, reads_old: bool = True
+) -> None:
     """`x[i] = new`, `x[i][j] = new`, `r.value[i] = new`: replace it in a copy, inside out, and rebind the base."""
     path = [target]
     while isinstance(path[-1].value, ast.Subscript):

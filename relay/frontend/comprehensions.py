@@ -1,6 +1,7 @@
 """Comprehensions: loops over elements that are known one by one, which build a tuple or a record.
 
-    [e for x in xs if c]      ForEach over each(xs), unrolled by the checker, that carries the items so far:
+    [e for x in xs if c]      ForEach over xs, unrolled by the checker where the elements are few and known; carries
+                              the items so far:
                               items' = If(keep(c)) {yield spread(items, (e,))} else {yield items}
     {k: v for ..}             the same with extend(items, k, v)
 
@@ -17,7 +18,7 @@ from relay.errors import FrontendError
 from relay.frontend.assignments import store
 from relay.frontend.context import Context
 from relay.frontend.names import has_assignment, target_names
-from relay.ir.expr import Apply, Arm, Atom, Block, Expr, ForEach, If, LoopLabel, MakeTuple, Next, Static, Var, Yield
+from relay.ir.expr import Apply, Arm, Atom, Block, Expr, ForEach, If, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 
 Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
@@ -27,7 +28,7 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
     """The tuple (of a dict comprehension: the record) that a comprehension makes."""
     span = context.span(node)
     if has_assignment(node):
-        raise FrontendError("`:=` in a comprehension is not part of Relay", span, help="write a loop")
+        raise FrontendError("`:=` or `pop` in a comprehension is not part of Relay", span, help="write a loop")
 
     def element(items: Atom) -> Expr:
         if isinstance(node, ast.DictComp):
@@ -39,15 +40,21 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
 
     if isinstance(node, ast.DictComp):
         start = context.bind(Apply(Static(dict, span), (), (), span), "items", span)
-    elif isinstance(node, ast.ListComp):
-        start = context.bind(Apply(Static(Intrinsic("list"), span), (), (), span), "items", span)
     else:
-        start = context.bind(MakeTuple((), span), "items", span)
-    return _generators(context, node.generators, start, element)
+        start = context.bind(Apply(Static(Intrinsic("list"), span), (), (), span), "items", span)
+    if isinstance(node, ast.DictComp):
+        kind = "each"
+    else:
+        kind = "unrolled_few" if any(generator.ifs for generator in node.generators) else "unrolled"
+    return _generators(context, node.generators, start, element, Intrinsic(kind))
 
 
 def _generators(
-    context: Context, generators: list[ast.comprehension], items: Atom, element: Callable[[Atom], Expr]
+    context: Context,
+    generators: list[ast.comprehension],
+    items: Atom,
+    element: Callable[[Atom], Expr],
+    unrolled: Intrinsic,
 ) -> Var:
     """The items after the loops of these generators."""
     generator, *inner = generators
@@ -55,12 +62,13 @@ def _generators(
     if generator.is_async:
         raise FrontendError("`async for` is not part of Relay", span, help="write a plain `for`")
     iterable = context.atom(generator.iter)
-    each = context.bind(Apply(Static(Intrinsic("each"), span), (iterable,), (), span), "elements", span)
+    each = context.bind(Apply(Static(unrolled, span), (iterable,), (), span), "elements", span)
+    items = context.bind(Apply(Static(Intrinsic("growing"), span), (items, each), (), span), "items", span)
     label, parameter = LoopLabel("comprehension"), Var("items", None, span)
     names = target_names(generator.target)
 
     def rest(sofar: Atom) -> Atom:
-        value = _generators(context, inner, sofar, element) if inner else element(sofar)
+        value = _generators(context, inner, sofar, element, unrolled) if inner else element(sofar)
         return value if isinstance(value, Atom) else context.bind(value, "items", span)
 
     with context.new_block() as body, _own_names(context, names):

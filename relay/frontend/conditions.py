@@ -9,7 +9,7 @@ import numpy as np
 
 from relay.errors import FrontendError, InternalError, Span
 from relay.frontend.context import BlockBuilder, Branch, Context, Environment, join
-from relay.frontend.names import has_assignment, if_chain
+from relay.frontend.names import assigned_names, has_assignment, if_chain
 from relay.ir.expr import (
     Apply,
     Arm,
@@ -59,11 +59,13 @@ def lower_if(context: Context, node: ast.If) -> None:
     _lower_arms(context, chain, orelse, context.liveness.around(node).after)
 
 
-def conjuncts(test: ast.expr) -> list[ast.expr] | None:
-    """The operands of `a and (b := ..)`, whose names have a value exactly where all hold; None for other conditions."""
+def conjuncts(context: Context, test: ast.expr) -> list[ast.expr] | None:
+    """The operands of `a and (b := ..)`, whose new names have a value where all hold; None for other conditions."""
     match test:
-        case ast.BoolOp(op=ast.And(), values=values) if any(map(has_assignment, values[1:])):
-            return values
+        case ast.BoolOp(op=ast.And(), values=values):
+            names = assigned_names(values[1:])
+            lookup = context.block.environment.lookup
+            return values if names and not any(isinstance(lookup(name), Var) for name in names) else None
         case _:
             return None
 
@@ -149,7 +151,7 @@ def _lower_conjunction(
 
 
 def _lower_arms(context: Context, chain: Sequence[ast.If], orelse: Sequence[ast.stmt], live: frozenset[str]) -> None:
-    tests = conjuncts(chain[0].test)
+    tests = conjuncts(context, chain[0].test)
     if tests is not None:
         _lower_conjunction(context, tests, chain, orelse, live)
         return

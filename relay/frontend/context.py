@@ -174,6 +174,8 @@ class Context:
         self.outer_names = nonlocal_names(node)
         self.found_cells: dict[int, set[str]] = {} if parent is None else parent.found_cells
         self.cells = set(self.found_cells.get(id(node), ()))  # the variables that are kept in references
+        self.found_lists: dict[int, set[str]] = {} if parent is None else parent.found_lists
+        self.lists = set(self.found_lists.get(id(node), ()))  # those of them whose lists change their lengths
         self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [])
         self.block = BlockBuilder(Environment())
         self.loops: list[LoopFrame] = []
@@ -188,9 +190,15 @@ class Context:
     def anew(self) -> Context:
         """The same function at the start of its translation, with the cells that were found."""
         context = Context(self.file, self.scope, self.node, self.name, self.translator, None)
-        context.found_cells = self.found_cells
+        context.found_cells, context.found_lists = self.found_cells, self.found_lists
         context.cells = set(self.found_cells.get(id(self.node), ()))
+        context.lists = set(self.found_lists.get(id(self.node), ()))
         return context
+
+    @property
+    def discoveries(self) -> int:
+        """How much is known that only a new translation can take into account."""
+        return sum(len(names) for found in (self.found_cells, self.found_lists) for names in found.values())
 
     # ---- syntax
 
@@ -300,6 +308,17 @@ class Context:
         """Note that a variable of this function has to be kept in a reference."""
         self.found_cells.setdefault(id(self.node), set()).add(name)
 
+    def change_list(self, name: str) -> None:
+        """Note that a list gets another length. One of a function around this one has to be kept in a reference."""
+        owner = self.owner(name)
+        if owner is None:
+            return
+        if owner is not self:
+            owner.need_cell(name)
+            self.outer_names = self.outer_names | {name}
+        if owner is not self or name in self.cells:
+            owner.found_lists.setdefault(id(owner.node), set()).add(name)
+
     def _write(self, owner: Context, name: str, var: Var, span: Span) -> None:
         """Assign a variable that is kept in a cell; the first assignment makes the cell."""
         state = owner.block.environment.lookup(name)
@@ -319,6 +338,8 @@ class Context:
                 help=f"give `{name}` a value before the `if` or the loop",
             )
         cell = Var(name, None, span)
+        if name in self.lists:
+            var = self.bind(Apply(Static(Intrinsic("growing"), span), (var,), (), span), name, span)
         self.emit((cell,), RefNew(var, span))
         self.block.environment.states[name] = cell
 

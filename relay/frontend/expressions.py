@@ -10,6 +10,7 @@ from relay.frontend.comprehensions import lower_comprehension
 from relay.frontend.conditions import lower_boolean, lower_comparison, lower_conditional, truth
 from relay.frontend.context import TEMPORARY_NAMES, Context
 from relay.frontend.functions import lower_lambda
+from relay.frontend.lists import lower_pop
 from relay.frontend.subscripts import BINARY, lower_items
 from relay.frontend.texts import is_print, lower_fstring, lower_print
 from relay.frontend.unsupported import refuse_expression
@@ -20,8 +21,6 @@ UNARY: dict[type[ast.unaryop], str] = {
     ast.Not: "logical_not",
     ast.Invert: "bitwise_not",
 }
-
-LIST_METHODS = ("extend", "insert", "remove", "clear", "pop")
 
 
 def lower_expression(context: Context, node: ast.expr) -> Expr:
@@ -107,12 +106,8 @@ def _call(context: Context, node: ast.Call) -> Expr:
     if is_print(context, node):
         return lower_print(context, node)
     match node.func:
-        case ast.Attribute(value=ast.Name(id=name), attr=method) if method in LIST_METHODS and context.defines(name):
-            raise FrontendError(
-                f"`{name}.{method}` is not part of Relay, except `append` and `extend` as statements",
-                span,
-                help="make a new list: `[*xs, v]`, `xs[:-1]`",
-            )
+        case ast.Attribute(value=ast.Name(id=name) as xs, attr="pop") if context.defines(name) and not node.keywords:
+            return lower_pop(context, xs, node)
     if displays.has_stars(node):
         return displays.lower_starred_call(context, node)
     function = context.atom(node.func)

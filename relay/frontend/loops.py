@@ -12,7 +12,14 @@ from relay.frontend.assignments import store
 from relay.frontend.conditions import Conjunction, conjuncts
 from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, NoValue
 from relay.frontend.liveness import bound_at_exits, leaves_by_break
-from relay.frontend.names import Names, assigned_names, grown_list, is_always_true, read_names
+from relay.frontend.names import (
+    Names,
+    always_resized,
+    assigned_names,
+    is_always_true,
+    read_names,
+    resized_lists,
+)
 from relay.ir.expr import Apply, Arm, Atom, Block, Dead, Exit, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 
@@ -29,8 +36,9 @@ def lower_while(context: Context, node: ast.While) -> None:
         known = bound | bound_at_exits(node, bound)
         wanted = [name for name in wanted if name in known]
     parameters = _parameters(environment, [name for name in assigned if name in bound and name in live.head])
-    initial = tuple(_value(environment, name) for name in parameters)
     span = context.file.header(node, node.test)
+    resized = resized_lists([node])
+    initial = tuple(_initial(context, name, () if name in resized else None, span) for name in parameters)
     carried = live.begin | read_names(node.test)
     frame = LoopFrame(LoopLabel("while"), span, parameters, tuple(wanted), everything, carried, _older_cells(context))
     with context.new_block() as body:
@@ -67,7 +75,7 @@ def _round(context: Context, frame: LoopFrame, body: list[ast.stmt]) -> None:
 
 
 def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
-    tests = conjuncts(node.test)
+    tests = conjuncts(context, node.test)
     if tests is not None:
         ifs = Conjunction(context, tests, lambda: _round(context, frame, node.body))
         context.statements(node.orelse)
@@ -92,9 +100,10 @@ def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
 def lower_for(context: Context, node: ast.For) -> None:
     """`for target in iterable: body else: orelse`"""
     iterable = context.atom(node.iter)
-    if any(isinstance(s, ast.Expr) and grown_list(s) is not None for part in node.body for s in ast.walk(part)):
+    if resized_lists(node.body):
         place = context.span(node.iter)
-        iterable = context.bind(Apply(Static(Intrinsic("unrolled"), place), (iterable,), (), place), "elements", place)
+        unrolled = Intrinsic("unrolled" if always_resized(node.body) else "unrolled_few")
+        iterable = context.bind(Apply(Static(unrolled, place), (iterable,), (), place), "elements", place)
     if node.orelse and leaves_by_break(node.body):
         _lower_for_else(context, node, iterable)
     else:
@@ -111,8 +120,9 @@ def _lower_rounds(context: Context, node: ast.For, iterable: Atom, left: LoopFra
     read_later = live.head | live.after
     names = [name for name in assigned if name in read_later and isinstance(environment.lookup(name), Var)]
     parameters = _parameters(environment, names)
-    initial: tuple[Atom, ...] = tuple(_value(environment, name) for name in parameters)
     span = context.file.header(node, node.iter)
+    resized = resized_lists(node.body)
+    initial = tuple(_initial(context, name, (iterable,) if name in resized else None, span) for name in parameters)
     label = LoopLabel(f"for_{node.target.id}" if isinstance(node.target, ast.Name) else "for")
     frame = LoopFrame(label, span, parameters, tuple(names), everything, live.begin, _older_cells(context), left)
     target_span = context.span(node.target)
@@ -215,6 +225,14 @@ def _exit(context: Context, frame: LoopFrame, span: Span) -> None:
     context.block.terminator = Exit(frame.label, tuple(values), span)
     frame.exits += 1
     _note_captures(frame, environment, None)
+
+
+def _initial(context: Context, name: str, elements: tuple[Atom, ...] | None, span: Span) -> Var:
+    """The value with which a name enters a loop; `elements`, if the loop makes it a longer or shorter list."""
+    value = _value(context.block.environment, name)
+    if elements is None or name in context.cells:
+        return value
+    return context.bind(Apply(Static(Intrinsic("growing"), span), (value, *elements), (), span), name, span)
 
 
 def _edge_value(frame: LoopFrame, environment: Environment, name: str) -> Var:

@@ -229,9 +229,9 @@ def _lower(
 ) -> Definition:
     try:
         while True:
-            known = sum(map(len, context.found_cells.values()))
+            known = context.discoveries
             function = _body(context, defaults, evaluated)
-            if sum(map(len, context.found_cells.values())) == known:
+            if context.discoveries == known:
                 break
             context = context.anew()  # some variables have to be kept in cells
     except RecursionError:

@@ -7,7 +7,7 @@ either.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 Names = dict[str, None]
 """A set that keeps the order of first occurrence."""
@@ -25,8 +25,8 @@ def assigned_names(nodes: Iterable[ast.AST]) -> Names:
             base = subscripted_name(node)
             if base is not None:
                 names[base] = None
-        elif isinstance(node, ast.Expr) and (grown := grown_list(node)) is not None:
-            names[grown] = None
+        elif (changed := changed_list(node) or _holder(node)) is not None:
+            names[changed] = None
         elif (name := _defined_name(node)) is not None:
             names[name] = None
     return names
@@ -39,13 +39,68 @@ def _defined_name(node: ast.AST) -> str | None:
     return None
 
 
-def grown_list(statement: ast.stmt) -> str | None:
-    """The variable of `xs.append(v)` or `xs.extend(v)`, written as a statement; None for anything else."""
-    match statement:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend"), args=[_])):
+LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse": 0}
+"""The methods that change a list and give nothing, with the number of their arguments."""
+
+
+def changed_list(node: ast.AST) -> str | None:
+    """The variable of `xs.append(v)` and its kin, written as statements, and of `xs.pop(..)` anywhere; else None."""
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method), args=args, keywords=[])):
+            return name if LIST_STATEMENTS.get(method) == len(args) else None
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), keywords=[]):
             return name
         case _:
             return None
+
+
+def _holder(node: ast.AST) -> str | None:
+    """The variable of `d["k"].append(v)` and its kin; None for anything else."""
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Subscript() as held, attr=method), args=args)):
+            return subscripted_name(held) if LIST_STATEMENTS.get(method) == len(args) else None
+        case _:
+            return None
+
+
+def resized_lists(nodes: Iterable[ast.AST]) -> Names:
+    """The variables whose lists these nodes make longer or shorter, as far as the syntax says so."""
+    names: Names = {}
+    for node in _walk_function(nodes):
+        if (changed := changed_list(node)) is not None:
+            names[changed] = None
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp(op=ast.Add(), left=left, right=right)):
+                sides = {type(left): right, type(right): left}
+                if any(isinstance(s, ast.Name) and s.id == name for s in (left, right)) and any(
+                    issubclass(kind, ast.List | ast.ListComp) for kind in sides
+                ):
+                    names[name] = None
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=items)):
+                if any(isinstance(i, ast.Starred) and name in read_names(i.value) for i in items):
+                    names[name] = None
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List() | ast.ListComp()):
+                names[name] = None
+            case _:
+                pass
+    return names
+
+
+def always_resized(body: Sequence[ast.stmt]) -> bool:
+    """Whether each round of a loop with this body changes the lengths of lists in the same way."""
+    stack: list[ast.AST] = list(body)
+    while stack:
+        node = stack.pop()
+        match node:
+            case ast.Break() | ast.Continue() | ast.Return():
+                return False
+            case ast.If() | ast.While() | ast.Match() | ast.IfExp() | ast.BoolOp() if resized_lists([node]):
+                return False
+            case ast.FunctionDef() | ast.Lambda() | ast.Constant() | ast.Name():
+                pass
+            case _:
+                stack.extend(ast.iter_child_nodes(node))
+    return True
 
 
 def nonlocal_names(function: ast.FunctionDef | ast.Lambda) -> set[str]:
@@ -108,8 +163,8 @@ def certainly_assigned(node: ast.AST) -> set[str]:
 
 
 def has_assignment(node: ast.AST) -> bool:
-    """Whether an expression has a `:=` of the function that it stands in."""
-    return any(isinstance(n, ast.NamedExpr) for n in _walk_function([node]))
+    """Whether an expression has a `:=` of the function that it stands in, or a `pop`."""
+    return any(isinstance(n, ast.NamedExpr) or changed_list(n) is not None for n in _walk_function([node]))
 
 
 def subscripted_name(node: ast.expr) -> str | None:

@@ -9,11 +9,10 @@ from relay.errors import FrontendError, Label
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_if
 from relay.frontend.context import Context, NoValue, temporary_name
-from relay.frontend.displays import argument
 from relay.frontend.functions import is_definition, lower_definitions
+from relay.frontend.lists import lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
 from relay.frontend.matching import lower_match
-from relay.frontend.names import grown_list
 from relay.frontend.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.ir.expr import Apply, Assert, Exit, MakeTuple, Static
 from relay.ir.intrinsic import Intrinsic
@@ -138,22 +137,11 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
     context.emit((), Assert(condition, message, context.span(node.test)))
 
 
-def _grow(context: Context, name: str, node: ast.expr) -> None:
-    """`xs.append(v)`, `xs.extend(v)`: xs is bound to the longer list."""
-    assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    span = context.span(node)
-    old, added = context.read(name, context.span(node.func.value)), argument(context, node.args[0])
-    intrinsic = Intrinsic("append" if node.func.attr == "append" else "spread")
-    context.assign(name, Apply(Static(intrinsic, span), (old, added), (), span), span)
-
-
 def _lower_expression_statement(context: Context, statement: ast.Expr, node: ast.expr) -> None:
     if isinstance(node, ast.NamedExpr):
         context.expression(node)
         return
-    grown = grown_list(statement)
-    if grown is not None and grown in context.locals:
-        _grow(context, grown, node)
+    if lower_list_statement(context, node):
         return
     if isinstance(node, ast.Call):
         context.bind(context.expression(node), temporary_name(node), context.span(node))

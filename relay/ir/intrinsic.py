@@ -3,11 +3,15 @@
     unpack(x, before, after)     the components of `a, b, *rest, c = x`: a, b, (the middle), c
     spread(x, ..)                one tuple of the components of all: `(*a, b)` is spread(a, (b,))
     call(f, x)                   `f(*x)`
-    each(x)                      the elements of x one by one, so that a `for` over them is unrolled
-    unrolled(x)                  as each where the elements are known, otherwise x: a `for` whose body appends to a list
-    keep(c)                      c, which must be known before the program runs: the `if` of a comprehension
+    each(x)                      the elements of x one by one, which must be known: of a dict comprehension
+    unrolled(x)                  the elements of x one by one, where they are known and not too many, so that a `for`
+                                 over them is unrolled; otherwise x: for loops that append to a list
+    unrolled_few(x)              the same for loops that may append in one round, and not in another one
+    growing(xs, x)               the list xs as one that can grow, unless a loop over x is unrolled
+    keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
     list(x, ..)                  `[x, ..]`
     append(x, v)                 the list after `x.append(v)`
+    pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs)    as append; of pop the element and the list
     extend(d, k, v)              the record with one more field: `{k: v for ..}`
     is_none(x)                   `x is None`
     contains(x, xs)              `x in xs`

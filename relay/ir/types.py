@@ -343,7 +343,8 @@ def show(type_: Type) -> str:
         case RefType(content):
             return f"Ref[{show(content)}]"
         case StackType(element):
-            return f"Stack[{show(element)}]"
+            cell = prune(element)
+            return f"list[{show(cell.content)}]" if isinstance(cell, RefType) else f"Stack[{show(element)}]"
         case DataType(definition, arguments):
             inside = ", ".join(show_argument(a) for a in arguments)
             return f"{definition.name}[{inside}]" if inside else definition.name

@@ -44,9 +44,16 @@ def cast(x: Element, dtype: BaseType | str) -> Element:
 
 
 def let(value: Element, body: Callable[[Element], Element]) -> Element:
-    """`body(value)` with the value computed once: expressions are trees, so Python's sharing would copy it."""
+    """`body(value)` with the value computed once: expressions are trees, so Python's sharing would copy it.
+
+    TVM fails where it learns more about the range of a named integer than it knew when it met the name first, as it
+    does in the arms of a selection. It learns nothing through an exclusive or, which LLVM removes.
+    """
     variable = tirx.Var("t", value.ty)
-    return tirx.Let(variable, value, body(variable))
+    if "int" not in dtype_of(value):
+        return tirx.Let(variable, value, body(variable))
+    mask = constant(0x55, value)
+    return tirx.Let(variable, tirx.bitwise_xor(value, mask), body(tirx.bitwise_xor(variable, mask)))
 
 
 def select(condition: Element, yes: Element, no: Element) -> Element:

@@ -336,15 +336,15 @@ def unknowns(type_: object) -> Iterator[Unknown]:
 
 
 def outer_unknowns(type_: Type) -> Iterator[Unknown]:
-    """The unbound variables of a type that are not arguments of a data type: `List[?]` has none."""
+    """The unbound variables of a type that are no list's elements, no data type's arguments: `List[?]` has none."""
     type_ = prune(type_)  # type: ignore[assignment]
     match type_:
-        case DataType():
+        case DataType() | StackType():
             return
         case TupleType(items):
             for item in items:
                 yield from outer_unknowns(item)
-        case RefType(content) | StackType(content):
+        case RefType(content):
             yield from outer_unknowns(content)
         case _:
             yield from unknowns(type_)

@@ -56,7 +56,7 @@ from relay.typecheck.elaboration.functions import (
     surface_function,
 )
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
-from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.elaboration.session import Decisions, Instance, ListGrows, Session
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
 from relay.typecheck.unification import is_known, resolve, unknowns
 
@@ -125,8 +125,7 @@ def elaborate_structured(
 
     Parts of an argument count as in `relay.ir.extents`; arguments that specialise the program count, too.
     """
-    session = Session(generic=False)
-    module = _run(session, definition, arguments, frozenset(symbolic))
+    session, module = _run(False, definition, arguments, frozenset(symbolic))
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
     return Elaborated(module, resolve(session.globals[module.entry].result), used, tuple(session.hints.pins))
 
@@ -137,12 +136,11 @@ def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
     Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`. Raises SchemeOnly
     where the body needs a shape that only a call gives.
     """
-    session = Session(generic=True)
     base: object = definition
     while isinstance(base, DerivedDefinition):
         base = base.of
     assert isinstance(base, Definition)
-    module = _run(session, definition, [None] * len(base.function.parameters))
+    _, module = _run(True, definition, [None] * len(base.function.parameters))
     type_ = resolve(module.main.type)
     return module, _quantify(type_)
 
@@ -164,10 +162,26 @@ def _quantify(type_: Type) -> Type:
 
 
 def _run(
-    session: Session,
+    generic: bool,
     definition: Definition | DerivedDefinition,
     arguments: Sequence[Argument],
     symbolic: frozenset[Place] = frozenset(),
+) -> tuple[Session, Module]:
+    """Elaborate until no list turns out to change its length."""
+    decisions = Decisions()
+    while True:
+        session = Session(generic=generic, decisions=decisions)
+        try:
+            return session, _attempt(session, definition, arguments, symbolic)
+        except ListGrows as found:
+            decisions.growing.add(found.place)
+
+
+def _attempt(
+    session: Session,
+    definition: Definition | DerivedDefinition,
+    arguments: Sequence[Argument],
+    symbolic: frozenset[Place],
 ) -> Module:
     try:
         with assuming(session.hints):
@@ -180,6 +194,8 @@ def _run(
         session.report(error)
         session.stop()
         raise
+    except ListGrows:
+        raise  # what was reported may come from the list's length
     except Exception:
         session.stop()  # the user's mistakes come first: without them, this may not happen
         raise

@@ -44,6 +44,7 @@ from relay.ir.traverse import free_variables, operands
 from relay.ir.types import BOOL, Form, Kind, RefType, TensorType, TupleType, Type, prune, show
 from relay.operator import Operator, Undetermined
 from relay.typecheck.dims import follows_equal
+from relay.typecheck.elaboration import comparisons, growing
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Computed,
@@ -53,6 +54,7 @@ from relay.typecheck.elaboration.entities import (
     Failed,
     Handler,
     Later,
+    Length,
     LocalFunction,
     Number,
     Object,
@@ -65,7 +67,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import annotation_type, expand
 from relay.typecheck.elaboration.kept import Kept
-from relay.typecheck.elaboration.session import Session, undecided
+from relay.typecheck.elaboration.session import ListGrows, Session, undecided
 from relay.typecheck.unification import Clash, resolve
 
 OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
@@ -268,6 +270,12 @@ def require_bool(session: Session, out: Output, entity: Entity, span: Span | Non
 
         constant = Constant(np.asarray(entity.value), span)
         return Typed(constant, constant.type, entity.value)
+    if isinstance(entity, Typed) and isinstance(prune(entity.type), TupleType):
+        entity = expand(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        return comparisons.truth(len(entity.items) > 0, span)
+    if isinstance(entity, Typed) and growing.is_growing(entity):
+        entity = growing.is_not_empty(session, out, entity, span)
     if isinstance(entity, Number):
         raise TypeMismatch(f"{what} must be a bool, found the number {entity.value}", span, help="compare it: `n != 0`")
     typed = session.materialise(out, entity, span)
@@ -386,6 +394,11 @@ class Join:
             for e, (out, _, span) in zip(entities, self.paths, strict=True)
         ]
         first = entities[0]
+        if all(map(growing.is_list, entities)) and len({_fixed_length(e) for e in entities}) > 1:
+            entities = [
+                growing.as_growing(self.session, out, e, span)
+                for e, (out, _, span) in zip(entities, self.paths, strict=True)
+            ]
         if isinstance(first, Tuple) and all(
             isinstance(e, Tuple) and len(e.items) == len(first.items) for e in entities
         ):
@@ -406,13 +419,13 @@ class Join:
                     later[0],
                     labels=labels,
                     notes=(clash.reason,) if clash.reason else (),
-                    help=_other_length(typed[0].type, other.type),
                 ) from None
         target = self.session.variable(name, typed[0].type, self.paths[0][2])
         targets.append(target)
         for values, value in zip(atoms, typed, strict=True):
             values.append(value.atom)
-        return Typed(target, target.type or typed[0].type)
+        length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
+        return Typed(target, target.type or typed[0].type, length=length)
 
 
 def assigned_at(name: str, handed: Sequence[Atom], position: int, otherwise: Span | None) -> Span | None:
@@ -421,11 +434,9 @@ def assigned_at(name: str, handed: Sequence[Atom], position: int, otherwise: Spa
     return atom.span if isinstance(atom, Var) and atom.name == name and atom.span is not None else otherwise
 
 
-def _other_length(left: Type, right: Type) -> str | None:
-    left, right = resolve(left), resolve(right)
-    if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.items) != len(right.items):
-        return "a list has the same length on all paths; use a tensor and a count"
-    return None
+def _fixed_length(entity: Entity) -> int | None:
+    """The number of items of a list that are known one by one; None for a list that grows."""
+    return len(entity.items) if isinstance(entity, Tuple) else None
 
 
 def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]) -> Form | None:
@@ -547,11 +558,14 @@ class Carried:
 
     def __init__(self, session: Session, out: Output, node: Loop | ForEach, entities: Sequence[Entity]) -> None:
         self.session = session
+        self.label = node.label
         self.span = node.span
         self.names = [p.name for p in node.parameters]
         self.parameters: list[Var] = []
         self.initial: list[Atom] = []
         self._kept = Kept(node)
+        self._started: dict[object, Length | None] = {}  # by origin: the length with which a list enters the loop
+        self._growth: dict[object, set[int | None]] = {}  # by origin: by how much a round makes it longer
         self.entities = tuple(
             self._start(out, name, e, (i,)) for i, (name, e) in enumerate(zip(self.names, entities, strict=True))
         )
@@ -561,6 +575,8 @@ class Carried:
             return entity
         if isinstance(entity, Typed):
             entity = expand(self.session, out, entity, self.span)
+        if (self.label, place) in self.session.decisions.growing:
+            entity = growing.as_growing(self.session, out, entity, self.span)
         if isinstance(entity, Tuple):
             items = enumerate(entity.items)
             return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
@@ -572,7 +588,30 @@ class Carried:
         var = self.session.variable(name, typed.type, self.span)
         self.parameters.append(var)
         self.initial.append(typed.atom)
-        return Typed(var, typed.type)
+        if not growing.is_growing(typed):
+            return Typed(var, typed.type)
+        origin = object()
+        self._started[origin], self._growth[origin] = typed.length, set()
+        return Typed(var, typed.type, length=Length(origin, 0))
+
+    def settled(self, entity: Entity, rounds: int | None) -> Entity:
+        """An entity of the loop as what it is after it; `rounds`: their number, if it is known."""
+        match entity:
+            case Tuple(items, form):
+                return Tuple(tuple(self.settled(i, rounds) for i in items), form)
+            case Typed(atom, type_, known, Length(origin, more)) if origin in self._started:
+                start, growth = self._started[origin], self._growth[origin]
+                by = next(iter(growth)) if len(growth) == 1 else 0 if not growth else None
+                if start is None or by is None or (by and rounds is None):
+                    return Typed(atom, type_, known)
+                return Typed(atom, type_, known, start.plus(by * (rounds or 0) + more))
+            case _:
+                return entity
+
+    def _note_growth(self, expected: Typed, entity: Typed) -> None:
+        assert expected.length is not None
+        origin, length = expected.length.origin, entity.length
+        self._growth[origin].add(length.more if length is not None and length.origin is origin else None)
 
     def fit(self, out: Output, entities: Sequence[Entity], span: Span | None) -> tuple[Atom, ...]:
         """The atoms of the parameters' next values. Raises TypeMismatch where one changes its type."""
@@ -583,18 +622,29 @@ class Carried:
                 self.session.report(Consequence())
                 continue
             try:
-                self._fit(out, name, expected, entity, assigned_at(name, handed, position, span), atoms)
+                place = assigned_at(name, handed, position, span)
+                self._fit(out, name, expected, entity, place, atoms, (position,))
             except (Consequence, RelayError) as error:
                 self.session.report(error)
         return tuple(atoms)
 
     def _fit(
-        self, out: Output, name: str, expected: Entity, entity: Entity, span: Span | None, atoms: list[Atom]
+        self,
+        out: Output,
+        name: str,
+        expected: Entity,
+        entity: Entity,
+        span: Span | None,
+        atoms: list[Atom],
+        place: tuple[int, ...],
     ) -> None:
         if isinstance(entity, Typed):
             entity = expand(self.session, out, entity, span)
         match expected:
             case Typed():
+                if growing.is_growing(expected):
+                    entity = growing.as_growing(self.session, out, entity, span)
+                    self._note_growth(expected, entity)
                 typed = self.session.materialise(out, entity, span)
                 try:
                     self.session.solver.unify(typed.type, expected.type)
@@ -615,14 +665,15 @@ class Carried:
                 atoms.append(typed.atom)
             case Tuple(items):
                 if not isinstance(entity, Tuple) or len(entity.items) != len(items):
+                    if growing.is_literal(expected) and growing.is_list(entity):
+                        raise ListGrows((self.label, place))
                     raise TypeMismatch(
                         f"the loop changes the structure of the tuple {name}",
                         span,
-                        help="to collect values, make a tensor before the loop and write `x[i] = v`;"
-                        " a list grows only in loops over a known, small number of elements without `break`",
+                        help="a tuple or dict keeps its length; a list may grow: `xs.append(v)`",
                     )
-                for a, b in zip(items, entity.items, strict=True):
-                    self._fit(out, name, a, b, span, atoms)
+                for i, (a, b) in enumerate(zip(items, entity.items, strict=True)):
+                    self._fit(out, name, a, b, span, atoms, (*place, i))
             case _:
                 same = entity is expected or (
                     isinstance(entity, Object) and isinstance(expected, Object) and entity.value is expected.value
@@ -646,6 +697,7 @@ def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...],
     body, failures = Output(), session.failures
     elaborate_block(session, context, node.body, body, None)
     bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
+    entities = tuple(carried.settled(e, None) for e in entities)
     arrives = assign_joined(session, context, targets, join, entities, failures)
 
     def build() -> Loop:

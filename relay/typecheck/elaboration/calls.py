@@ -21,6 +21,7 @@ from relay.ir.types import (
     Form,
     Kind,
     RefType,
+    StackType,
     TensorType,
     base_of_dtype,
     prune,
@@ -31,6 +32,7 @@ from relay.typecheck.elaboration import (
     creation,
     data,
     derivatives,
+    growing,
     intrinsics,
     operators,
     python_functions,
@@ -155,6 +157,11 @@ def call_operator(
             first = arguments[0]
             if isinstance(first, Typed):
                 first = expand(session, out, first, span)
+            if isinstance(first, Typed) and growing.is_growing(first):
+                whole = growing.as_tensor(session, out, first, span)
+                if whole is not None and operator is lookup("stack"):
+                    return _stacked_at(session, out, whole, arguments[1:], keywords, span)
+                first = growing.stacked(session, out, first, span)
             if not isinstance(first, Tuple):
                 raise TypeMismatch(f"{operator.name} takes a tuple of tensors", help=f"relay.{operator.name}((x, y))")
             operands, named = operator.bind([first.items, *arguments[1:]], dict(keywords))
@@ -194,6 +201,22 @@ def _cast(
     return operators.apply(session, out, lookup("cast"), [value], {"dtype": base}, span, [])
 
 
+def _stacked_at(
+    session: Session, out: Output, whole: Typed, rest: Sequence[Entity], keywords: Keywords, span: Span | None
+) -> Entity:
+    """`stack(xs, axis)` of rows that are stacked along the first axis."""
+    given = dict(zip(("axis",), rest, strict=False)) | dict(keywords)
+    axis = operators.static_value(given["axis"], "axis", span) if "axis" in given else 0
+    rank = len(whole.type.shape) if isinstance(whole.type, TensorType) else 0
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise TypeMismatch(f"axis {axis} is out of range for a stack of rank {rank}", span)
+    if axis % rank == 0:
+        return whole
+    order = [*range(1, rank)]
+    order.insert(axis % rank, 0)
+    return operators.apply(session, out, lookup("transpose"), [whole], {"axes": tuple(order)}, span, [])
+
+
 def _is_entity(value: object) -> bool:
     return isinstance(value, (Typed, Number, Tuple, Object, Method, Range, Zip, *FUNCTIONS))
 
@@ -215,6 +238,8 @@ def write(session: Session, out: Output, reference: Entity, new: Entity, span: S
     content = session.solver.fresh(Kind.Type)
     session.unify_at(typed.type, RefType(content), span, "the reference")
     base = prune(content)
+    if isinstance(base, StackType):
+        new = growing.as_growing(session, out, new, span)
     if isinstance(new, Number) and isinstance(base, TensorType) and base.shape == ():
         value = session.constant(out, new, base.base)
     else:
@@ -228,7 +253,10 @@ def write(session: Session, out: Output, reference: Entity, new: Entity, span: S
 
 def _ref(session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
     _arity("ref", arguments, 1, span)
-    typed = session.materialise(out, arguments[0], span)
+    content = arguments[0]
+    if growing.is_literal(content) and isinstance(content, Tuple) and not content.items:
+        content = growing.as_growing(session, out, content, span)  # nothing else can be written to it
+    typed = session.materialise(out, content, span)
     return session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
 
 
@@ -268,6 +296,8 @@ def _len(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
         entity = expand(session, out, entity, span)
     if isinstance(entity, Tuple):
         return Number(len(entity.items), span)
+    if isinstance(entity, Typed) and growing.is_growing(entity):
+        return growing.length(session, out, entity, span)
     shape = tensors.attribute(session, out, entity, "shape", span, "the argument of len")
     if not isinstance(shape, Tuple) or not shape.items:
         raise TypeCheckError("a scalar has no length", span)
@@ -355,6 +385,8 @@ def _extreme(pair: str, reduction: str) -> Callable[..., Entity]:
         parts = list(arguments)
         if len(parts) == 1:
             only = expand(session, out, parts[0], span) if isinstance(parts[0], Typed) else parts[0]
+            if isinstance(only, Typed) and growing.is_growing(only):
+                return growing.extreme(session, out, only, pair, span)
             if not isinstance(only, Tuple):
                 return call_operator(session, out, lookup(reduction), [only], (), span, [])
             parts = list(only.items)
@@ -382,6 +414,8 @@ def _sum(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
     only = arguments[0]
     if isinstance(only, Typed):
         only = expand(session, out, only, span)
+    if isinstance(only, Typed) and growing.is_growing(only):
+        return growing.total(session, out, only, span)
     if isinstance(only, Tuple):
         result: Entity = Number(0, span)
         for position, part in enumerate(only.items):
@@ -402,6 +436,8 @@ def _tuple(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
 def _list(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     if not arguments:
         return Tuple((), Form(list))
+    if growing.is_growing(arguments[0]):
+        return arguments[0]
     made = _tuple(session, out, arguments, span)
     assert isinstance(made, Tuple)
     return Tuple(made.items, Form(list))

@@ -16,7 +16,7 @@ from relay.ir.definition import completed, data_class
 from relay.ir.expr import Block, Constant, Match, MatchArm, Yield
 from relay.ir.types import BOOL, BaseType, Form, TensorType, prune, scalar, show
 from relay.operator import lookup
-from relay.typecheck.elaboration import data, operators
+from relay.typecheck.elaboration import data, growing, operators
 from relay.typecheck.elaboration.entities import (
     Entity,
     Later,
@@ -87,6 +87,12 @@ def contains(session: Session, out: Output, arguments: Sequence[Entity], span: S
             return truth(item.value in names, span)
         case Tuple(items):
             return combined(session, out, (equal(session, out, item, i, span) for i in items), True, span)
+        case Typed() if growing.is_growing(container):
+
+            def same_as_item(body: Output, x: Entity) -> Entity:
+                return equal(session, body, item, x, span)
+
+            return growing.quantified(session, out, container, same_as_item, True, span)
         case Range():
             return _in_range(session, out, item, container, span)
         case Typed() if (type_ := tensor_type(container)) is not None and type_.rank > 0:

@@ -65,13 +65,32 @@ class Output:
         return Block(self.bindings(), self.terminator)
 
 
+@attrs.frozen
+class Length:
+    """What is known of the length of a list that grows: `more` elements than at `origin` (None: than none at all)."""
+
+    origin: object
+    more: int
+
+    def plus(self, count: int) -> Length:
+        """The length with so many more elements."""
+        return Length(self.origin, self.more + count)
+
+    @property
+    def absolute(self) -> int | None:
+        """The length, if it is known."""
+        return self.more if self.origin is None else None
+
+
 @attrs.frozen(eq=False)
 class Typed:
-    """A value at run time: an atom of the typed IR. `known` is its value where the checker knows it (a bool)."""
+    """A value at run time: an atom of the typed IR. `known` is its value where the checker knows it (a bool), `length`
+    that of a list that grows."""
 
     atom: Atom
     type: Type
     known: bool | None = None
+    length: Length | None = None
 
 
 @attrs.frozen(eq=False)

@@ -29,7 +29,7 @@ from relay.ir.expr import (
     Project,
     Var,
 )
-from relay.ir.types import FunctionType, Kind, TupleType, Type, TypeId, Unknown, prune, show
+from relay.ir.types import FunctionType, Kind, StackType, TupleType, Type, TypeId, Unknown, prune, show
 from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.entities import (
@@ -50,7 +50,7 @@ from relay.typecheck.elaboration.entities import (
     Tuple,
     Typed,
 )
-from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.elaboration.session import Instance, ListGrows, Session
 from relay.typecheck.unification import is_known, outer_unknowns, resolve, unknowns
 
 MAX_POLYMORPHIC_DEPTH = 64
@@ -295,7 +295,7 @@ def _new_instance(
 
     def on_exit(out: Output, results: tuple[Entity, ...], at: Span | None) -> None:
         nonlocal returned
-        value = session.materialise(out, results[0], at)
+        value = _result(session, out, function, instance, results[0], at)
         session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
         out.terminator = Exit(label, (value.atom,), at)
         returned = True
@@ -331,6 +331,27 @@ def _new_instance(
         assert isinstance(instance.target, Var)
         callee.slot.items.append(Later((instance.target,), lambda: Lambda(build(), function.span)))
     return instance
+
+
+def _result(
+    session: Session, out: Output, function: Function, instance: Instance, entity: Entity, span: Span | None
+) -> Typed:
+    """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
+    from relay.typecheck.elaboration import growing
+
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    if not growing.is_list(entity):
+        return session.materialise(out, entity, span)
+    place = (function.label, ())
+    expected = prune(instance.result)
+    if place in session.decisions.growing or isinstance(expected, StackType):
+        return growing.as_growing(session, out, entity, span)
+    if isinstance(expected, TupleType) and expected.form is not None and expected.form.cls is list:
+        same = isinstance(entity, Tuple) and len(entity.items) == len(expected.items)
+        if not same:
+            raise ListGrows(place)
+    return session.materialise(out, entity, span)
 
 
 def _elaborate_body(

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from relay.errors import Span, TypeCheckError
 from relay.ir.facts import facts
 from relay.ir.types import Form, TensorType, TupleType, prune
-from relay.typecheck.elaboration import comparisons, records, texts
+from relay.typecheck.elaboration import comparisons, data, growing, list_methods, records, texts
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
+    Method,
     Number,
     Object,
     Output,
@@ -25,9 +26,14 @@ from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import index, tensor_type
 
 UNROLLED = 256
-"""The largest number of rounds of a `for` over a range or tensor that is unrolled because it appends to a list."""
+"""The largest number of rounds of a `for` over a range or tensor that is unrolled because it appends to a list in each
+round, so that the items may differ in type."""
+
+FEW = 32
+"""The same for loops that may append or not."""
 
 Keywords = Sequence[tuple[str, Entity]]
+Rule = Callable[[Session, Output, Sequence[Entity], "Span | None"], Entity]
 
 
 def elements(session: Session, out: Output, entity: Entity, span: Span | None) -> list[Entity] | None:
@@ -39,6 +45,9 @@ def elements(session: Session, out: Output, entity: Entity, span: Span | None) -
             return list(records.iterated(entity, span))
         case Range(Number(int(start)), Number(int(stop)), step):
             return [Number(i, span) for i in range(start, stop, step)]
+        case Typed() if growing.is_growing(entity):
+            count = entity.length.absolute if entity.length is not None else None
+            return None if count is None else list(growing.stacked(session, out, entity, span).items)
         case Typed():
             known = tensor_type(entity)
             count = _rows(known)
@@ -100,6 +109,9 @@ def apply(
         return _call(session, context, out, arguments, keywords, span)
     if name == "print":
         return texts.print_(session, out, arguments, keywords, span)
+    if name in ("append", "insert", "clear", "reverse") and data.data_type(arguments[0]) is not None:
+        data.call_method(session, out, Method(arguments[0], name), arguments[1:], (), span)
+        return arguments[0]  # a method of the user's, which may write to references
     return _RULES[name](session, out, arguments, span)
 
 
@@ -126,6 +138,8 @@ def _unpack(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 
 
 def _spread(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    if any(map(growing.is_growing, arguments)):
+        return growing.concatenated(session, out, arguments, span)
     items = [item for a in arguments for item in _known(session, out, a, "`*`", span)]
     first = arguments[0] if arguments else None
     grown = isinstance(first, Tuple) and first.form is not None and first.form.cls is list and len(arguments) == 2
@@ -133,18 +147,43 @@ def _spread(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 
 
 def _each(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    return Tuple(tuple(_known(session, out, arguments[0], "a comprehension", span)))
+    return Tuple(tuple(_known(session, out, arguments[0], "a dict comprehension", span)))
 
 
-def _unrolled(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    (entity,) = arguments
+def _unrolled(limit: int) -> Rule:
+    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+        (entity,) = arguments
+        if isinstance(entity, Typed):
+            entity = expand(session, out, entity, span)
+        count = _count(entity)
+        if growing.is_growing(entity) or (not isinstance(entity, Tuple) and (count is None or count > limit)):
+            return entity
+        found = elements(session, out, entity, span)
+        return entity if found is None else Tuple(tuple(found))
+
+    return rule
+
+
+def _growing(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """The list that a loop changes; the second argument, if any, is what the loop goes through."""
+    entity = arguments[0]
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
-    count = _count(entity)
-    if count is None or count > UNROLLED:
+    if not growing.is_literal(entity) or (len(arguments) > 1 and _is_unrolled(arguments[1])):
         return entity
-    found = elements(session, out, entity, span)
-    return entity if found is None else Tuple(tuple(found))
+    return growing.as_growing(session, out, entity, span)
+
+
+def _is_unrolled(iterable: Entity) -> bool:
+    match iterable:
+        case Tuple():
+            return True
+        case Zip(parts):
+            return any(map(_is_unrolled, parts))
+        case Typed(_, type_):
+            return isinstance(prune(type_), TupleType)
+        case _:
+            return False
 
 
 def _count(entity: Entity) -> int | None:
@@ -156,6 +195,8 @@ def _count(entity: Entity) -> int | None:
             return len(range(start, stop, step))
         case Typed(_, type_) if isinstance(prune(type_), TupleType):
             return len(prune(type_).items)  # type: ignore[union-attr]
+        case Typed() if growing.is_growing(entity):
+            return entity.length.absolute if entity.length is not None else None
         case Typed():
             known = tensor_type(entity)
             return _rows(known)
@@ -175,19 +216,15 @@ def _keep(session: Session, out: Output, arguments: Sequence[Entity], span: Span
 
     (condition,) = arguments
     known = bool(condition.value) if isinstance(condition, Number) else is_constant_bool(condition)
-    if known is None:
-        raise TypeCheckError(
-            "the `if` of a comprehension must be known before the program runs, since it decides the length",
-            span,
-            help="use relay.where to select values, or a loop",
-        )
-    return object_entity(known, span)
+    return condition if known is None else object_entity(known, span)
 
 
 def _append(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     items, value = arguments
     if isinstance(items, Typed):
         items = expand(session, out, items, span)
+    if isinstance(items, Typed) and growing.is_growing(items):
+        return growing.push(session, out, items, value, span)
     if not isinstance(items, Tuple) or (items.form is not None and items.form.cls is not list):
         raise TypeCheckError("only a list can be appended to", span, help="start with `xs = []`")
     return Tuple((*items.items, value), items.form)
@@ -232,11 +269,17 @@ def _call(
     return calls.apply(session, context, out, function, given, words, span, [])
 
 
-_RULES: dict[str, Callable[[Session, Output, Sequence[Entity], Span | None], Entity]] = {
+_RULES: dict[str, Rule] = {
     "unpack": _unpack,
     "spread": _spread,
     "each": _each,
-    "unrolled": _unrolled,
+    "unrolled": _unrolled(UNROLLED),
+    "unrolled_few": _unrolled(FEW),
+    "growing": _growing,
+    "pop": list_methods.pop,
+    "insert": list_methods.insert,
+    "clear": list_methods.clear,
+    "reverse": list_methods.reverse,
     "keep": _keep,
     "list": lambda session, out, arguments, span: Tuple(tuple(arguments), Form(list)),
     "append": _append,

@@ -26,7 +26,7 @@ from relay.ir.traverse import all_blocks
 from relay.ir.types import INT32, INT64, BaseType, TensorType, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.dims import at_least
-from relay.typecheck.elaboration import lists, sizes
+from relay.typecheck.elaboration import growing, lists, operators, sizes
 from relay.typecheck.elaboration.blocks import (
     Carried,
     Join,
@@ -115,6 +115,8 @@ def _at(session: Session, out: Output, part: Entity, position: int, span: Span |
         if stop is not None and (at_least(value, stop) if part.step > 0 else at_least(stop, value)):
             return None
         return size(value, span)
+    if isinstance(part, Typed) and growing.is_growing(part) and part.length is not None and part.length.absolute:
+        return index(session, out, part, [Number(position, span)], span) if position < part.length.absolute else None
     if isinstance(part, Typed) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
         inside = at_least(type_.shape[0], position + 1)
         return index(session, out, part, [Number(position, span)], span) if inside else None
@@ -218,14 +220,19 @@ def _counted(
     def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
         place.terminator = Next(label, carried.fit(place, entities, span), span)
 
+    leaves_early = False
+
     def on_exit(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        nonlocal leaves_early
+        leaves_early = True
         place.terminator = Exit(label, carried.fit(place, entities, span), span)
 
     context.handlers[node.label] = Handler(label, on_next, on_exit)
     elaborate_block(session, context, node.body, body, None)
     results = [session.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
-    assign(context, targets, [rename(e, renamed) for e in carried.entities])
+    rounds = int(count.atom.value) if isinstance(count.atom, Constant) and not leaves_early else None
+    assign(context, targets, [rename(carried.settled(e, rounds), renamed) for e in carried.entities])
     counter = Counter(index, count.atom)
 
     def build() -> Loop:
@@ -237,8 +244,8 @@ def _counted(
 def rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:
     """An entity with other variables."""
     match entity:
-        case Typed(Var() as var, type_):
-            return Typed(renamed[var], type_)
+        case Typed(Var() as var, type_, _, length):
+            return Typed(renamed[var], type_, length=length)
         case Tuple(items, form):
             return Tuple(tuple(rename(i, renamed) for i in items), form)
         case _:
@@ -284,6 +291,11 @@ def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Sp
             elif step == -1:
                 difference = _call(session, out, "negative", [difference], base, span)
             return _call(session, out, "maximum", [difference, _integer(0, base)], base, span)
+        case Typed() if growing.is_growing(part):
+            if part.length is not None and part.length.absolute is not None:
+                return _integer(part.length.absolute, base)
+            count = growing.length64(session, out, part, span)
+            return operators.apply(session, out, lookup("cast"), [count], {"dtype": base}, span, [])
         case Typed():
             type_ = tensor_type(part)
             if type_ is None and not isinstance(prune(part.type), TensorType):
@@ -349,6 +361,9 @@ def _element(session: Session, body: Output, part: Entity, index: Typed, base: B
             if not _is_zero(start):
                 value = _call(session, body, "add", [value, _bound(session, body, start, base, span)], base, span)
             return value
+        case Typed() if growing.is_growing(part):
+            position = operators.apply(session, body, lookup("cast"), [index], {"dtype": INT64}, span, [])
+            return growing.read(session, body, part, position, span)
         case Typed():
             type_ = tensor_type(part)
             assert type_ is not None

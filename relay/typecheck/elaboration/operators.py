@@ -21,6 +21,7 @@ from relay.ir.types import (
     FunctionType,
     Kind,
     QuantifiedType,
+    StackType,
     TensorType,
     Type,
     Unknown,
@@ -87,20 +88,37 @@ def apply_named(
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
     folded = _fold(name, operands, span)
-    if folded is None and any(isinstance(o, Tuple) for o in operands):
+    if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
         folded = _structured(session, out, name, operands, span)
     return folded if folded is not None else apply(session, out, lookup(name), operands, attributes, span, described)
+
+
+def _is_growing(entity: Entity) -> bool:
+    return isinstance(entity, Typed) and isinstance(prune(entity.type), StackType)
 
 
 def _structured(
     session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None
 ) -> Entity | None:
     """Python's operators of tuples and lists: `+` joins them, `*` repeats one, `==` compares them."""
-    from relay.typecheck.elaboration import comparisons
+    from relay.typecheck.elaboration import comparisons, growing
+    from relay.typecheck.elaboration.blocks import require_bool
 
     match name, list(operands):
-        case "add", [Tuple(left, form), Tuple(right, other)] if form == other and (form is None or not form.names):
-            return Tuple((*left, *right), form)
+        case "logical_not", [only]:
+            condition = require_bool(session, out, only, span, "the operand of `not`")
+            return apply_named(session, out, "logical_not", [condition], {}, span, [])
+        case "add", [left, right] if (
+            growing.is_list(left)
+            and growing.is_list(right)
+            and not (isinstance(left, Tuple) and isinstance(right, Tuple))
+        ):
+            return growing.concatenated(session, out, [left, right], span)
+        case _ if any(map(growing.is_growing, operands)):
+            return None
+    match name, list(operands):
+        case "add", [Tuple(first, form), Tuple(second, other)] if form == other and (form is None or not form.names):
+            return Tuple((*first, *second), form)
         case ("multiply", [Tuple(items, form), Number(int(count))]) | (
             "multiply",
             [Number(int(count)), Tuple(items, form)],

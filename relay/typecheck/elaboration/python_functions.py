@@ -9,7 +9,7 @@ import numpy as np
 
 from relay.errors import FrontendError, Span, TypeCheckError
 from relay.operator import lookup, resolve_name
-from relay.typecheck.elaboration import comparisons, operators
+from relay.typecheck.elaboration import comparisons, growing, operators
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
@@ -76,6 +76,9 @@ def _items(session: Session, out: Output, entity: Entity, span: Span | None) -> 
 def _quantifier(name: str, decides: bool) -> Rule:
     def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
         items = _items(session, out, arguments[0], span)
+        xs = arguments[0]
+        if isinstance(xs, Typed) and growing.is_growing(xs):
+            return growing.quantified(session, out, xs, lambda body, x: x, decides, span)
         if items is None:
             return operators.apply(session, out, lookup(name), [arguments[0]], {}, span, [])
         truths = (object_entity(bool(i.value), span) if isinstance(i, Number) else i for i in items)
@@ -108,7 +111,10 @@ def _divmod(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 
 
 def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    found = elements(session, out, arguments[0], span)
+    xs = arguments[0]
+    if isinstance(xs, Typed) and growing.is_growing(xs):
+        return growing.sliced(session, out, xs, None, None, Number(-1, span), span)
+    found = elements(session, out, xs, span)
     if found is None:
         raise TypeCheckError(
             "`reversed` needs a length that is known", span, help="use range(n - 1, -1, -1), or x[::-1]"
@@ -119,6 +125,8 @@ def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: 
 def _array(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     """`np.array([[a, b], [c, d]])`: stacked, from the inside out."""
     (entity,) = arguments
+    if isinstance(entity, Typed) and growing.is_growing(entity):
+        entity = growing.stacked(session, out, entity, span)
     items = _items(session, out, entity, span)
     if items is None:
         return session.materialise(out, entity, span)

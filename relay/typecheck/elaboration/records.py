@@ -146,7 +146,9 @@ def item(record: Tuple, key: str, span: Span | None) -> Entity:
     return found
 
 
-def update(entity: Tuple, items: Sequence[object], new: Entity, span: Span | None) -> Entity:
+def update(
+    session: Session, out: Output, entity: Tuple, items: Sequence[object], new: Entity, span: Span | None
+) -> Entity:
     """The dict or list after `d["key"] = new`, `xs[i] = new`. Raises TypeCheckError."""
     if len(items) == 1 and entity.form is not None and entity.form.cls is dict:
         return with_item(entity, key_of(items[0], span), new)
@@ -157,9 +159,11 @@ def update(entity: Tuple, items: Sequence[object], new: Entity, span: Span | Non
         changed = list(entity.items)
         changed[position.value] = new
         return Tuple(tuple(changed), entity.form)
-    raise TypeCheckError(
-        "only a tensor's elements can be assigned", span, help="make a new tuple; a list needs an index that is known"
-    )
+    if entity.form is not None and entity.form.cls is list and isinstance(position, Typed):
+        from relay.typecheck.elaboration import growing
+
+        return growing.with_item(session, out, growing.as_growing(session, out, entity, span), position, new, span)
+    raise TypeCheckError("a tuple's items cannot be assigned", span, help="make a new tuple, or use a list")
 
 
 def with_item(record: Tuple, key: str, value: Entity) -> Tuple:

@@ -8,12 +8,26 @@ still waits is reported by the earliest place in the source.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import attrs
 import numpy as np
 
 from relay.errors import FrontendError, InternalError, Label, RelayError, Span, TypeCheckError, TypeMismatch, together
-from relay.ir.expr import Atom, Binding, Constant, Derivative, Expr, Function, MakeTuple, Module, OpCall, Rule, Var
+from relay.ir.expr import (
+    Atom,
+    Binding,
+    Constant,
+    Derivative,
+    Expr,
+    Function,
+    LoopLabel,
+    MakeTuple,
+    Module,
+    OpCall,
+    Rule,
+    Var,
+)
 from relay.ir.facts import assuming
 from relay.ir.types import (
     BOOL,
@@ -99,11 +113,31 @@ def undecided(error: RelayError | Consequence | Undetermined, span: Span | None)
     return SchemeOnly(span, "a size that this depends on") if isinstance(error, Undetermined) else error
 
 
+Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
+"""A parameter of a loop, or a component of one; or the result of a function."""
+
+
+@attrs.frozen(eq=False)
+class Decisions:
+    """What an elaboration found out too late, for the next one: `growing` lists, whose length only the run knows."""
+
+    growing: set[Place] = attrs.field(factory=set)
+
+
+class ListGrows(Exception):
+    """A list of known length gets another one at a place that has been passed already."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+
+
 class Session:
     """One elaboration of one program."""
 
-    def __init__(self, *, generic: bool) -> None:
+    def __init__(self, *, generic: bool, decisions: Decisions | None = None) -> None:
         self.generic = generic
+        self.decisions = decisions or Decisions()
         self.solver = Solver()
         self.hints = Hints(self.solver.bind)
         self.pending: list[Pending] = []

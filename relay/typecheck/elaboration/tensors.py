@@ -17,7 +17,7 @@ import numpy as np
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import ANY, Dim, add, settled, subtract
 from relay.ir.expr import Atom, Constant, RefRead, Slice
-from relay.ir.types import BaseClass, BaseType, Kind, RefType, TensorType, TupleType, Unknown, prune, show
+from relay.ir.types import BaseClass, BaseType, Kind, RefType, StackType, TensorType, TupleType, Unknown, prune, show
 from relay.operator import get_env, lookup, resolve_name
 from relay.typecheck.dims import at_least, equal, follows_equal, product
 from relay.typecheck.dims import known as number_of
@@ -42,6 +42,20 @@ from relay.typecheck.unification import flat_shape, is_known, resolve, shape_var
 
 METHODS = {"astype": "cast", "dot": "matmul", "flatten": "reshape", "ravel": "reshape", "clip": "maximum"}
 """Methods of arrays whose operator has another name."""
+
+LIST_METHODS = {
+    "append": "as an expression, make a new list: `[*xs, v]`",
+    "extend": "as an expression, make a new list: `[*xs, *ys]`",
+    "insert": "as an expression, make a new list: `[*xs[:i], v, *xs[i:]]`",
+    "clear": "as an expression, make a new list: `[]`",
+    "reverse": "as an expression, make a new list: `xs[::-1]`",
+    "remove": "find its index in a loop, then `xs.pop(i)`",
+    "sort": "swap items in a loop",
+    "copy": "lists are values: write ys = xs",
+    "index": "find it in a loop: `for i, v in enumerate(xs):`",
+    "count": "count in a loop: `sum([1 for v in xs if v == x])`",
+}
+"""What to write for methods of Python's lists."""
 
 _COPIES = ("copy", "clone")
 """Methods that give the value itself: values never change, so a copy is as good as the original."""
@@ -95,7 +109,7 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
             return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
         case Tuple() | Number():
             if name == "value" or isinstance(entity, Tuple):
-                help = "as an expression, make a new list: `[*xs, v]`" if name == "append" else None
+                help = LIST_METHODS.get(name)
                 raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
             return _value_attribute(session, out, session.materialise(out, entity, span), name, span, described)
         case _:
@@ -118,7 +132,9 @@ def _value_attribute(
         session.solver.unify(type_, session.solver.fresh_tensor())
         type_ = prune(type_)
     if not isinstance(type_, TensorType):
-        raise TypeCheckError(f"{described} is {show(resolve(typed.type))}, it has no attribute {name!r}", span)
+        what = show(resolve(typed.type))
+        help = LIST_METHODS.get(name) if isinstance(type_, StackType) else None
+        raise TypeCheckError(f"{described} is {what}, it has no attribute {name!r}", span, help=help)
     if name == "dtype":
         base = prune(type_.base)
         return Object(base)
@@ -238,10 +254,14 @@ def index(
     """`entity[items]`."""
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
+    if isinstance(entity, Tuple) and len(items) == 1 and isinstance(items[0], Typed) and entity.items:
+        return _chosen_item(session, out, entity, items[0], span)
     if isinstance(entity, Tuple):
         return _tuple_index(entity, items, span)
     if not isinstance(entity, Typed):
         raise TypeCheckError("this value cannot be indexed", span)
+    if isinstance(prune(entity.type), StackType):
+        return _list_index(session, out, entity, items, span)
     type_ = _ranked(entity, span)
     items = _constant_indices(items, span)
     plan = _plan(entity, type_, items, span)
@@ -294,6 +314,35 @@ def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
         known = tensor_type(position)
         moved += (known.rank if known is not None else 0) - 1
     return found
+
+
+def _chosen_item(session: Session, out: Output, entity: Tuple, index_: Typed, span: Span | None) -> Entity:
+    """An item of a tuple or list that the run chooses; all have one type then."""
+    from relay.typecheck.elaboration import growing
+
+    if entity.form is not None and entity.form.names:
+        raise TypeCheckError("the key of a dict and the field of a record must be known before the program runs", span)
+    if not all(isinstance(i, Number) or (isinstance(i, Typed) and tensor_type(i) is not None) for i in entity.items):
+        return growing.item(session, out, growing.as_growing(session, out, entity, span), index_, span)
+    try:
+        whole = operators.apply(session, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
+    except TypeMismatch as error:
+        error.help = "items that the run chooses have one type; an index that is known may choose among several"
+        raise
+    return index(session, out, whole, [index_], span)
+
+
+def _list_index(
+    session: Session, out: Output, xs: Typed, items: Sequence[Entity | SliceItem], span: Span | None
+) -> Entity:
+    from relay.typecheck.elaboration import growing
+
+    if len(items) != 1:
+        raise TypeCheckError("a list has one index", span, help="index its element: xs[i][j]")
+    item = items[0]
+    if isinstance(item, SliceItem):
+        return growing.sliced(session, out, xs, item.start, item.stop, item.step, span)
+    return growing.item(session, out, xs, item, span)
 
 
 def _tuple_index(entity: Tuple, items: Sequence[Entity | SliceItem], span: Span | None) -> Entity:
@@ -445,7 +494,13 @@ def index_update(
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
     if isinstance(entity, Tuple):
-        return records.update(entity, items, new, span)
+        return records.update(session, out, entity, items, new, span)
+    if isinstance(entity, Typed) and isinstance(prune(entity.type), StackType):
+        from relay.typecheck.elaboration import growing
+
+        if len(items) != 1 or isinstance(items[0], SliceItem):
+            raise TypeCheckError("one item of a list can be assigned", span, help="assign the items in a loop")
+        return growing.with_item(session, out, entity, items[0], new, span)
     if not isinstance(entity, Typed):
         raise TypeCheckError("only a tensor's elements can be assigned", span)
     type_ = _ranked(entity, span)

@@ -1,0 +1,88 @@
+"""Methods that change a list, as functions: the front end gives their results to the variable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.types import Form
+from relay.typecheck.elaboration import data, growing, records
+from relay.typecheck.elaboration.entities import Entity, Method, Number, Output, Tuple, Typed
+from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.session import Session
+
+
+def pop(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """`v = xs.pop(i)` as the pair of v and the new xs; `d.pop(key)`; a method of that name."""
+    xs, *given = arguments
+    xs = _opened(session, out, xs, span)
+    if data.data_type(xs) is not None:
+        return Tuple((data.call_method(session, out, Method(xs, "pop"), given, (), span), xs))
+    if isinstance(xs, Tuple) and xs.form is not None and xs.form.cls is dict:
+        return _pop_key(xs, given, span)
+    index: Entity = given[0] if given else Number(-1, span)
+    if len(given) > 1:
+        raise TypeCheckError(f"pop takes at most one argument, found {len(given)}", span)
+    if growing.is_literal(xs) and isinstance(xs, Tuple) and isinstance(index, Number):
+        items = list(xs.items)
+        if not isinstance(index.value, int) or not -len(items) <= index.value < len(items):
+            raise TypeCheckError(f"the list has {len(items)} items; there is no {index.value}", span)
+        found = items.pop(index.value)
+        return Tuple((found, Tuple(tuple(items), xs.form)))
+    if not growing.is_list(xs):
+        raise TypeCheckError("only a list or a dict has `pop`", span)
+    found, rest = growing.popped(session, out, growing.as_growing(session, out, xs, span), index, span)
+    return Tuple((found, rest))
+
+
+def _pop_key(record: Tuple, given: Sequence[Entity], span: Span | None) -> Entity:
+    assert record.form is not None
+    if not 1 <= len(given) <= 2:
+        raise TypeCheckError("pop of a dict takes a key, and a value for where it is missing", span)
+    key = records.key_of(given[0], span)
+    if key not in record.form.names and len(given) == 2:
+        return Tuple((given[1], record))
+    found = records.item(record, key, span)
+    kept = [(n, v) for n, v in zip(record.form.names, record.items, strict=True) if n != key]
+    return Tuple((found, Tuple(tuple(v for _, v in kept), Form(dict, tuple(n for n, _ in kept)))))
+
+
+def insert(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """The list after `xs.insert(i, v)`."""
+    xs, index, value = arguments
+    xs = _opened(session, out, xs, span)
+    if isinstance(xs, Tuple) and growing.is_literal(xs) and isinstance(index, Number):
+        items = list(xs.items)
+        items.insert(int(index.value), value)
+        return Tuple(tuple(items), xs.form)
+    _require_list(xs, "insert", span)
+    return growing.inserted(session, out, growing.as_growing(session, out, xs, span), index, value, span)
+
+
+def clear(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """The list after `xs.clear()`."""
+    xs = _opened(session, out, arguments[0], span)
+    _require_list(xs, "clear", span)
+    if isinstance(xs, Tuple):
+        return Tuple((), xs.form)
+    assert isinstance(xs, Typed)
+    return growing.empty(session, out, growing.element_type(xs), span)
+
+
+def reverse(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """The list after `xs.reverse()`."""
+    xs = _opened(session, out, arguments[0], span)
+    _require_list(xs, "reverse", span)
+    if isinstance(xs, Tuple):
+        return Tuple(xs.items[::-1], xs.form)
+    assert isinstance(xs, Typed)
+    return growing.sliced(session, out, xs, None, None, Number(-1, span), span)
+
+
+def _opened(session: Session, out: Output, xs: Entity, span: Span | None) -> Entity:
+    return expand(session, out, xs, span) if isinstance(xs, Typed) else xs
+
+
+def _require_list(xs: Entity, method: str, span: Span | None) -> None:
+    if not growing.is_list(xs):
+        raise TypeCheckError(f"only a list has `{method}`", span, help="start with `xs = []`")
