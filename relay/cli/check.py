@@ -6,15 +6,18 @@ import argparse
 import json
 import runpy
 import sys
-from collections.abc import Iterator
+import tokenize
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from relay.cli.inputs import read_program
-from relay.compiler import RelayFunction
+from relay.cli.inputs import Refusal, read_program
+from relay.compiler import Options, RelayFunction
 from relay.diagnostic import Diagnostic, Span, wants_color
-from relay.errors import RelayError
+from relay.errors import RelayError, together
 from relay.frontend.files import OutsideName, read_file
-from relay.ir.definition import Definition, DerivedDefinition
+from relay.frontend.unused import unused
+from relay.ir.definition import Definition
 from relay.typecheck.elaboration import scheme
 from relay.typecheck.elaboration.session import SchemeOnly
 
@@ -63,29 +66,36 @@ def _place(span: Span | None) -> dict[str, object]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check, print, and return 1 if there are errors, 2 if a file cannot be read."""
+    """Check, print, and return 1 if there are errors. Raises Refusal if a file cannot be read."""
     found: list[Diagnostic] = []
     for name in options.files:
         path = Path(name)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            print(f"relay check: cannot read {name}: {error}", file=sys.stderr)
-            return 2
         if path.suffix == ".relay":
             found += check_program(name)
-        else:
-            found += check_imported(path) if options.importing else check_text(text, str(path))
+            continue
+        try:
+            with tokenize.open(path) as file:  # in the encoding that the file declares
+                text = file.read()
+        except (OSError, UnicodeDecodeError, SyntaxError) as error:
+            raise Refusal(f"cannot read {name}: {error}") from None
+        found += check_imported(path, text) if options.importing else check_text(text, str(path))
     errors = sum(d.severity == "error" for d in found)
+    warnings = sum(d.severity == "warning" for d in found)
     if options.json:
         print(json.dumps([as_json(d) for d in found], indent=2))
     else:
         color = wants_color(sys.stdout)
         for diagnostic in found:
             print(diagnostic.render(color=color), end="\n\n")
-        files = f"{len(options.files)} file{'s' * (len(options.files) != 1)}"
-        print(f"{errors} error{'s' * (errors != 1)} in {files}" if errors else f"no errors in {files}")
+        said = _count(errors, "error") if errors else "no errors"
+        if warnings:
+            said += f" and {_count(warnings, 'warning')}"
+        print(f"{said} in {_count(len(options.files), 'file')}")
     return 1 if errors else 0
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def check_program(name: str) -> list[Diagnostic]:
@@ -100,47 +110,68 @@ def check_program(name: str) -> list[Diagnostic]:
 def check_text(text: str, filename: str) -> list[Diagnostic]:
     """The diagnostics of a file's text, in the order of its lines. The file is not imported."""
     try:
-        read = read_file(text, filename)
+        read = read_file(text, filename, lambda definition: RelayFunction(definition, Options()))
     except RelayError as error:
         return list(error.diagnostics)
-    found = [diagnostic for error in read.errors for diagnostic in error.diagnostics]
-    for name, outside in read.outside.items():
-        found.append(_not_checked(name, outside, None))
-    for name, definition in read.definitions.items():
+    errors = list(read.errors)
+    found = [_not_checked(name, unknown, span) for name, span, unknown in read.outside]
+    for definition in read.definitions:
+        found += unused(definition)
         try:
-            found += _check(definition)
-        except OutsideName as error:
-            found.append(_not_checked(name, error.name, definition.function.span))
-    return sorted(found, key=lambda d: (d.span.line, d.span.column) if d.span is not None else (0, 0))
+            scheme(definition)
+        except SchemeOnly:
+            pass  # only a call's shapes can tell; nothing is wrong so far
+        except OutsideName as outside:
+            if not outside.mistaken:
+                found.append(_not_checked(definition.function.name, outside.name, definition.function.span))
+        except RelayError as error:
+            errors.append(error)
+    if errors:
+        found += together(errors).diagnostics
+    return _in_order(found)
 
 
-def check_imported(path: Path) -> list[Diagnostic]:
+def check_imported(path: Path, text: str) -> list[Diagnostic]:
     """The diagnostics of a file that is imported (its top level runs, as under another name than `__main__`)."""
     try:
         names = runpy.run_path(str(path), run_name="<relay check>")
     except RelayError as error:
-        return list(error.diagnostics)
-    found: list[Diagnostic] = []
+        found = check_text(text, str(path))  # which finds more than the first mistake
+        told = {_place_of(d) for d in found}
+        return [*(d for d in error.diagnostics if _place_of(d) not in told), *found]
+    except (Exception, SystemExit) as error:
+        said = traceback.format_exception_only(error)[-1].strip()
+        return [*check_text(text, str(path)), Diagnostic("error", f"{path} cannot be imported: {said}", code="import")]
+    errors: list[RelayError] = []
+    warnings: list[Diagnostic] = []
+    for definition in _definitions(names, path):
+        warnings += unused(definition)
+        try:
+            scheme(definition)
+        except SchemeOnly:
+            pass
+        except RelayError as error:
+            errors.append(error)
+    return _in_order([*warnings, *(together(errors).diagnostics if errors else ())])
+
+
+def _definitions(names: Mapping[str, object], path: Path) -> Iterator[Definition]:
+    """The decorated functions of an imported file, also those in its classes."""
     for value in names.values():
-        if isinstance(value, RelayFunction) and _is_of(value.__relay__, path):
-            found += _check(value.__relay__)
-    return found
+        definition = value.__relay__ if isinstance(value, RelayFunction) else None
+        if isinstance(definition, Definition) and (span := definition.function.span) is not None:
+            if Path(span.source.filename).resolve() == path.resolve():
+                yield definition
+        elif isinstance(value, type) and value.__module__ == names.get("__name__"):
+            yield from _definitions(dict(vars(value)), path)
 
 
-def _is_of(definition: Definition | DerivedDefinition, path: Path) -> bool:
-    if isinstance(definition, DerivedDefinition):
-        return False
-    span = definition.function.span
-    return span is not None and Path(span.source.filename).resolve() == path.resolve()
+def _in_order(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    return sorted(diagnostics, key=_place_of)
 
 
-def _check(definition: Definition | DerivedDefinition) -> Iterator[Diagnostic]:
-    try:
-        scheme(definition)
-    except SchemeOnly:
-        pass  # only a call's shapes can tell; nothing is wrong so far
-    except RelayError as error:
-        yield from error.diagnostics
+def _place_of(diagnostic: Diagnostic) -> tuple[int, int]:
+    return (diagnostic.span.line, diagnostic.span.column) if diagnostic.span is not None else (0, 0)
 
 
 def _not_checked(function: str, name: str, span: Span | None) -> Diagnostic:

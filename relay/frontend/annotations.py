@@ -251,6 +251,7 @@ class AnnotationReader:
                     raise UndefinedName(
                         f"the name `{name}` is not defined here", self._span(node), help=self._suggestion(name)
                     )
+                getattr(found, "__relay_type__", None)  # what only importing a file can tell says so here
                 return found
             case ast.Attribute(value=value, attr=name):
                 around = self._object(value)

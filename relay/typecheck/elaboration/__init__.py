@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 import attrs
 
-from relay.errors import InternalError, RelayError, Span, TypeMismatch
+from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.dims import Dim
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
@@ -196,6 +196,15 @@ def _attempt(
         raise
     except ListGrows:
         raise  # what was reported may come from the list's length
+    except RecursionError:
+        base = definition
+        while isinstance(base, DerivedDefinition):
+            base = base.of
+        raise TypeCheckError(
+            f"the calls of functions that begin with {base.function.name} are nested too deeply",
+            base.function.span,
+            help="make a loop of them, or join some of the functions",
+        ) from None
     except Exception:
         session.stop()  # the user's mistakes come first: without them, this may not happen
         raise

@@ -102,7 +102,7 @@ def _report_names(session: Session, context: Context, binding: Binding) -> None:
         if isinstance(atom, Global):
             try:
                 atom_entity(context, atom)
-            except RelayError as error:
+            except (Consequence, RelayError) as error:
                 session.report(error)
 
 

@@ -153,6 +153,7 @@ class Session:
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
         self.undecided: SchemeOnly | None = None
+        self.unknown: Consequence | None = None  # of a subclass: what depends on a name that the scope cannot tell
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.monomorphisation = Monomorphisation()
 
@@ -383,6 +384,8 @@ class Session:
         """Note a mistake and go on. `labels`: the call in which it arose, if that is not the present one."""
         self.failures += 1
         if isinstance(error, Consequence):
+            if self.unknown is None and type(error) is not Consequence:
+                self.unknown = error
             return
         if isinstance(error, SchemeOnly):
             if self.generic:
@@ -407,6 +410,8 @@ class Session:
         """Raise the errors that were found, or SchemeOnly if only a call can decide something."""
         if self.errors:
             raise together(self.errors)
+        if self.unknown is not None:
+            raise self.unknown
         if self.undecided is not None:
             raise self.undecided
         if self.failures:
