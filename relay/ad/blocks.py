@@ -11,7 +11,16 @@ from typing import Protocol, assert_never
 
 from relay.ad.activity import Activity
 from relay.ad.branches import reverse_choice, reverse_tail
-from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, primed_constructor, type_of, unpack
+from relay.ad.cotangents import (
+    Cotangent,
+    Cotangents,
+    fill_attributes,
+    pack,
+    pack_type,
+    primed_constructor,
+    type_of,
+    unpack,
+)
 from relay.ad.interface import Interface
 from relay.ad.loops import reverse_loop
 from relay.ad.references import References, reverse_new, reverse_read, reverse_write
@@ -22,7 +31,6 @@ from relay.errors import DifferentiationError, InternalError
 from relay.ir.expr import (
     Assert,
     Atom,
-    AttributeValue,
     Binding,
     Block,
     Call,
@@ -450,8 +458,7 @@ def _without_operands(binding: Binding, emitter: Emitter) -> Binding:
         return binding
     type_ = type_of(binding.targets[0])
     assert isinstance(type_, TensorType) and isinstance(type_.base, BaseType)
-    attributes: dict[str, AttributeValue] = {"shape": type_.dims, "dtype": type_.base}
-    return Binding(binding.targets, OpCall("zeros", (), attributes, emitter.span))
+    return Binding(binding.targets, OpCall("zeros", (), fill_attributes(type_), emitter.span))
 
 
 def _sum_to(gradient: Value, operand: Value) -> Value:

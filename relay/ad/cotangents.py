@@ -21,6 +21,7 @@ import numpy as np
 from relay.errors import InternalError
 from relay.ir.expr import (
     Atom,
+    AttributeValue,
     Binding,
     Block,
     Call,
@@ -351,8 +352,15 @@ def zero_tensor(emitter: Emitter, type_: Type) -> Atom:
     if type_.rank == 0:
         return Constant(np.zeros((), type_.dtype))
     operator = lookup("zeros")
-    call = OpCall(operator.name, (), {"shape": type_.dims, "dtype": type_.base}, emitter.span)
+    call = OpCall(operator.name, (), fill_attributes(type_), emitter.span)
     return emitter.bind(call, type_, "zero").atom
+
+
+def fill_attributes(type_: TensorType) -> dict[str, AttributeValue]:
+    """The attributes of an operator that makes a tensor of this type from nothing."""
+    shape: tuple[AttributeValue, ...] = type_.shape  # type: ignore[assignment]  # finished types have no open dims
+    assert isinstance(type_.base, BaseType)
+    return {"shape": shape, "dtype": type_.base}
 
 
 def _fill(emitter: Emitter, empty: Atom, like: Atom, element: Callable[[Emitter, Var], Atom]) -> Atom:

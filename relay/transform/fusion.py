@@ -27,9 +27,11 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
+from relay.ir.dims import add, product
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, OpCall, Var
+from relay.ir.facts import facts
 from relay.ir.traverse import blocks, free_variables, operands, terminator_operands
-from relay.ir.types import TensorType
+from relay.ir.types import Shape, TensorType
 from relay.operator import Pattern, lookup
 
 LIMIT = 64
@@ -238,7 +240,7 @@ class _Planner:
         assert anchor is not None
         if self._reads_often(anchor):
             return self._permutes(i)
-        return self.patterns[i] is Pattern.INJECTIVE or self._elements(anchor) < self._elements(i)
+        return self.patterns[i] is Pattern.INJECTIVE or self._is_larger(i, anchor) is True
 
     def _reads_often(self, anchor: int | None) -> bool:
         """Whether an anchor reads each element several times."""
@@ -251,18 +253,17 @@ class _Planner:
     def _may_move(self, i: int, user: int) -> bool:
         if self.patterns[i] is Pattern.INJECTIVE or user in self.updated:
             return True
-        return self._elements(user) <= self._elements(i)
+        return self._is_larger(user, i) is False
 
-    def _shape(self, i: int) -> tuple[int, ...]:
+    def _shape(self, i: int) -> Shape:
         type_ = self.block.bindings[i].targets[0].type
         assert isinstance(type_, TensorType)
-        return type_.dims
+        return type_.shape
 
-    def _elements(self, i: int) -> int:
-        count = 1
-        for dim in self._shape(i):
-            count *= dim
-        return count
+    def _is_larger(self, i: int, j: int) -> bool | None:
+        """Whether a call's result has more elements than another's; None where that depends on the run."""
+        a, b = product(self._shape(i)), product(self._shape(j))
+        return facts().at_least(a, add(b, 1))
 
 
 def _reads(value: Expr) -> Iterator[Atom]:
