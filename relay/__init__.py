@@ -133,7 +133,13 @@ class _Relay(types.ModuleType):
     def __call__(self, function: Callable[..., _Any], /) -> RelayFunction: ...
     @overload
     def __call__(
-        self, /, *, target: str = ..., opt_level: int = ..., static_argnames: str | Sequence[str] = ...
+        self,
+        /,
+        *,
+        target: str = ...,
+        opt_level: int = ...,
+        static_argnames: str | Sequence[str] = ...,
+        dynamic: bool = ...,
     ) -> Callable[[Callable[..., _Any]], RelayFunction]: ...
     def __call__(
         self,
@@ -143,10 +149,15 @@ class _Relay(types.ModuleType):
         target: str = "cpu",
         opt_level: int = _DEFAULT_LEVEL,
         static_argnames: str | Sequence[str] = (),
+        dynamic: bool = False,
     ) -> _Any:
-        """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option."""
+        """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option.
+
+        A function is compiled for the sizes of its first call, and for all sizes when others come; `dynamic`: for all
+        sizes at once.
+        """
         __tracebackhide__ = True
-        chosen = _Options(target, opt_level, static_argnames)
+        chosen = _Options(target, opt_level, static_argnames, dynamic)
         if function is not None:
             return _decorate(function, chosen)
         return lambda python: _decorate(python, chosen)

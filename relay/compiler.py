@@ -3,8 +3,8 @@
     definition --elaborate--> typed --specialise, structure, prepare, differentiate, optimise--> core
     core --codegen--> program
 
-Typed programs and native programs are kept per signature: dtypes and shapes of the arguments, and the values of those
-that specialise the program.
+Programs are kept per signature: dtypes and shapes of the arguments, and the values of those that specialise the
+program. One with symbolic sizes serves many (`relay.signatures`).
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ from relay.frontend import data_classes, lower
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parameter, Static
+from relay.ir.extents import Place, symbolic_dims
 from relay.ir.types import Type
+from relay.signatures import History, Symbolic, axes, kind
 from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, simplify_derivative
-from relay.typecheck.elaboration import Fixed, elaborate_structured, scheme
+from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.session import SchemeOnly
 from relay.typecheck.unification import is_known
 
@@ -52,6 +54,9 @@ if TYPE_CHECKING:
     from relay.codegen.cpu import Program
 
 log = logging.getLogger("relay.compile")
+
+COMPILES_SYMBOLIC_SIZES = False
+"""Whether code generation takes programs with symbolic sizes."""
 
 DEFAULT_LEVEL = 2
 """The optimisation level of a call."""
@@ -64,6 +69,7 @@ class Options:
     target: str = "cpu"
     opt_level: int = DEFAULT_LEVEL
     static_argnames: str | Sequence[str] = ()
+    dynamic: bool = False  # sizes are symbolic from the first call on
 
     def __attrs_post_init__(self) -> None:
         if self.target != "cpu":
@@ -139,6 +145,8 @@ class RelayFunction:
         self.__relay__ = definition
         self._options = options
         self._cache: dict[object, Lowered] = {}
+        self._symbolic: dict[object, list[Lowered]] = {}  # by the kind of call
+        self._history: dict[object, History] = {}
         self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
         self._direct: dict[tuple[type, ...], Repeat] = {}  # the same where nothing is nested, by their types
         self._used: set[Definition] = set()
@@ -204,7 +212,7 @@ class RelayFunction:
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the same program on the reference interpreter."""
         __tracebackhide__ = True
-        lowered, values = self._lower(arguments, keywords)
+        lowered, values = self._lower(arguments, keywords, symbolic=True)
         return wrap(interpreter.run(lowered.typed, values), lowered.result)
 
     def reload(self) -> None:
@@ -214,6 +222,8 @@ class RelayFunction:
         """
         with self._lock:
             self._cache.clear()
+            self._symbolic.clear()
+            self._history.clear()
             self._known.clear()
             self._direct.clear()
             for definition in self._used:
@@ -299,7 +309,12 @@ class RelayFunction:
 
     # ---- from Python's arguments to a program
 
-    def _lower(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, list[Any]]:
+    def _lower(
+        self, arguments: Sequence[Any], keywords: Mapping[str, Any], symbolic: bool | None = None
+    ) -> tuple[Lowered, list[Any]]:
+        """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes."""
+        if symbolic is None:
+            symbolic = COMPILES_SYMBOLIC_SIZES
         given = self._bind(arguments, keywords)
         signature = self._function.signature
         static = [position < len(signature) and signature[position].static for position in range(len(given))]
@@ -313,11 +328,7 @@ class RelayFunction:
             with self._lock:
                 lowered = self._cache.get(key)
                 if lowered is None:
-                    log.info("compiling %s for %s", self.__name__, key)
-                    made = elaborate_structured(self.__relay__, [d.argument for d in described])
-                    self._used.update(made.used)
-                    lowered = Lowered(made.module, made.result, self._options.opt_level)
-                    self._cache[key] = lowered
+                    lowered = self._find_or_make(key, [d.argument for d in described], symbolic)
         parameters = iter(lowered.typed.main.parameters)
         values = []
         for d in described:
@@ -326,6 +337,51 @@ class RelayFunction:
                 assert parameter.type is not None
                 values.append(run_time_value(d.value, parameter.type, parameter.name))
         return lowered, values
+
+    def _find_or_make(self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool) -> Lowered:
+        """A symbolic program that is for these arguments, or a new program."""
+        if not symbolic:
+            return self._make(key, arguments)
+        own, given = tuple(map(kind, key)), axes(arguments)
+        known = self._symbolic.setdefault(own, [])
+        for lowered in known:
+            refusal = Symbolic(lowered.typed).refusal(arguments)
+            if refusal is None:
+                return lowered
+            log.info("the program of %s for sizes %s is not used: %s", self.__name__, _sizes(lowered.typed), refusal)
+        history = self._history.setdefault(own, History(given))
+        history.meet(given)
+        varying = set(given) if self._options.dynamic else history.varying
+        made = self._make_symbolic(key, arguments, varying) if varying else None
+        if made is None:
+            return self._make(key, arguments)
+        known.append(made)
+        return made
+
+    def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> Lowered:
+        log.info("compiling %s for %s", self.__name__, key)
+        made = elaborate_structured(self.__relay__, arguments)
+        self._used.update(made.used)
+        lowered = self._cache[key] = Lowered(made.module, made.result, self._options.opt_level)
+        return lowered
+
+    def _make_symbolic(
+        self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place]
+    ) -> Lowered | None:
+        """A program in which these axes are symbolic; None if all of them became numbers."""
+        try:
+            made = elaborate_structured(self.__relay__, arguments, varying)
+        except TypeCheckError as error:
+            log.info("%s has no program for symbolic sizes: %s", self.__name__, error.message)
+            return None
+        for pin in made.pins:
+            place = f", at {pin.span}" if pin.span is not None else ""
+            log.info("%s: the size %s is %s: %s%s", self.__name__, pin.name, pin.value, pin.reason, place)
+        if not symbolic_dims(made.module):
+            return None
+        log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
+        self._used.update(made.used)
+        return Lowered(made.module, made.result, self._options.opt_level)
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """One value for each parameter (and the seeds), as Python binds arguments. Raises TypeCheckError."""
@@ -378,6 +434,10 @@ class RelayFunction:
 
     def _argument_error(self, message: str) -> RelayError:
         return TypeCheckError(message, self._function.span)
+
+
+def _sizes(module: Module) -> str:
+    return ", ".join(str(dim) for dim in symbolic_dims(module))
 
 
 # ---- the public functions

@@ -12,7 +12,7 @@ from test_programs import assert_close
 
 import relay
 from relay.arguments import describe, run_time_value
-from relay.compiler import RelayFunction
+from relay.compiler import RelayFunction, to_core
 from relay.errors import ExecutionError, InternalError, RelayError
 from relay.eval import interpreter
 from relay.eval.sizes import sizes_of
@@ -117,6 +117,31 @@ def compare(function: RelayFunction, arguments: tuple[Any, ...], module: Module)
     else:
         lowered, given = function._lower(arguments, {})
         assert_close(found, interpreter.run(lowered.typed, given), rtol=1e-6)
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
+def test_core_programs_and_gradients_are_right_at_sizes_never_seen(program: Program) -> None:
+    axes = all_axes(program.arguments)
+    functions = [program.function, *([relay.grad(program.function)] if program.differentiable else [])]
+    for function in functions if axes else []:
+        module = elaborated(function, program.arguments, axes)
+        if not symbolic_dims(module):
+            continue
+        core = to_core(module, 2)
+        check(core, "structured")
+        for change in (0, 3):
+            arguments = resized(program.arguments, module, function, change)
+            given = values(function, arguments, module)
+            try:
+                sizes_of(module, module.main, given)
+            except ExecutionError:
+                continue
+            typed = outcome(lambda: interpreter.run(module, given))  # noqa: B023
+            found = outcome(lambda: interpreter.run(core, given))  # noqa: B023
+            if isinstance(typed, str):
+                assert typed == found
+            else:
+                assert_close(found, typed, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)

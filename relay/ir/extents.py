@@ -25,10 +25,12 @@ class Place:
     axis: int
 
 
-def places(parameters: Sequence[Type]) -> Iterator[tuple[Place, Dim]]:
-    """The axes that are no number, with what they are, in order."""
+def places(parameters: Sequence[Type], *, numbers: bool = False) -> Iterator[tuple[Place, Dim]]:
+    """The axes that are no number, with what they are, in order; with `numbers`, all axes."""
     for position, type_ in enumerate(parameters):
-        yield from _places(type_, position, (), ())
+        for place, dim in _places(type_, position, (), ()):
+            if numbers or not isinstance(dim, int):
+                yield place, dim
 
 
 def _places(
@@ -37,8 +39,7 @@ def _places(
     match type_:
         case TensorType(_, shape):
             for axis, dim in enumerate(shape):
-                if not isinstance(dim, int):
-                    yield Place(parameter, path, axis), dim
+                yield Place(parameter, path, axis), dim
         case TupleType(items):
             for index, item in enumerate(items):
                 yield from _places(item, parameter, (*path, index), inside)

@@ -113,10 +113,11 @@ class Hints(Facts):
     def _assume(self, constraint: DimConstraint) -> None:
         difference = settled(subtract(constraint.left, constraint.right))
         if constraint.relation == EQUAL and not isinstance(difference, int) and difference is not ANY:
-            solved = solve(difference)
-            if solved is not None and isinstance(solved[0], Unknown):
-                self._bind(solved[0], solved[1], f"it must equal {solved[1]}")
-                return
+            for dim in reversed(self._dims):  # the later one, so that the first keeps its name
+                solved = solve(difference, lambda v, dim=dim: v is dim)  # type: ignore[misc]
+                if solved is not None:
+                    self._bind(dim, solved[1], f"it must equal {solved[1]}")
+                    return
         noted = attrs.evolve(constraint, span=self.span)
         self.add(noted)
         self._assumed.append(noted)

@@ -269,11 +269,11 @@ class _Reader:
     def _data(
         self, definition: DataDefinition, parts: Sequence[tuple[Type, Argument]], path: tuple[int, ...]
     ) -> DataType:
-        """The type of a value of a data type, whose arguments are found from its parts."""
+        """The type of a value of a data type, whose arguments are found from its parts. Their sizes are numbers."""
         found = fresh_type(self.session, definition)
         bound = dict(zip(definition.parameters, found.arguments, strict=True))
         for index, (declared, argument) in enumerate(parts):
-            part = self.type(argument, (*path, index))
+            part = attrs.evolve(self, symbolic=frozenset()).type(argument, (*path, index))
             wanted = fill(self.session, substitute(declared, bound))
             self.session.unify_at(part, wanted, self.span, f"a field of {definition.name}")
         return found

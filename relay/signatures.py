@@ -1,0 +1,93 @@
+"""Which programs a function has, and which one a call runs.
+
+The first call with certain dtypes and ranks gets a program for its very sizes, which is the fastest. A later call with
+other sizes gets a program in which those axes are symbolic that have had different sizes so far; it serves all calls
+whose sizes satisfy what it assumes. So a function that is called with every size is elaborated a few times only.
+
+The sizes inside of values of data types are always those of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from relay.ir.dims import TypeId, evaluate
+from relay.ir.expr import Module
+from relay.ir.extents import Place, places, symbolic_dims
+from relay.ir.types import BASE_TYPES, TensorType
+from relay.typecheck.elaboration import Argument, Fixed, Structure
+from relay.typecheck.hints import LARGEST, SMALLEST
+
+
+def axes(arguments: Sequence[Argument]) -> dict[Place, int]:
+    """The sizes of the axes that may be symbolic."""
+    return {place: size for position, a in enumerate(arguments) for place, size in _axes(a, position, ())}
+
+
+def _axes(argument: Argument, position: int, path: tuple[int, ...]) -> Iterator[tuple[Place, int]]:
+    match argument:
+        case TensorType(_, shape):
+            for axis, dim in enumerate(shape):
+                assert isinstance(dim, int)
+                yield Place(position, path, axis), dim
+        case tuple() | Structure():
+            for index, item in enumerate(argument.items if isinstance(argument, Structure) else argument):
+                yield from _axes(item, position, (*path, index))
+        case _:
+            pass
+
+
+def kind(key: object) -> object:
+    """What calls have in common that one program can serve: a signature's part with ranks in place of shapes."""
+    match key:
+        case (str() as dtype, tuple() as shape) if dtype in BASE_TYPES:
+            return dtype, len(shape)
+        case ("tuple", form, *parts):
+            return ("tuple", form, *map(kind, parts))
+        case _:
+            return key
+
+
+@attrs.frozen(eq=False)
+class Symbolic:
+    """What a program with symbolic sizes is for."""
+
+    module: Module
+
+    def refusal(self, arguments: Sequence[Argument]) -> str | None:
+        """Why the program is not for these arguments, whose dtypes and structure it has; None if it is."""
+        given = axes([a for a in arguments if not isinstance(a, Fixed)])
+        shown = symbolic_dims(self.module)
+        sizes = {dim: given[place] for dim, place in shown.items()}
+        for dim, size in sizes.items():
+            if not SMALLEST <= size <= LARGEST:
+                return f"{dim} = {size}, and it is for sizes from {SMALLEST} on"
+        return self._misfit(given, sizes) or self._violated(sizes)
+
+    def _misfit(self, given: Mapping[Place, int], sizes: Mapping[TypeId, int]) -> str | None:
+        for place, dim in places(self.module.main.type.parameters, numbers=True):
+            if place in given and given[place] != evaluate(dim, sizes):
+                name = self.module.main.parameters[place.parameter].name
+                return f"axis {place.axis} of {name} is {given[place]}, and it is for {dim}"
+        return None
+
+    def _violated(self, sizes: Mapping[TypeId, int]) -> str | None:
+        for constraint in self.module.where:
+            if not constraint.holds(evaluate(constraint.left, sizes), evaluate(constraint.right, sizes)):
+                place = f" (at {constraint.span})" if constraint.span is not None else ""
+                return f"it assumes {constraint}{place}"
+        return None
+
+
+@attrs.define(eq=False)
+class History:
+    """The sizes that calls of one kind have had: those of the first, and the axes in which others differed."""
+
+    first: dict[Place, int]
+    varying: set[Place] = attrs.field(factory=set)
+
+    def meet(self, given: Mapping[Place, int]) -> None:
+        """One more call."""
+        self.varying |= {place for place, size in given.items() if self.first[place] != size}

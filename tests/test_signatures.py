@@ -1,0 +1,122 @@
+"""Which program a call runs: one for its very sizes first, then one for all sizes that occur."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relay as R
+from relay import relay
+from relay.ir.extents import symbolic_dims
+
+
+def sizes(function: Any, *arguments: Any) -> list[str]:
+    """The symbolic sizes of the program that interprets a call."""
+    lowered, _ = function._lower(arguments, {}, symbolic=True)
+    return [str(dim) for dim in symbolic_dims(lowered.typed)]
+
+
+def rows(n: int, m: int = 3) -> np.ndarray:
+    return np.arange(n * m, dtype=np.float32).reshape(n, m)
+
+
+def test_axes_that_varied_are_symbolic() -> None:
+    @relay
+    def f(x, w):
+        return (x @ w).sum() / x.shape[0]
+
+    w = np.ones(3, np.float32)
+    assert sizes(f, rows(2), w) == []
+    assert sizes(f, rows(5), w) == ["x_0"]
+    program = f._lower((rows(5), w), {}, symbolic=True)[0]
+    for n in (3, 7, 100):
+        assert f._lower((rows(n), w), {}, symbolic=True)[0] is program
+        assert f.interpret(rows(n), w) == pytest.approx(rows(n).sum() / n)
+    assert sizes(f, rows(2), w) == []  # the exact program comes first
+    assert sizes(f, rows(4, 2), np.ones(2, np.float32)) == ["x_0", "x_1"]
+
+
+def test_sizes_0_and_1_have_their_own_programs() -> None:
+    @relay
+    def f(x, y):
+        return x + y
+
+    y = np.ones(5, np.float32)
+    for n in (5, 1, 0):
+        if n:
+            assert f.interpret(np.ones(n, np.float32), y).shape == (5,)
+    with pytest.raises(R.ShapeError, match=r"\(3,\) and \(5,\) cannot be broadcast"):
+        f.interpret(np.ones(3, np.float32), y)
+
+
+def test_a_condition_on_a_size_is_assumed_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    @relay
+    def f(x):
+        if x.shape[0] > 3:
+            return x[:3]
+        return x
+
+    f.interpret(rows(2))
+    f.interpret(rows(5))
+    assert f.interpret(rows(9)).shape == (3, 3)
+    with caplog.at_level(logging.INFO, "relay.compile"):
+        assert f.interpret(rows(3)).shape == (3, 3)
+    (refused,) = [r.getMessage() for r in caplog.records if "is not used" in r.getMessage()]
+    assert "the program of f for sizes x_0 is not used: it assumes x_0 >= 4 (at " in refused
+    assert len(f._symbolic[(("float32", 2),)]) == 2
+
+
+def test_a_number_that_is_needed_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    @relay
+    def f(x):
+        return R.stack([row * 2.0 for row in x])
+
+    f.interpret(rows(2))
+    with caplog.at_level(logging.INFO, "relay.compile"):
+        assert f.interpret(rows(4)).shape == (4, 3)
+    assert "f: the size x_0 is 4: its number is needed, at " in caplog.text
+    assert sizes(f, rows(6)) == []
+
+
+def test_dynamic_from_the_first_call_on() -> None:
+    @relay(dynamic=True)
+    def f(x):
+        return x.T @ x
+
+    assert sizes(f, rows(4)) == ["x_0", "x_1"]
+    assert sizes(f, rows(1)) == ["x_1"]
+
+
+def test_annotated_sizes_keep_their_names_and_numbers_stay() -> None:
+    (n,) = R.dims("n")
+
+    @relay(dynamic=True)
+    def f(x: R.Tensor[R.Float32, (n, 3)], k: R.Tensor[R.Float32, (n,)]):
+        return x.sum(axis=1) + k
+
+    assert sizes(f, rows(4), np.ones(4, np.float32)) == ["n"]
+
+
+def test_statics_and_structures() -> None:
+    @relay(static_argnames="k", dynamic=True)
+    def f(params, k, x):
+        return params["w"] @ x * k
+
+    params = {"w": rows(4), "b": 2.0}
+    assert sizes(f, params, 3, np.ones(3, np.float32)) == ["params_0_0", "params_0_1"]
+    for n, m in ((4, 3), (5, 2), (2, 9)):
+        found = f.interpret({"w": rows(n, m), "b": 2.0}, 3, np.ones(m, np.float32))
+        np.testing.assert_allclose(found, rows(n, m).sum(1) * 3)
+
+
+def test_derivatives_with_their_seeds() -> None:
+    @relay
+    def f(x):
+        return x * x
+
+    derivative = R.grad(f, seedable=True)
+    for n in (2, 5):
+        np.testing.assert_allclose(derivative.interpret(rows(n), rows(n)), 2 * rows(n) * rows(n))
