@@ -11,7 +11,7 @@ from programs import Program, programs
 from test_programs import assert_close
 
 import relay
-from relay.arguments import describe, run_time_value
+from relay.arguments import describe, run_time_value, wrap
 from relay.compiler import RelayFunction, to_core
 from relay.errors import ExecutionError, InternalError, RelayError
 from relay.eval import interpreter
@@ -116,7 +116,8 @@ def compare(function: RelayFunction, arguments: tuple[Any, ...], module: Module)
         assert concrete == found
     else:
         lowered, given = function._lower(arguments, {})
-        assert_close(found, interpreter.run(lowered.typed, given), rtol=1e-6)
+        expected = wrap(interpreter.run(lowered.typed, given), lowered.result)
+        assert_close(wrap(found, lowered.result), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
@@ -141,7 +142,8 @@ def test_core_programs_and_gradients_are_right_at_sizes_never_seen(program: Prog
             if isinstance(typed, str):
                 assert typed == found
             else:
-                assert_close(found, typed, rtol=1e-6, atol=1e-8)
+                result = function._lower(arguments, {})[0].result
+                assert_close(wrap(found, result), wrap(typed, result), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
