@@ -499,6 +499,7 @@ def derivative(
     keeping: Sequence[int],
     seedable: bool,
     with_value: bool,
+    memory: str | int = "store",
 ) -> RelayFunction:
     """`grad` and `value_and_grad` outside of a program."""
     definition = getattr(function, "__relay__", None)
@@ -508,7 +509,9 @@ def derivative(
             help="decorate it with @relay",
         )
     positions = None if wrt is None else (wrt,) if isinstance(wrt, int | str) else tuple(wrt)
-    node = Grad(Static(None), None, output, tuple(keeping), seedable, with_value)
+    from relay.typecheck.elaboration.derivatives import memory_option
+
+    node = Grad(Static(None), None, output, tuple(keeping), seedable, with_value, memory_option(memory))
     derived = DerivedDefinition(definition, node, positions)
     from relay.typecheck.elaboration.objects import derived_entity
 

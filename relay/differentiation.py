@@ -34,6 +34,7 @@ def grad(
     output: int | None = None,
     keeping: Sequence[int] = (),
     seedable: bool = False,
+    memory: str | int = "store",
 ) -> RelayFunction:
     """The derivative of a function, as a function of the same arguments.
 
@@ -43,11 +44,14 @@ def grad(
         output: which component of a tuple result is differentiated; a non-tuple result is component 0.
         keeping: components of the original result that are returned after the gradients.
         seedable: add a last argument, the incoming cotangent; otherwise the output must have one element.
+        memory: "store" what the backward part needs of every round of a loop, or "recompute" it: of n rounds, the tape
+            holds about sqrt(n) states, for one more evaluation of the loop. A number of bytes chooses for loops whose
+            length is known.
 
     Returns a tuple with one gradient for each `wrt`, bare for a single one with nothing kept, then the kept outputs.
     Raises DifferentiationError where there is no derivative.
     """
-    return derivative(f, wrt, output, keeping, seedable, False)
+    return derivative(f, wrt, output, keeping, seedable, False, memory)
 
 
 def value_and_grad(
@@ -56,9 +60,10 @@ def value_and_grad(
     output: int | None = None,
     keeping: Sequence[int] = (),
     seedable: bool = False,
+    memory: str | int = "store",
 ) -> RelayFunction:
     """Like `grad`, but the result is the pair (value, gradients)."""
-    return derivative(f, wrt, output, keeping, seedable, True)
+    return derivative(f, wrt, output, keeping, seedable, True, memory)
 
 
 grad.__relay_builtin__ = "grad"  # type: ignore[attr-defined]

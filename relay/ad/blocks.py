@@ -261,11 +261,8 @@ class Reversal:
         before = scope.current(atom)
         call = emitted.get(gradient.atom) if isinstance(gradient.atom, Var) else None
         if isinstance(before, Var) and isinstance(call, OpCall):
-            position = lookup(call.operator).accumulates
-            target = call.arguments[position] if position is not None else None
-            if position is not None and isinstance(target, Var) and _fill(emitted.get(target)) == 0:
-                arguments = (*call.arguments[:position], before, *call.arguments[position + 1 :])
-                into = OpCall(call.operator, arguments, call.attributes, call.span)
+            into = _into(call, before, emitted)
+            if into is not None:
                 scope.known[atom] = scope.emitter.bind(into, operand.type, f"d{atom.name}").atom
                 return
         self.accumulate(scope, atom, _sum_to(gradient, operand).atom)
@@ -449,6 +446,21 @@ def _ends(block: Block, seeds: Seeds) -> list[tuple[Atom, Cotangent]]:
 def _fill(expression: Expr | None) -> float | None:
     """The number that all elements of the value are known to be."""
     return lookup(expression.operator).fill if isinstance(expression, OpCall) else None
+
+
+def _into(call: OpCall, before: Atom, emitted: Mapping[Var, Expr]) -> OpCall | None:
+    """before + call as one call that changes a part of `before`, if the operator has one."""
+    operator = lookup(call.operator)
+    if operator.accumulator is not None:
+        accumulator = lookup(operator.accumulator)
+        attributes = {name: value for name, value in call.attributes.items() if name in accumulator.attributes}
+        return OpCall(accumulator.name, (before, *call.arguments), attributes, call.span)
+    position = operator.accumulates
+    target = call.arguments[position] if position is not None else None
+    if position is None or not isinstance(target, Var) or _fill(emitted.get(target)) != 0:
+        return None
+    arguments = (*call.arguments[:position], before, *call.arguments[position + 1 :])
+    return OpCall(call.operator, arguments, call.attributes, call.span)
 
 
 def _without_operands(binding: Binding, emitter: Emitter) -> Binding:

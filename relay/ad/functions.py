@@ -11,6 +11,7 @@ what is needed of both. That of a recursive one calls its two versions.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -19,6 +20,7 @@ import attrs
 import numpy as np
 
 from relay.ad.blocks import Reversal
+from relay.ad.checkpoints import DEEPEST, divided, tape_bytes
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
 from relay.ad.interface import Interface, packed
 from relay.ad.references import References
@@ -86,6 +88,7 @@ class ModuleReversal:
         self.definitions: list[DataDefinition] = []
         self.cotangents = Cotangents(self.fresh_name)
         self.interface = Interface(self.cotangents)
+        self._data = data
         self._taken = {d.name for d in data}
         self._numbers: dict[str, int] = {}
         self._effects: dict[str, bool] = {}
@@ -121,10 +124,45 @@ class ModuleReversal:
     def derive(self, derivative: Derivative) -> None:
         """Replace a derivative of a finished function by a function, and add what it calls."""
         self._effects.clear()
-        self.functions[derivative.name] = self._derivative(derivative, self.function(derivative.of))
+        function = self.function(derivative.of)
+        depth = self._depth(derivative)
+        if depth:
+            function, segments = divided(function, depth, self.fresh_name)
+            self.functions.update(segments)
+        self.functions[derivative.name] = self._derivative(derivative, function)
         while self._queue:
             self._make_versions(self._queue.popleft())
         self.functions.update(self.cotangents.functions)
+
+    def _depth(self, derivative: Derivative) -> int:
+        """How often the derivative's loops are divided, so that their states take the place of tapes.
+
+        Raises DifferentiationError if the tapes do not fit in the bytes that they may have.
+        """
+        memory = derivative.grad.memory
+        if isinstance(memory, str):
+            return 0 if memory == "store" else 1
+        smallest = math.inf
+        for depth in range(DEEPEST + 1):
+            trial = ModuleReversal(dict(self.functions), self._data)
+            function, segments = (
+                divided(self.function(derivative.of), depth, trial.fresh_name)
+                if depth
+                else (self.function(derivative.of), {})
+            )
+            trial.functions |= {**segments, derivative.of: function}
+            grad = attrs.evolve(derivative.grad, memory="store")  # type: ignore[misc]
+            trial.derive(attrs.evolve(derivative, grad=grad))  # type: ignore[misc]
+            size = tape_bytes(f for n, f in trial.functions.items() if n not in self.functions or n == derivative.name)
+            if size <= memory:
+                return depth
+            smallest = min(size, smallest)
+        text = f"at least {smallest:.0f} bytes" if smallest < math.inf else "an amount that only the run knows"
+        raise DifferentiationError(
+            f"the tapes of the derivative need {text}, and may have {memory}",
+            derivative.span,
+            help='memory="recompute" takes about the square root of the number of rounds',
+        )
 
     def function(self, name: str) -> Function:
         """A finished function."""

@@ -217,7 +217,8 @@ class Grad:
     `wrt` are positions of parameters (None: all that have a gradient); `output` the component of a tuple result,
     `keeping`
     those components that are also returned; `seedable`: the result takes the incoming cotangent as one more argument;
-    `with_value`: the result is (value, gradients). The result is as `relay.grad` documents.
+    `with_value`: the result is (value, gradients); `memory`: "store", "recompute" or the bytes that tapes may have. The
+    result is as `relay.grad` documents.
     """
 
     function: Atom
@@ -226,6 +227,7 @@ class Grad:
     keeping: tuple[int, ...] = ()
     seedable: bool = False
     with_value: bool = False
+    memory: str | int = "store"
     span: Span | None = None
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar, assert_never
 
+import attrs
+
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -356,8 +358,8 @@ def map_parts(
             return Loop(new_label, new_parameters, new_initial, block(body), new_counter, span)
         case Lambda(function, span):
             return Lambda(_map_function(function, atom, block, var, label), span)
-        case Grad(function, wrt, output, keeping, seedable, with_value, span):
-            return Grad(atom(function), wrt, output, keeping, seedable, with_value, span)
+        case Grad(function):
+            return attrs.evolve(expression, function=atom(function))  # type: ignore[misc]
         case RefNew(value, span):
             return RefNew(atom(value), span)
         case RefRead(reference, span):

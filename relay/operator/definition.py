@@ -97,6 +97,8 @@ class Operator:
             a unary f(f(x)) = f(x) and a binary f(x, x) = x; an involution undoes itself, f(f(x)) = x; a coercion is a
             unary operator that gives x if x has the result's type already. `identity` is the neutral element on the
             right, `linear` the positions of operands in which the operator is linear.
+        accumulator: of an operator whose result is mostly zeros, the one that adds it to a tensor:
+            f(x, ..) + y = accumulator(y, x, ..), with those attributes that both have.
         accumulates: the position of an operand that the rest is added to: op(.., x, ..) = x + op(.., 0, ..).
         in_place: how to write the result over an operand that is not needed any more.
         sizes: the attributes that are sizes or hold them, and may be symbolic dims.
@@ -133,6 +135,7 @@ class Operator:
     coercion: bool = False
     identity: float | bool | None = None
     linear: tuple[int, ...] = ()
+    accumulator: str | None = None
     accumulates: int | None = None
     in_place: InPlace | None = None
     work: Callable[[Sequence[tuple[int, ...]], tuple[int, ...]], int] | None = None

@@ -109,6 +109,7 @@ def register_op(
     coercion: bool = ...,
     identity: float | bool | None = ...,
     linear: tuple[int, ...] = ...,
+    accumulator: str | None = ...,
     accumulates: int | None = ...,
     in_place: InPlace | None = ...,
     work: Callable[..., int] | None = ...,

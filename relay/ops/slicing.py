@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from relay.ir.types import Dim
-from relay.ops import stages
+from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, InPlace, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
 from relay.ops.samples import case, cases
@@ -121,6 +121,7 @@ def _place_cases() -> list[tuple[tuple[int, ...], dict[str, object]]]:
     compute=_place_slice,
     gradient=_place_slice_gradient,
     linear=(0,),
+    accumulator="add_slice",
     sampler=cases(*(case(part, **attributes) for part, attributes in _place_cases())),
 )
 def place_slice(
@@ -188,4 +189,53 @@ def update_slice(
     """
     result = x.copy()
     result[_numpy_slice(begin, end, strides)] = new
+    return result
+
+
+def _add_slice(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bounds) -> Stage:
+    if 0 in dims(new):
+        return te.compute(dims(x), lambda *index: x(*index))
+
+    def element(*index: Element) -> Element:
+        inside, places = _in_slice(index, dims(x), dims(new), begin, strides)
+        return tirx.if_then_else(inside, scalar.add(x(*index), new(*places)), x(*index))
+
+    return te.compute(dims(x), element)
+
+
+def _add_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bounds) -> Stage:
+    extents = dims(new)
+
+    def statement(result: Any, new: Any) -> Any:
+        def accumulate(index: list[Any]) -> Any:
+            place = [b + i * s for i, b, s in zip(index, begin, strides, strict=True)]
+            value = scalar.add(tirx.BufferLoad(result, place), tirx.BufferLoad(new, index))
+            return tirx.BufferStore(result, value, place)
+
+        return loops(extents, accumulate)
+
+    return stages.written(dims(x), [new], str(x.dtype), statement)
+
+
+@register_op(
+    sizes=frozenset({"begin", "end"}),
+    relation=Relation("T:number, T -> T", relations.update_slice),
+    pattern=Pattern.INJECTIVE,
+    compute=_add_slice,
+    gradient=lambda x, new, out, dout, **bounds: (dout, dout.op("strided_slice", **bounds)),
+    accumulates=0,
+    in_place=InPlace(0, _add_slice_in_place),
+    sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
+)
+def add_slice(
+    x: Tensor, new: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]
+) -> Tensor:
+    """x with `new` added to a slice; the bounds are as in `strided_slice`. x: (T, s), new: (T, the slice's shape)
+    -> (T, s).
+
+    >>> relay.add_slice(np.int32([1, 2, 3, 4]), np.int32([7, 8]), (0,), (4,), (2,))
+    array([ 8,  2, 11,  4], dtype=int32)
+    """
+    result = x.copy()
+    result[_numpy_slice(begin, end, strides)] += new
     return result

@@ -603,4 +603,6 @@ def _options(grad: Grad) -> str:
     if grad.keeping:
         options.append(f"keeping={attribute_text(grad.keeping)}")
     options += [name for name in ("seedable", "with_value") if getattr(grad, name)]
+    if grad.memory != "store":
+        options.append(f"memory={attribute_text(grad.memory)}")
     return f"{{{', '.join(options)}}}" if options else ""

@@ -120,6 +120,14 @@ class ValueParser:
         match token.text:
             case "seedable" | "with_value":
                 return token, True
+            case "memory":
+                cursor.expect("=")
+                start = cursor.next
+                value = self.attribute()
+                if value != "recompute" and type(value) is not int:
+                    wanted = '"recompute" or a number of bytes'
+                    raise FrontendError(f"`memory` is {wanted}", cursor.span_from(start))
+                return token, value
             case "wrt" | "keeping" | "output":
                 cursor.expect("=")
                 start = cursor.next
@@ -129,5 +137,5 @@ class ValueParser:
                     wanted = "an integer" if token.text == "output" else "a tuple of integers"
                     raise FrontendError(f"`{token.text}` is {wanted}", cursor.span_from(start))
                 return token, value
-        options = ("wrt", "output", "keeping", "seedable", "with_value")
+        options = ("wrt", "output", "keeping", "seedable", "with_value", "memory")
         raise cursor.unknown("option of `grad`", token, token.text, options)

@@ -13,6 +13,7 @@ from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.outlining import fuse
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
+from relay.transform.record_flattening import flatten_records
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
@@ -35,6 +36,7 @@ __all__ = [
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
     "expand_composites",
+    "flatten_records",
     "flatten_tuples",
     "fold_constants",
     "fold_counters",

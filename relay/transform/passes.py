@@ -30,6 +30,7 @@ from relay.transform.loop_fission import split_loops
 from relay.transform.loop_invariants import hoist_invariants
 from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.outlining import fuse
+from relay.transform.record_flattening import flatten_records
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
@@ -46,6 +47,7 @@ PASSES: dict[str, Pass] = {
     "expand_composites": expand_composites,
     "loop_tail_calls": loop_tail_calls,
     "inline": inline,
+    "flatten_records": flatten_records,
     "flatten_tuples": flatten_tuples,
     "simplify": simplify,
     "reduce_strength": reduce_strength,

@@ -16,7 +16,10 @@ from relay.transform.passes import Pass, Step, step_of
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
 _LOOPS = ("fold_counters", "simplify", "hoist_invariants", "batch_products")
-_FIRST = ("expand_composites", "inline", "reduce_strength", "loop_tail_calls", "flatten_tuples", *_CLEAN)
+_FIRST = (
+    *("expand_composites", "flatten_records", "inline", "reduce_strength", "loop_tail_calls", "flatten_tuples"),
+    *_CLEAN,
+)
 
 PREPARATION: tuple[tuple[str, ...], ...] = (
     ("expand_composites", "loop_tail_calls"),

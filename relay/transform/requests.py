@@ -46,7 +46,7 @@ class Resolved:
 def with_function(grad: Grad, function: Global, wrt: tuple[int, ...] | None = None) -> Grad:
     """The request for a derivative, of another function. `wrt` None: the same parameters."""
     wrt = grad.wrt if wrt is None else wrt
-    return Grad(function, wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, grad.span)
+    return attrs.evolve(grad, function=function, wrt=wrt)  # type: ignore[misc]
 
 
 class Requests:

@@ -21,7 +21,7 @@ def grad(with_value: bool) -> Callable[..., Entity]:
     def rule(
         session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
     ) -> Entity:
-        names = ("f", "wrt", "output", "keeping", "seedable")
+        names = ("f", "wrt", "output", "keeping", "seedable", "memory")
         if len(arguments) > len(names):
             raise TypeCheckError(f"grad takes at most {len(names)} arguments, found {len(arguments)}", span)
         given = dict(zip(names, arguments, strict=False))
@@ -48,11 +48,27 @@ def grad(with_value: bool) -> Callable[..., Entity]:
                 keeping if isinstance(keeping, tuple) else (keeping,),
                 bool(options.get("seedable", False)),
                 with_value,
+                _memory(options.get("memory", "store"), span),
                 span,
             ),
         )
 
     return rule
+
+
+def _memory(value: object, span: Span | None) -> str | int:
+    try:
+        return memory_option(value)
+    except TypeCheckError as error:
+        raise error.at(span) from None
+
+
+def memory_option(value: object) -> str | int:
+    """The option `memory` of `grad`. Raises TypeCheckError."""
+    if value in ("store", "recompute") or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        assert isinstance(value, str | int)
+        return value
+    raise TypeCheckError(f'memory is "store", "recompute" or a number of bytes, found {value!r}')
 
 
 def from_template(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError
 from relay.ir.derivative import gradient_type
 from relay.ir.dims import settled
@@ -21,7 +23,6 @@ from relay.ir.expr import (
     Exit,
     Function,
     Global,
-    Grad,
     Lambda,
     LoopLabel,
     OpCall,
@@ -206,7 +207,16 @@ def _static_key(entity: Entity) -> object:
         case Tuple(items):
             return ("tuple", *(_static_key(i) for i in items))
         case Derived(of, grad):
-            return ("grad", _static_key(of), grad.wrt, grad.output, grad.keeping, grad.seedable, grad.with_value)
+            return (
+                "grad",
+                _static_key(of),
+                grad.wrt,
+                grad.output,
+                grad.keeping,
+                grad.seedable,
+                grad.with_value,
+                grad.memory,
+            )
         case Typed(Constant(value)) if value.ndim == 0:
             return ("constant", value.dtype.name, value.item())
         case Typed(atom, _):
@@ -500,7 +510,7 @@ def _derived_value(
                 )
         wrt = tuple(position - sum(f < position for f in fixed) for position in grad.wrt)
     at = grad.span or span
-    node = Grad(function.atom, wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, at)
+    node = attrs.evolve(grad, function=function.atom, wrt=wrt, span=at)  # type: ignore[misc]
 
     def attempt() -> Sequence[Unknown] | None:
         waiting = list(unknowns(inner_type))

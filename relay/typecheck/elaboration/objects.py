@@ -8,11 +8,12 @@ import difflib
 import functools
 import types
 
+import attrs
 import numpy as np
 
 from relay.errors import FrontendError, Span
 from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope, data_class
-from relay.ir.expr import Constant, Grad
+from relay.ir.expr import Constant
 from relay.ir.structure import fields_of, form_of, is_record_class
 from relay.ir.types import BaseType, TensorType, base_of_dtype
 from relay.operator import Operator
@@ -129,7 +130,7 @@ def derived_entity(definition: DerivedDefinition) -> Derived:
     inner: Entity = GlobalFunction(of) if isinstance(of, Definition) else derived_entity(of)
     grad = definition.grad
     positions = None if definition.wrt is None else tuple(position_of(inner, w, None) for w in definition.wrt)
-    return Derived(inner, Grad(grad.function, positions, grad.output, grad.keeping, grad.seedable, grad.with_value))
+    return Derived(inner, attrs.evolve(grad, wrt=positions))  # type: ignore[misc]
 
 
 def position_of(function: Entity, parameter: int | str, span: Span | None) -> int:

@@ -1,0 +1,135 @@
+"""`grad(f, memory=..)`: what is taped is counted in bytes, and the gradients are the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relay
+from relay.ad.checkpoints import tape_bytes
+from relay.errors import DifferentiationError, TypeCheckError
+from relay.ir.check import check
+
+X = np.array([0.5, -1.0, 2.0])
+STATE = X.nbytes
+
+
+@relay
+def steps(x, w):
+    for i in range(100):
+        x = relay.sin(relay.exp(relay.tanh(x * w)) + w * float(i))
+    return relay.sum(x)
+
+
+@relay
+def uneven(x, w):
+    for i in range(23):
+        x = relay.sin(x * w) if i % 3 == 1 else x * x * 0.25 + w
+    return relay.sum(x)
+
+
+@relay
+def nested(x, w):
+    y = x
+    for i in range(12):
+        for _ in range(11):
+            x = relay.tanh(x * w + y)
+        y = y + x * float(i)
+    return relay.sum(x * y)
+
+
+@relay
+def of_run_time(x, w, n):
+    for i in range(n):
+        x = relay.sin(x * w + float(i))
+    return relay.sum(x)
+
+
+@relay
+def with_effects(x, w):
+    r = relay.ref(x)
+    for _ in range(10):
+        r.value = relay.sin(r.value * w)
+    for i in range(10):
+        if i == 9:
+            print("last")
+        x = relay.sin(x * w)
+    return relay.sum(r.value * x)
+
+
+def close(found: Any, expected: Any, rtol: float = 1e-10) -> None:
+    for a, b in zip(found, expected, strict=True):
+        if b is not None:
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-14)
+
+
+def taped(function: Any, *arguments: Any) -> float:
+    core = function.core(*arguments)
+    check(core, "structured")
+    return tape_bytes(core.functions.values())
+
+
+@pytest.mark.parametrize("memory", ["recompute", 10**6, 2000, 1300])
+def test_the_gradient_is_the_same(memory: Any) -> None:
+    derivative = relay.grad(steps, memory=memory)
+    close(derivative(X, X), relay.grad(steps)(X, X))
+    close(derivative.interpret(X, X), relay.grad(steps)(X, X))
+    if isinstance(memory, int):
+        assert taped(derivative, X, X) <= memory
+
+
+def test_a_loop_of_n_rounds_tapes_about_the_square_root() -> None:
+    stored = taped(relay.grad(steps), X, X)
+    assert stored >= 100 * 3 * STATE
+    assert taped(relay.grad(steps, memory="recompute"), X, X) <= 0.15 * stored  # 10 states and 10 rounds of 100
+
+
+@pytest.mark.parametrize("function", [uneven, nested, with_effects], ids=lambda f: f.__name__)
+def test_rests_nests_and_effects(function: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = relay.grad(function)(X, X)
+    capsys.readouterr()
+    close(relay.grad(function, memory="recompute")(X, X), expected)
+    assert capsys.readouterr().out == ("last\n" if function is with_effects else "")
+
+
+def test_nested_loops_keep_few_states_of_both() -> None:
+    assert taped(relay.grad(nested, memory="recompute"), X, X) < 0.3 * taped(relay.grad(nested), X, X)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 9, 50])
+def test_a_number_of_rounds_that_only_the_run_knows(n: int) -> None:
+    derivative = relay.grad(of_run_time, wrt=(0, 1), memory="recompute")
+    close(derivative(X, X, n), relay.grad(of_run_time, wrt=(0, 1))(X, X, n))
+
+
+def test_the_second_derivative_through_divided_loops() -> None:
+    second = relay.jacobian(relay.grad(uneven, wrt=0, memory="recompute"), wrt=1)
+    close(second(X, X), relay.jacobian(relay.grad(uneven, wrt=0), wrt=1)(X, X), 1e-8)
+
+
+def test_inside_of_a_program() -> None:
+    @relay
+    def size(x, w):
+        return relay.sum(relay.grad(uneven, wrt=0, memory="recompute")(x, w) ** 2)
+
+    assert relay.check_gradient(size, X * 0.1, X) < 1e-5  # differences of a function with large third derivatives
+
+
+def test_too_few_bytes_are_refused() -> None:
+    with pytest.raises(DifferentiationError, match=r"need at least \d+ bytes, and may have 100"):
+        relay.grad(steps, memory=100)(X, X)
+    with pytest.raises(DifferentiationError, match="an amount that only the run knows"):
+        relay.grad(of_run_time, wrt=0, memory=10**9)(X, X, 5)
+
+
+def test_other_values_are_refused() -> None:
+    with pytest.raises(TypeCheckError, match="found 'less'"):
+        relay.grad(steps, memory="less")
+
+
+def test_the_option_is_in_the_text() -> None:
+    typed = relay.grad(steps, memory=4096).typed(X, X)
+    assert "memory=4096" in relay.to_text(typed)
+    assert relay.to_text(relay.parse(relay.to_text(typed))) == relay.to_text(typed)
