@@ -48,7 +48,8 @@ FLOAT32_RELATIVE = 2e-6
 FLOAT64_RELATIVE = 1e-13
 CANCELLATION = {"float32": 1e-6, "float64": 1e-14}  # absolute, where terms of size 1 cancel
 PRODUCTS = 4  # the size of the terms in a sum of products
-SUMS = {"log_softmax", "scatter_add", "sin", "cos"}  # and reductions and products, by their pattern
+# beside reductions and products, which their pattern tells
+SUMS = {"log_softmax", "scatter_add", "sin", "cos", "triangular_solve", "cholesky"}
 
 # ---- types and reference
 

@@ -4,7 +4,17 @@ from relay.ir.check import use_operators
 from relay.ir.difference import use_work
 from relay.operator.composition import Body, Composition, use_composer
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
-from relay.operator.registry import Environment, alias, composite, get_env, lookup, operators, register_op, resolve_name
+from relay.operator.registry import (
+    Environment,
+    alias,
+    composite,
+    expansion,
+    get_env,
+    lookup,
+    operators,
+    register_op,
+    resolve_name,
+)
 from relay.operator.relation import BaseSignature, Relation, Undetermined
 from relay.operator.symbolic import ADDITION, Emitter, Value
 
@@ -27,6 +37,7 @@ __all__ = [
     "Value",
     "alias",
     "composite",
+    "expansion",
     "get_env",
     "lookup",
     "operators",

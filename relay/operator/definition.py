@@ -79,6 +79,8 @@ class Operator:
         name: unique in the registry.
         operands: the names of the tensor parameters; a variadic operator has one, which stands for a sequence.
         attributes: the other parameters with their defaults (`REQUIRED` if none).
+        variadic: whether the one operand is a sequence; if `spread`, a call gives its items one by one, after the
+            attributes.
         relation: the type: a `Relation`, a quantified function type, or a function from the operands' (known) types
             and the attributes to the result type, which raises TypeMismatch.
         reference: the meaning, on NumPy arrays: `reference(*operands, **attributes)`. What the interpreter runs.
@@ -121,6 +123,7 @@ class Operator:
     reference: Callable[..., Any]
     attributes: Mapping[str, Any] = attrs.field(factory=dict)
     variadic: bool = False
+    spread: bool = False
     pattern: Pattern = Pattern.OPAQUE
     gradient: Callable[..., Any] | None = None
     no_gradient: str | None = None
@@ -187,6 +190,10 @@ class Operator:
 
         For a variadic operator the one operand is the sequence, returned spread. Raises TypeMismatch.
         """
+        if self.spread:
+            count = min(len(self.attributes), len(arguments))
+            first = dict(zip(self.attributes, arguments[:count], strict=False))
+            arguments, keywords = [tuple(arguments[count:])], {**first, **keywords}
         names = (*self.operands, *self.attributes)
         if len(arguments) > len(names):
             raise TypeMismatch(f"{self.name} takes at most {len(names)} arguments, found {len(arguments)}")

@@ -14,6 +14,7 @@ from relay.ir.expr import Constant
 from relay.ir.types import FunctionType, QuantifiedType, TensorType, Type
 from relay.operator.composition import Composition
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
+from relay.operator.expansion import Expansion
 from relay.operator.relation import Relation
 
 
@@ -257,10 +258,27 @@ def _register_reference(reference: Callable[..., Any], definition: dict[str, Any
     return operator
 
 
-def _register_composite(function: Callable[..., Any], definition: dict[str, Any]) -> Operator:
+def expansion(**definition: Any) -> Callable[[Callable[..., Any]], Operator]:
+    """Register a composite operator whose body Python writes, as a decorator of a function on symbolic values::
+
+        @expansion(relation=Relation("T:float, T -> T", broadcast))
+        def squared_difference(x: Value, y: Value) -> Value:
+            "(x - y) squared. x: (T float, s1), y: (T, s2) -> (T, broadcast(s1, s2))."
+            difference = x - y
+            return difference * difference
+
+    Keywords are those of `composite`. Raises RegistrationError before anything is registered.
+    """
+    return lambda function: _register_composite(function, definition, Expansion)
+
+
+def _register_composite(
+    function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition] = Composition
+) -> Operator:
     name = definition.pop("name", None) or function.__name__
     operands, attributes, variadic = _parameters(name, function)
-    composition = Composition(name, function, variadic)
+    spread = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(function).parameters.values())
+    composition = kind(name, function, variadic)
     relation = definition.pop("relation", None)
     if relation is not None:
         _check_relation(name, relation, operands, attributes, variadic)
@@ -271,6 +289,7 @@ def _register_composite(function: Callable[..., Any], definition: dict[str, Any]
         operands=operands,
         attributes=attributes,
         variadic=variadic,
+        spread=spread,
         relation=composition.infer if relation is None else relation,
         reference=definition.pop("reference", None) or composition.reference,
         composition=composition,
@@ -288,9 +307,10 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[tuple[str, ...
     variadic = False
     for parameter in inspect.signature(function).parameters.values():
         annotation = parameter.annotation if isinstance(parameter.annotation, str) else repr(parameter.annotation)
-        if "Tensor" in annotation:
-            variadic = variadic or "tuple" in annotation
-            if attributes:
+        if "Tensor" in annotation or "Value" in annotation:
+            spread = parameter.kind is parameter.VAR_POSITIONAL
+            variadic = variadic or spread or "tuple" in annotation
+            if attributes and not spread:
                 raise RegistrationError(f"{name!r}: the tensor {parameter.name!r} must come before the attributes")
             operands.append(parameter.name)
         else:

@@ -13,6 +13,9 @@ shapes would not do.
     reduction     sum, mean, prod, max, min, argmax, argmin, any, all
     indexing      run-time indices: index, take, scatter_add, one_hot
     linalg        matmul, dense
+    contraction   einsum, tensordot, dot, outer, batch_matmul
+    diagonals     diagonal, diag, trace
+    decompositions  triangular_solve, cholesky
     convolution   convolutions of one, two and three axes, transposed ones, and their weights' gradients
     windows       sliding windows and their adjoint
     pooling       maxima and means over windows; adaptive_pooling, over bins
@@ -30,8 +33,11 @@ from relay.ops import (
     adaptive_pooling,
     barriers,
     comparison,
+    contraction,
     convolution,
     creation,
+    decompositions,
+    diagonals,
     elementary,
     elementwise,
     equations,
@@ -50,8 +56,11 @@ __all__ = [
     "adaptive_pooling",
     "barriers",
     "comparison",
+    "contraction",
     "convolution",
     "creation",
+    "decompositions",
+    "diagonals",
     "elementary",
     "elementwise",
     "equations",

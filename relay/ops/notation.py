@@ -17,7 +17,7 @@ import numpy as np
 
 from relay.ir.expr import Constant
 from relay.ir.types import BaseClass, BaseType
-from relay.operator import InPlace, Pattern, Relation, Requirement, Value, alias, register_op
+from relay.operator import InPlace, Pattern, Relation, Requirement, Value, alias, expansion, register_op
 from relay.ops.lazy import te, tirx
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "constant_number",
     "dims",
     "elementwise",
+    "expansion",
     "is_integer",
     "loops",
     "number_like",

@@ -153,7 +153,7 @@ def call_operator(
 ) -> Entity:
     """Call an operator by its Python signature."""
     try:
-        if operator.variadic and arguments:
+        if operator.variadic and arguments and not operator.spread:
             first = arguments[0]
             if isinstance(first, Typed):
                 first = expand(session, out, first, span)

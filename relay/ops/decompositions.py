@@ -1,0 +1,255 @@
+"""Triangular systems and the Cholesky decomposition, for batches of matrices, with derivatives of every order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relay.errors import ShapeError
+from relay.ir.types import Dim, Shape, show_shape
+from relay.ops import scalar, stages
+from relay.ops.comparison import where
+from relay.ops.lazy import tirx
+from relay.ops.notation import Element, Relation, Stage, Tensor, Value, dims, loops, register_op
+from relay.typecheck.dims import equal, equal_shapes, numbers
+
+
+def _square(name: str, shape: Shape) -> None:
+    if len(shape) < 2 or not equal(shape[-1], shape[-2]):
+        raise ShapeError(f"{name} needs square matrices, found the shape {show_shape(shape)}")
+
+
+def _wide(dtype: str) -> str:
+    return dtype if dtype in ("float32", "float64") else "float32"
+
+
+def _transposed(x: Value) -> Value:
+    return x.op("transpose", axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def _where(x: Value, mask: Tensor) -> Value:
+    """x where the mask holds, otherwise 0."""
+    return where(mask, x, x.emitter.constant(0, x.base))  # type: ignore[no-any-return]
+
+
+def _triangle(size: Dim, lower: bool) -> Tensor:
+    (extent,) = numbers((size,))
+    full = np.ones((extent, extent), bool)
+    return np.tril(full) if lower else np.triu(full)
+
+
+def _swept(extent: int, forward: bool, body: Callable[[Element], Any]) -> Any:
+    """A loop over 0 .. extent - 1, or back."""
+    return loops((extent,), lambda index: body(index[0] if forward else extent - 1 - index[0]))
+
+
+def _dot_into(
+    register: Any, count: Element, left: Callable[[Element], Element], right: Callable[[Element], Element], wide: str
+) -> Any:
+    """Subtract the inner product over `count` terms from a register."""
+    k = tirx.Var("k", "int32")
+    terms = scalar.cast(left(k), wide) * scalar.cast(right(k), wide)
+    step = tirx.BufferStore(register, tirx.BufferLoad(register, [0]) - terms, [0])
+    return tirx.For(k, tirx.const(0, "int32"), count, tirx.ForKind.SERIAL, step)
+
+
+# ---- triangular systems
+
+
+def _solve_shape(a: Shape, b: Shape, *, lower: bool, transpose: bool, unit_diagonal: bool) -> Shape:
+    _square("triangular_solve", a)
+    if len(b) != len(a) or not equal_shapes(a[:-1], b[:-1]):
+        raise ShapeError(
+            f"triangular_solve of the shapes {show_shape(a)} and {show_shape(b)}: b must be (*b, n, k) where a is"
+            f" (*b, n, n)"
+        )
+    return b
+
+
+def _solve(a: Stage, b: Stage, lower: bool, transpose: bool, unit_diagonal: bool) -> Stage:
+    shape, dtype = dims(b), str(b.dtype)
+    if 0 in shape:
+        return stages.full(shape, 0, dtype)
+    size, wide, forward = shape[-2], _wide(dtype), lower is not transpose
+
+    def statement(result: Any, a: Any, b: Any) -> Any:
+        def system(outer: list[Any]) -> Any:
+            *batch, column = outer
+
+            def row(i: Element) -> Any:
+                register = tirx.decl_buffer((1,), wide, "sum")
+
+                def coefficient(k: Element) -> Element:
+                    return tirx.BufferLoad(a, [*batch, k, i] if transpose else [*batch, i, k])
+
+                def place(k: Element) -> Element:  # those that are solved for already
+                    return k if forward else i + 1 + k
+
+                value = tirx.BufferLoad(register, [0])
+                if not unit_diagonal:
+                    value = value / scalar.cast(coefficient(i), wide)
+                return tirx.SeqStmt(
+                    [
+                        tirx.AllocBuffer(register),
+                        tirx.BufferStore(register, scalar.cast(tirx.BufferLoad(b, [*batch, i, column]), wide), [0]),
+                        _dot_into(
+                            register,
+                            i if forward else size - 1 - i,
+                            lambda k: coefficient(place(k)),
+                            lambda k: tirx.BufferLoad(result, [*batch, place(k), column]),
+                            wide,
+                        ),
+                        tirx.BufferStore(result, scalar.cast(value, dtype), [*batch, i, column]),
+                    ]
+                )
+
+            return _swept(size, forward, row)
+
+        return loops((*shape[:-2], shape[-1]), system)
+
+    return stages.written(shape, [a, b], dtype, statement)
+
+
+def _solve_gradient(
+    a: Value, b: Value, out: Value, dout: Value, lower: bool, transpose: bool, unit_diagonal: bool
+) -> tuple[Value, Value]:
+    """For op(a) x = b: db = op(a)^-T dx, and -db x^T is the cotangent of op(a), of which its triangle counts."""
+    db = a.op("triangular_solve", dout, lower=lower, transpose=not transpose, unit_diagonal=unit_diagonal)
+    product = out @ _transposed(db) if transpose else db @ _transposed(out)
+    mask = _triangle(a.shape[-1], lower)
+    if unit_diagonal:
+        mask = mask & ~np.eye(len(mask), dtype=bool)
+    return _where(-product, mask), db
+
+
+def _systems(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
+    for shape, columns, attributes in (
+        ((3, 3), 2, {}),
+        ((4, 4), 1, {"lower": False}),
+        ((2, 3, 3), 2, {"transpose": True}),
+        ((3, 3), 2, {"lower": False, "transpose": True, "unit_diagonal": True}),
+        ((0, 0), 2, {}),
+        ((1, 1), 0, {}),
+    ):
+        a = rng.uniform(-1, 1, shape) + 3 * np.eye(shape[-1])
+        yield [a.astype(dtype), rng.uniform(-2, 2, (*shape[:-1], columns)).astype(dtype)], attributes
+
+
+@register_op(
+    relation=Relation("T:float, T -> T", _solve_shape),
+    compute=_solve,
+    gradient=_solve_gradient,
+    linear=(1,),
+    sampler=_systems,
+)
+def triangular_solve(
+    a: Tensor, b: Tensor, lower: bool = True, transpose: bool = False, unit_diagonal: bool = False
+) -> Tensor:
+    """x with a x = b, or with a^T x = b if `transpose`, where only the lower (or upper) triangle of a is looked at.
+    a: (T float, (*b, n, n)), b: (T, (*b, n, k)) -> (T, (*b, n, k)).
+
+    >>> relay.triangular_solve(np.float32([[2, 0], [1, 1]]), np.float32([[2], [3]]))
+    array([[1.],
+           [2.]], dtype=float32)
+    """
+    wide = np.float32 if a.dtype.itemsize < 4 else a.dtype
+    matrix = (np.swapaxes(a, -1, -2) if transpose else a).astype(wide)
+    x = b.astype(wide)
+    size, forward = a.shape[-1], lower is not transpose
+    for i in range(size) if forward else reversed(range(size)):
+        solved = slice(0, i) if forward else slice(i + 1, size)
+        known = np.einsum("...k,...kc->...c", matrix[..., i, solved], x[..., solved, :])
+        x[..., i, :] = x[..., i, :] - known
+        if not unit_diagonal:
+            x[..., i, :] /= matrix[..., i, i][..., None]
+    return x.astype(a.dtype)
+
+
+# ---- Cholesky
+
+
+def _cholesky_shape(a: Shape) -> Shape:
+    _square("cholesky", a)
+    return a
+
+
+def _cholesky(a: Stage) -> Stage:
+    shape, dtype = dims(a), str(a.dtype)
+    if 0 in shape:
+        return stages.full(shape, 0, dtype)
+    size, wide = shape[-1], _wide(dtype)
+
+    def statement(result: Any, a: Any) -> Any:
+        def matrix(batch: list[Any]) -> Any:
+            def load(source: Any, i: Element, j: Element) -> Element:
+                return scalar.cast(tirx.BufferLoad(source, [*batch, i, j]), wide)
+
+            def element(index: list[Any]) -> Any:
+                i, j = index
+                register = tirx.decl_buffer((1,), wide, "sum")
+                value = tirx.BufferLoad(register, [0])
+                below = tirx.BufferStore(result, scalar.cast(value / load(result, j, j), dtype), [*batch, i, j])
+                on = tirx.BufferStore(result, scalar.cast(tirx.sqrt(value), dtype), [*batch, i, j])
+                mean = (load(a, i, j) + load(a, j, i)) * tirx.const(0.5, wide)
+                computed = tirx.SeqStmt(
+                    [
+                        tirx.AllocBuffer(register),
+                        tirx.BufferStore(register, mean, [0]),
+                        _dot_into(register, j, lambda k: load(result, i, k), lambda k: load(result, j, k), wide),
+                        tirx.IfThenElse(tirx.EQ(i, j), on, below),
+                    ]
+                )
+                zero = tirx.BufferStore(result, tirx.const(0, dtype), [*batch, i, j])
+                return tirx.IfThenElse(tirx.LE(j, i), computed, zero)
+
+            return loops((size, size), element)
+
+        return loops(shape[:-2], matrix)
+
+    return stages.written(shape, [a], dtype, statement)
+
+
+def _cholesky_gradient(a: Value, out: Value, dout: Value) -> Value:
+    """L^-T S L^-1 made symmetric, S the lower triangle of L^T dL with its diagonal halved.
+
+    I. Murray, Differentiation of the Cholesky decomposition, 2016.
+    """
+    (size,) = numbers(out.shape[-1:])
+    weights = np.tril(np.ones((size, size))) - np.eye(size) / 2
+    inner = _where(_transposed(out) @ dout, _triangle(size, True)).op("multiply", weights.astype(out.base.dtype))
+    left = out.op("triangular_solve", inner, lower=True, transpose=True)
+    both = _transposed(out.op("triangular_solve", _transposed(left), lower=True, transpose=True))
+    return (both + _transposed(both)) * 0.5
+
+
+def _positive_definite(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
+    for shape in ((3, 3), (2, 4, 4), (1, 1), (0, 0), (0, 2, 2)):
+        root = rng.uniform(-1, 1, shape)
+        yield [(root @ np.swapaxes(root, -1, -2) + np.eye(shape[-1])).astype(dtype)], {}
+
+
+@register_op(
+    relation=Relation("T:float -> T", _cholesky_shape),
+    compute=_cholesky,
+    gradient=_cholesky_gradient,
+    sampler=_positive_definite,
+)
+def cholesky(a: Tensor) -> Tensor:
+    """The lower triangular L with L L^T = a, for symmetric positive definite matrices; of others (a + a^T) / 2 is
+    taken, and where that is not positive definite the result holds NaN. a: (T float, (*b, n, n)) -> (T, (*b, n, n)).
+
+    >>> relay.cholesky(np.float32([[4, 2], [2, 2]]))
+    array([[2., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    wide = np.float32 if a.dtype.itemsize < 4 else a.dtype
+    source = a.astype(wide)
+    matrix = (source + np.swapaxes(source, -1, -2)) * np.asarray(0.5, wide)
+    result = np.zeros_like(matrix)
+    for i in range(a.shape[-1]):
+        for j in range(i + 1):
+            rest = matrix[..., i, j] - np.sum(result[..., i, :j] * result[..., j, :j], axis=-1)
+            result[..., i, j] = np.sqrt(rest) if i == j else rest / result[..., j, j]
+    return np.asarray(result.astype(a.dtype))
