@@ -1,0 +1,213 @@
+"""What the passes cost, and what they are worth.
+
+    python benchmarks/passes.py cost                    seconds (of the processor) of each pass at 1k, 3k, 10k bindings
+    python benchmarks/passes.py worth [--seconds 0.2]   the zoo's models at the levels 0 to 3, and at level 3 with each
+                                                        pass left out: time of a call and bytes of workspace, as ratios
+
+`cost` takes programs of blocks with branches, loops and calls. A pass that is linear takes 10 times as long for the
+last column as for the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from measure import median_time
+
+import relay
+from relay.codegen import cpu
+from relay.compiler import lowering
+from relay.ir.expr import Module
+from relay.transform import LEVELS, Pipeline
+from relay.transform.passes import PASSES
+from relay.transform.pipeline import count
+
+SIZES = (1_000, 3_000, 10_000)
+LEAST = 1e-3  # seconds; less is noise and is not shown
+
+PARAGRAPH = """
+  let %a{i}: Tensor[float64, (3,)] = multiply(%a{p}, {c}f64);
+  let %b{i}: Tensor[float64, (3,)] = add(%a{i}, %x);
+  let %c{i}: Tensor[bool, ()] = less(%n, {i}i32);
+  let %d{i}: Tensor[float64, (3,)] = if %c{i} then {{
+    let %e{i}: Tensor[float64, (3,)] = tanh(%b{i});
+    let %f{i}: Tensor[float64, (3,)] = add(%e{i}, -0.0f64);
+    yield %f{i}
+  }} else {{ yield %b{i} }};
+  let %t{i}: (Tensor[float64, (3,)], Tensor[int32, ()]) = (%d{i}, %n);
+  let %g{i}: Tensor[float64, (3,)] = %t{i}.0;
+  let %h{i}: Tensor[float64, (3,)], %z{i}: Tensor[float64, (3,)] = loop 'l{i} for %k{i}: Tensor[int32, ()] < 9i32
+      (%p{i}: Tensor[float64, (3,)] = %g{i}, %q{i}: Tensor[float64, (3,)] = %x) {{
+    let %r{i}: Tensor[float64, (3,)] = multiply(%p{i}, %q{i});
+    let %s{i}: Tensor[float64, (3,)] = exp(%x);
+    let %u{i}: Tensor[float64, (3,)] = add(%r{i}, %s{i});
+    next 'l{i}(%u{i}, %q{i})
+  }};
+  let %v{i}: Tensor[float64, (3,)] = @g(%h{i});
+  let %w{i}: Tensor[float64, (3,)] = add(2.0f64, %v{i});
+  let %a{j}: Tensor[float64, (3,)] = maximum(%w{i}, %b{i});
+"""
+
+
+def program(bindings: int) -> Module:
+    """A program of about so many bindings: paragraphs with a branch, a tuple, a loop and a call."""
+    rounds = bindings // 16
+    text = "".join(PARAGRAPH.format(i=2 * i + 2, p=2 * i + 1, j=2 * i + 3, c=0.5 + i % 7) for i in range(rounds))
+    return relay.parse(f"""
+entry fn f(%x: Tensor[float64, (3,)], %a1: Tensor[float64, (3,)], %n: Tensor[int32, ()]) -> Tensor[float64, (3,)] {{
+{text}
+  %a{2 * rounds + 1}
+}}
+fn g(%x: Tensor[float64, (3,)]) -> Tensor[float64, (3,)] {{
+  let %y: Tensor[float64, (3,)] = sin(%x);
+  %y
+}}
+""")
+
+
+def cost() -> None:
+    """Print the seconds of each pass, and of the pipelines of the levels."""
+    modules = [program(size) for size in SIZES]
+    print(f"{'pass':34}", *(f"{count(m):>9}" for m in modules), "  last / first")
+    for name in (n for n in PASSES if n not in ("specialise", "structure", "differentiate")):
+        row(name, [timed(lambda m=m, p=PASSES[name]: p(m)) for m in modules])
+    for level, names in enumerate(LEVELS):
+        row(f"level {level}", [timed(lambda m=m, n=names: Pipeline(n)(m)) for m in modules])
+    for name, call in (("to_text", relay.to_text), ("alpha_hash", Module.alpha_hash)):
+        row(name, [timed(lambda m=m, c=call: c(m)) for m in modules])
+    texts = [relay.to_text(m) for m in modules]
+    row("parse", [timed(lambda t=t: relay.parse(t)) for t in texts])
+
+
+def timed(call: Callable[[], object]) -> float:
+    """The best of three times of the processor."""
+    best = float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        call()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def row(name: str, seconds: Sequence[float]) -> None:
+    """Print a line of the first table."""
+    ratio = f"{seconds[-1] / seconds[0]:8.1f}" if seconds[0] >= LEAST else "       -"
+    print(f"{name:34}", *(f"{s:9.4f}" for s in seconds), f"  {ratio}")
+
+
+# ---- what passes are worth
+
+
+@relay
+def recurrent(xs, w, u, b, h):
+    """A recurrent net over a sequence."""
+    for t in range(xs.shape[0]):
+        h = relay.tanh(xs[t] @ w + h @ u + b)
+    return (h * h).sum()
+
+
+@relay
+def perceptron(w1, b1, w2, b2, x, y):
+    """A perceptron with one hidden layer, and its loss."""
+    hidden = relay.tanh(x @ w1 + b1)
+    return -(relay.log_softmax(hidden @ w2 + b2) * y).sum()
+
+
+@relay
+def power(x, n):
+    """x ** n by recursion."""
+    return x if n <= 1 else x * power(x, n - 1)
+
+
+@relay
+def newton(x):
+    """A square root by iteration."""
+    guess = x
+    while relay.abs(guess * guess - x) > 1e-9:
+        guess = 0.5 * (guess + x / guess)
+    return guess
+
+
+@relay
+def moments(x):
+    """Elementwise arithmetic with powers, and sums."""
+    centred = (x - x.mean()) / 3.0
+    return ((centred**2.0).sum() + (centred**3.0).sum() + x.sum()) * 1.0
+
+
+def models() -> dict[str, tuple[Any, list[Any]]]:
+    """Functions and arguments."""
+    rng = np.random.default_rng(1)
+
+    def array(*shape: int) -> np.ndarray:
+        return rng.normal(size=shape) * 0.1
+
+    perceptron_arguments = [array(64, 64), array(64), array(64, 10), array(10), array(32, 64), np.abs(array(32, 10))]
+    recurrent_arguments = [array(50, 32), array(32, 64), array(64, 64), array(64), array(64)]
+    return {
+        "perceptron": (relay.grad(perceptron), perceptron_arguments),
+        "recurrent": (relay.grad(recurrent), recurrent_arguments),
+        "recursion": (relay.grad(power, wrt=0), [np.float64(1.01), np.int32(20)]),
+        "newton": (relay.grad(newton), [np.float64(2)]),
+        "moments": (relay.grad(moments), [array(10_000)]),
+    }
+
+
+def measured(module: Module, arguments: list[Any], seconds: float) -> tuple[float, int]:
+    """The time of a call and the bytes of workspace of a module's native program."""
+    compiled = cpu.compile_module(module, threads=1)
+    values = [np.asarray(a) for a in arguments]
+    return median_time(lambda: compiled(values), seconds), compiled.native.workspace
+
+
+def worth(seconds: float) -> None:
+    """Print times and workspace of the levels and without single passes, relative to level 3."""
+    found = models()
+    typed = {name: function.typed(*arguments) for name, (function, arguments) in found.items()}
+    best = {name: measured(lowering(3)(typed[name]), found[name][1], seconds) for name in found}
+    print(f"{'time and workspace / level 3':34}", *(f"{name:>16}" for name in found))
+    print(f"{'level 3':34}", *(f"{best[n][0] * 1e6:8.1f}us {best[n][1]:>5}B" for n in found))
+    for level in range(3):
+        print_ratios(f"level {level}", {n: lowering(level)(typed[n]) for n in found}, found, best, seconds)
+    steps = lowering(3).passes
+    # A pass that the others need is not left out: derivatives are part of the program.
+    needed = {"specialise", "structure", "differentiate", "expand_composites"}
+    for left_out in dict.fromkeys(s.name for s in steps if s.name not in needed):
+        rest = [s for s in steps if s.name != left_out]
+        made = {n: Pipeline(rest, stage="typed")(typed[n]) for n in found}
+        print_ratios(f"without {left_out}", made, found, best, seconds)
+
+
+def print_ratios(
+    name: str,
+    made: dict[str, Module],
+    found: dict[str, tuple[Any, list[Any]]],
+    best: dict[str, tuple[float, int]],
+    seconds: float,
+) -> None:
+    """Print a line of the second table."""
+    cells = []
+    for model, module in made.items():
+        duration, workspace = measured(module, found[model][1], seconds)
+        cells.append(f"{duration / best[model][0]:8.2f} {workspace / max(best[model][1], 1):7.2f}")
+    print(f"{name:34}", *cells, flush=True)
+
+
+def main() -> None:
+    """Print one of the tables."""
+    parser = argparse.ArgumentParser(description="What the passes cost, and what they are worth.")
+    parser.add_argument("table", choices=("cost", "worth"))
+    parser.add_argument("--seconds", type=float, default=0.2, help="how long each cell of `worth` is measured")
+    options = parser.parse_args()
+    if options.table == "cost":
+        cost()
+    else:
+        worth(options.seconds)
+
+
+if __name__ == "__main__":
+    main()
