@@ -12,12 +12,13 @@ import pytest
 from programs import Program, programs
 
 import relay
-from relay.errors import FrontendError, RelayError, TypeCheckError
+from relay.errors import ExecutionError, FrontendError, RelayError, TypeCheckError
 from relay.eval import interpreter
 from relay.ir.alpha import alpha_equal
 from relay.ir.check import check
 from relay.ir.expr import Assert, Binding, Block, Constant, Derivative, Exit, Function, LoopLabel, Module, OpCall, Var
-from relay.ir.types import BASE_TYPES, BOOL, BaseType, Constructor, DataDefinition, DataType, Kind, TypeId, scalar, show
+from relay.ir.traverse import walk
+from relay.ir.types import BASE_TYPES, BOOL, BaseType, Constructor, DataDefinition, DataType, Kind, scalar, show
 from relay.text.parser import parse
 from relay.text.printer import to_text
 from relay.text.type_parser import parse_type
@@ -241,14 +242,61 @@ def test_types(text: str) -> None:
     assert show(parse_type(text)) == text
 
 
-def test_polymorphic_data_types_are_only_printed() -> None:
-    a = TypeId("a", Kind.Type)
-    data = DataDefinition("Tree", parameters=(a,))
-    data.constructors = (Constructor("Leaf", (a,)), Constructor("Node", (DataType(data, (a,)),)))
-    text = to_text(Module(constant_module(np.zeros(())).functions, "f", (data,)))
-    assert text.startswith("data Tree[a: Type] { Leaf(a), Node(Tree[a]) }\n\n")
-    with pytest.raises(FrontendError, match=re.escape("expected `{` and the constructors, found `[`")):
-        parse(text)
+def test_polymorphic_data_types() -> None:
+    """Parameters of every kind; a data type that mentions itself at other arguments, and one that is declared later."""
+    text = """
+    data Tree[a: Type, n: Dim] {
+      Leaf(a, Tensor[float32, (n, 2*n + 1)]), Node(Tree[(a, a), 2*n], Pair[float32, (n, 3)])
+    }
+    data Pair[b: BaseType, s: Shape] { Pair(left: Tensor[b, s], right: Tensor[b, (*s, 4)]) }
+    fn f(%x: ()) -> () { %x }
+    """
+    module = parse(text)
+    tree, pair = module.data
+    assert [p.kind for p in (*tree.parameters, *pair.parameters)] == [Kind.Type, Kind.Dim, Kind.BaseType, Kind.Shape]
+    again = parse(to_text(module))
+    assert alpha_equal(again, module) and to_text(again) == to_text(module)
+    assert alpha_equal(parse(text.replace("a: Type", "c: Type").replace("(a", "(c").replace(" a)", " c)")), module)
+    assert not alpha_equal(parse(text.replace("(a, a), 2*n", "(a, a), n")), module)
+    for wrong, message in (
+        ("Tree[(a, a)]", "`Tree` has 2 arguments, found 1"),
+        ("Tree", "expected `[` and what stands for a, n"),
+        ("Tree[(a, a), a]", "expected a dim"),
+    ):
+        with pytest.raises(FrontendError, match=re.escape(message)):
+            parse(text.replace("Tree[(a, a), 2*n]", wrong))
+
+
+@pytest.mark.parametrize("program", ALL[::5], ids=lambda p: p.name)
+def test_places_are_read_back(program: Program) -> None:
+    def places(module: Module) -> list[str]:
+        functions = [f for f in module.functions.values() if isinstance(f, Function)]
+        found = [b.value.span for f in functions for b in walk(f.body) if not isinstance(b.value, Var | Constant)]
+        return [str(s) for s in (*(f.span for f in functions), *found) if s is not None]
+
+    for module in stages(program):
+        text = to_text(module, spans=True)
+        read = parse(text)
+        assert alpha_equal(read, module)
+        assert set(places(module)) <= set(places(read))
+        assert to_text(read) == to_text(module)
+
+
+def test_an_error_in_a_program_with_places_points_into_the_source() -> None:
+    text = """
+    fn f(%x: Tensor[int32, ()]) -> Tensor[int32, ()] at "0:7:1-7:4" {
+      let %c: Tensor[bool, ()] = equal(%x, 0i32) at "0:8:12-8:18";
+      assert %c "x is not 0" at "0:8:5-8:18";
+      %x
+    }
+    sources { "model.py" 7 "def f(x):\\n    assert x == 0"; }
+    """
+    with pytest.raises(ExecutionError) as caught:
+        interpreter.run(parse(text), [np.int32(1)])
+    assert "model.py:8:5" in str(caught.value) and "assert x == 0" in str(caught.value)
+    for wrong in ("0:8:5", "1:8:5-8:18", "here"):
+        with pytest.raises(FrontendError, match="a place is `source:line:column-line:column`"):
+            parse(text.replace("0:8:5-8:18", wrong))
 
 
 def test_long_texts_at_the_default_recursion_limit() -> None:

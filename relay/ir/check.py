@@ -194,6 +194,8 @@ class _Checker:
         if definition in self._definitions:
             return
         self._definitions.add(definition)
+        if definition.parameters:  # no value is of this type, only of those that are made of it
+            return
         self.where = definition.name
         for constructor in definition.constructors:
             for field in constructor.fields:

@@ -6,12 +6,13 @@ other. Recursion follows the nesting of the text, never its length.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
-from relay.errors import FrontendError, Span
+from relay.errors import FrontendError, Source, Span
 from relay.ir.expr import (
     Arm,
     Assert,
@@ -61,6 +62,17 @@ _SURFACE = {"apply", "unpack"}
 _TERMINATORS = "`yield`, `next`, `exit`, `return` or `dead`"
 
 
+_PLACE = re.compile(r"(\d+):(\d+):(\d+)-(\d+):(\d+)")
+_Part = TypeVar("_Part", bound="Expr | _Place")
+
+
+@attrs.frozen
+class _Place:
+    """The place of a function, where it is still to be read."""
+
+    span: Span
+
+
 @attrs.frozen(eq=False)
 class GradOptions:
     """The options of a `grad` that are given."""
@@ -80,6 +92,7 @@ class BodyParser:
         self.types = types
         self.values = ValueParser(cursor, types)
         self.atoms = AtomParser(cursor, types, self.values, declared)
+        self.sources: list[Source] = []
         self._function = LoopLabel("")
         self._lambdas: dict[int, Var] = {}  # those ahead in a group, by the position of their binding
 
@@ -100,7 +113,8 @@ class BodyParser:
     def _body(self, name: str, parameters: tuple[Var, ...], result: Type, span: Span) -> Function:
         around, self._function = self._function, LoopLabel(name)
         labels, self.atoms.labels = self.atoms.labels, {}
-        function = Function(name, parameters, self._block(parameters, returns=True), self._function, result, span=span)
+        place = self.placed(_Place(span)).span
+        function = Function(name, parameters, self._block(parameters, returns=True), self._function, result, span=place)
         self._function, self.atoms.labels = around, labels
         return function
 
@@ -136,7 +150,7 @@ class BodyParser:
                     break
                 if cursor.at("}"):
                     raise cursor.expected("`;`", help=f"a block ends in {_TERMINATORS}")
-                bindings.append(Binding((), value))
+                bindings.append(Binding((), self.placed(value)))
             cursor.expect(";")
         if not cursor.at("}"):
             raise cursor.expected("`}` after the end of the block")
@@ -156,10 +170,28 @@ class BodyParser:
                 self._lambdas_ahead()
             else:
                 targets = (known,)
-            return Binding(targets, self._lambda())
-        value = self._expression()
+            return Binding(targets, self.placed(self._lambda()))
+        value = self.placed(self._expression())
         self.atoms.bind(targets)
         return Binding(targets, value)
+
+    def placed(self, part: _Part) -> _Part:
+        """An expression with the place that follows it, `at "source:line:column-line:column"`, if one does."""
+        cursor = self.cursor
+        if not cursor.at("at"):
+            return part
+        cursor.take()
+        token = cursor.next
+        found = _PLACE.fullmatch(cursor.string("a place, in quotes"))
+        numbers = [] if found is None else [int(n) for n in found.groups()]
+        if not numbers or numbers[0] >= len(self.sources):
+            message = "a place is `source:line:column-line:column`, with the number of one of the `sources`"
+            raise FrontendError(message, cursor.span(token))
+        if isinstance(part, Atom):
+            raise FrontendError("a name or constant has no place of its own", cursor.span(token))
+        evolve: Any = attrs.evolve  # every expression is a class of attrs, which mypy cannot see
+        placed: _Part = evolve(part, span=Span(self.sources[numbers[0]], *numbers[1:]))
+        return placed
 
     def _targets(self) -> tuple[Var, ...]:
         cursor = self.cursor
@@ -180,6 +212,8 @@ class BodyParser:
                     raise cursor.expected("the body of a function")
                 cursor.take()
             cursor.position = cursor.closing[cursor.position] + 1
+            if cursor.at("at"):
+                cursor.position += 2
             start = cursor.position + 1
             if not cursor.at(";", "let"):
                 break
@@ -357,7 +391,7 @@ class BodyParser:
         pieces = [cursor.string("the text to print, in quotes")]
         values: list[Atom] = []
         formats: list[str] = []
-        while not cursor.at(";"):
+        while not cursor.at(";") and not cursor.at("at"):
             values.append(self.atoms.atom())
             formats.append(cursor.string("a format, in quotes") if cursor.accept("as") else "")
             pieces.append(cursor.string("the text that follows the value, in quotes"))

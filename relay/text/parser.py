@@ -2,6 +2,7 @@
 
     module      ::= [dims n, .. [where n >= 1 "reason", ..];]
                     (data D { C, C(T, ..), .. } | [entry] function | derivative f: T = grad{..} @f)* [constants { .. }]
+                    [sources { "file" 1 "text"; .. }]
     function    ::= fn f(%x: T, ..) -> T block                   block ::= { (statement;)* terminator }
 
 The declarations are read first, so that they may mention each other in any order; then the bodies. What is read is
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from relay.errors import FrontendError, Label, Span, TypeCheckError
+from relay.errors import FrontendError, Label, Source, Span, TypeCheckError
 from relay.ir.check import Violation, check
 from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, Recompute, Rule, Var
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
@@ -25,6 +26,8 @@ from relay.text.body_parser import BodyParser
 from relay.text.constants import decode
 from relay.text.lexer import Cursor, Kind, Token
 from relay.text.type_parser import TypeParser
+
+_DECLARATIONS = ("data", "entry", "fn", "derivative", "constants", "sources")
 
 
 def parse(text: str, filename: str = "<relay>", *, constants: Mapping[str, np.ndarray] | None = None) -> Module:
@@ -81,6 +84,10 @@ class _Parser:
             cursor.position = position
             if word == "data":
                 self.types.define()
+        for word, position in starts:
+            cursor.position = position
+            if word == "sources":
+                self._sources()
         headers: list[_Header | Derivative] = []
         for word, position in starts:
             cursor.position = position
@@ -132,7 +139,7 @@ class _Parser:
         starts: list[tuple[str, int]] = []
         while cursor.next.kind is not Kind.END:
             word = cursor.next.text
-            if word not in ("data", "entry", "fn", "derivative", "constants") or cursor.next.kind is not Kind.NAME:
+            if word not in _DECLARATIONS or cursor.next.kind is not Kind.NAME:
                 raise cursor.expected("`fn`, `entry fn`, `data`, `derivative` or `constants`")
             cursor.take()
             starts.append((word, cursor.position))
@@ -247,7 +254,17 @@ class _Parser:
             help=f"write `entry fn {headers[0].name}`",
         )
 
-    # ---- constants
+    # ---- sources and constants
+
+    def _sources(self) -> None:
+        """The texts that the program comes from: their names, the numbers of their first lines, and their lines."""
+        cursor = self.cursor
+        cursor.expect("{")
+        while not cursor.accept("}"):
+            name = cursor.string("the name of a source, in quotes")
+            first = self.bodies.values.index("the number of the first line")
+            self.bodies.sources.append(Source(name, cursor.string("the text of the source, in quotes"), first))
+            cursor.expect(";")
 
     def _constants(self) -> None:
         cursor = self.cursor

@@ -33,6 +33,7 @@ from typing import TypeAlias, assert_never
 import attrs
 import numpy as np
 
+from relay.errors import Source, Span
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -96,13 +97,16 @@ from relay.ir.expr import (
 )
 from relay.ir.extents import symbolic_dims
 from relay.ir.types import (
+    Base,
     BaseType,
     Constructor,
     DataDefinition,
     DataType,
+    Dim,
     DimExpr,
     FunctionType,
     RefType,
+    Shape,
     StackType,
     TensorType,
     TupleType,
@@ -110,6 +114,7 @@ from relay.ir.types import (
     TypeId,
     prune,
     show,
+    show_argument,
     show_shape,
 )
 from relay.text.constants import array_text, encode, is_inline
@@ -121,14 +126,21 @@ Printable: TypeAlias = Module | Function | Derivative | Block | Expr
 _INDENT = "  "
 
 
-def to_text(part: Printable, *, elide: bool = False, constants: dict[str, np.ndarray] | None = None) -> str:
+def to_text(
+    part: Printable,
+    *,
+    elide: bool = False,
+    constants: dict[str, np.ndarray] | None = None,
+    spans: bool = False,
+) -> str:
     """A module, function, block or expression as text, without a newline at its end. Linear in its size.
 
     The text of a typed or core module is complete: `relay.parse` reads it back. With `elide`, which is for reading, it
     lacks the elements of large constants. With `constants` they are put into this dict instead of the text, by names
-    that the text mentions, for `numpy.savez` and `relay.parse(text, constants=..)`.
+    that the text mentions, for `numpy.savez` and `relay.parse(text, constants=..)`. With `spans` it says where
+    expressions come from, `at "0:3:5-3:9"` (source, line, column, end), and has the sources at its end.
     """
-    printer = _Printer()
+    printer = _Printer(spans)
     match part:
         case Module():
             printer.module(part, elide, constants)
@@ -184,7 +196,9 @@ class _Names:
 class _Printer:
     """Appends pieces of text; `indentation` is that of the current line."""
 
-    def __init__(self) -> None:
+    def __init__(self, spans: bool = False) -> None:
+        self._spans = spans
+        self._sources: dict[Source, int] = {}
         self._pieces: list[str] = []
         self._indentation = 0
         self._names, self._labels = _Names(), _Names()
@@ -244,6 +258,11 @@ class _Printer:
                     elements = f"file {quoted(name)}"
                 self._put(f"\n{_INDENT}constant#{number}: {show(Constant(array).type)} = ", elements, ";")
             self._put("\n}")
+        if self._sources:
+            self._put("\n\nsources {")
+            for source in self._sources:
+                self._put(f"\n{_INDENT}{quoted(source.filename)} {source.first_line} {quoted(source.text)};")
+            self._put("\n}")
 
     def _declaration(self, definition: DataDefinition) -> str:
         parameters = ", ".join(f"{p.name}: {p.kind.value}" for p in definition.parameters)
@@ -275,10 +294,15 @@ class _Printer:
                 return f"Ref[{self._type(content)}]"
             case StackType(element):
                 return f"Stack[{self._type(element)}]"
-            case DataType(definition, ()):
-                return self._data_name(definition)
+            case DataType(definition, arguments):
+                inside = ", ".join(self._type_argument(a) for a in arguments)
+                return self._data_name(definition) + (f"[{inside}]" if arguments else "")
             case _:
                 return show(type_)
+
+    def _type_argument(self, argument: Type | Base | Shape | Dim) -> str:
+        is_type = isinstance(argument, TensorType | TupleType | FunctionType | RefType | StackType | DataType)
+        return self._type(argument) if is_type else show_argument(argument)  # type: ignore[arg-type]
 
     def derivative(self, derivative: Derivative) -> None:
         self._put(
@@ -299,7 +323,7 @@ class _Printer:
                 self._put("" if forward is None else f" saving @{name_text(forward)}")
             case None:
                 pass
-        self._put(" ")
+        self._put(self._place(function.span), " ")
         around, self._function_label = self._function_label, function.label
         self._braces(function.body, returns=True)
         self._function_label = around
@@ -334,6 +358,15 @@ class _Printer:
         if binding.targets:
             self._put(f"let {self._bound(binding.targets)} = ")
         self.expression(binding.value)
+        if not isinstance(binding.value, Atom):
+            self._put(self._place(binding.value.span))
+
+    def _place(self, span: Span | None) -> str:
+        """Where something comes from, if that is asked for."""
+        if span is None or not self._spans:
+            return ""
+        number = self._sources.setdefault(span.source, len(self._sources))
+        return f' at "{number}:{span.line}:{span.column}-{span.end_line}:{span.end_column}"'
 
     def _terminator(self, block: Block, returns: bool) -> None:
         match block.terminator:

@@ -67,12 +67,21 @@ class TypeParser:
             )
         if name in RESERVED:
             raise FrontendError(f"`{name}` is the name of a type of the language", cursor.span(token))
-        self.data[name], self._places[name] = DataDefinition(name), cursor.span(token)
+        parameters = tuple(self.separated("]", self._quantified)) if cursor.accept("[") else ()
+        self.data[name], self._places[name] = DataDefinition(name, parameters=parameters), cursor.span(token)
 
     def define(self) -> None:
-        """`D { C, C(T, ..), .. }`: the constructors of a declared data type."""
+        """`D[a: Type, ..] { C, C(T, ..), .. }`: the constructors of a declared data type, which may be polymorphic."""
         cursor = self.cursor
         definition = self.data[cursor.name("the name of a data type")]
+        if cursor.at("["):
+            cursor.position = cursor.closing[cursor.position] + 1
+        outer, self._variables = self._variables, {**self._variables, **{p.name: p for p in definition.parameters}}
+        self._constructors(definition)
+        self._variables = outer
+
+    def _constructors(self, definition: DataDefinition) -> None:
+        cursor = self.cursor
         cursor.expect("{", " and the constructors")
         constructors: dict[str, Constructor] = {}
         for token, constructor in self.separated("}", self._constructor):
@@ -165,7 +174,28 @@ class TypeParser:
         definition = self.data.get(name)
         if definition is None:
             raise cursor.unknown("type", token, name, (*self._variables, *self.data, *RESERVED))
-        return DataType(definition)
+        return DataType(definition, self._arguments(definition, token) if definition.parameters else ())
+
+    def _arguments(self, definition: DataDefinition, token: lexer.Token) -> tuple[Type | Base | Shape | Dim, ...]:
+        """What stands for the parameters of a polymorphic data type, each of its kind."""
+        cursor = self.cursor
+        cursor.expect("[", f" and what stands for {', '.join(map(str, definition.parameters))}")
+        readers: dict[Kind, Callable[[], Type | Base | Shape | Dim]] = {
+            Kind.BaseType: self._base,
+            Kind.Shape: self._shape,
+            Kind.Dim: self.dim,
+        }
+        kinds = iter(definition.parameters)
+
+        def argument() -> Type | Base | Shape | Dim:
+            parameter = next(kinds, None)
+            return self.type() if parameter is None else readers.get(parameter.kind, self.type)()
+
+        arguments = tuple(self.separated("]", argument))
+        if len(arguments) != len(definition.parameters):
+            wanted, found = len(definition.parameters), len(arguments)
+            raise FrontendError(f"`{definition.name}` has {wanted} arguments, found {found}", cursor.span_from(token))
+        return arguments
 
     def _forall(self) -> QuantifiedType:
         cursor = self.cursor
