@@ -306,7 +306,7 @@ def run_time_value(value: Any, type_: Type, name: str) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         assert isinstance(type_.base, BaseType)
         if not holds(type_.base, value):
-            raise TypeMismatch(f"argument {name}: the number {value} is not a {type_.base}")
+            raise TypeMismatch(f"argument {name}: the number {value} is no {type_.base}")
         return np.asarray(value, dtype=type_.dtype)
     return value
 

@@ -47,6 +47,7 @@ from relay.signatures import History, Symbolic, axes, kind
 from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, simplify_derivative
 from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, scheme
+from relay.typecheck.elaboration.functions import wrong_count
 from relay.typecheck.elaboration.session import SchemeOnly
 from relay.typecheck.unification import is_known
 
@@ -397,8 +398,9 @@ class RelayFunction:
             arguments, seeds = arguments[: -self._seeds], list(arguments[-self._seeds :])
         signature = function.signature or tuple(Parameter() for _ in function.parameters)
         positional = sum(p.kind != "keyword_only" for p in signature)
+        least = sum(p.kind != "keyword_only" and p.default is None for p in signature)
         if len(arguments) > positional:
-            raise self._argument_error(f"{self.__name__} takes {positional} arguments, found {len(arguments)}")
+            raise self._argument_error(wrong_count(self.__name__, least, positional, len(arguments)))
         found: dict[str, Any] = {p.name: a for p, a in zip(function.parameters, arguments, strict=False)}
         names = {p.name for p, s in zip(function.parameters, signature, strict=True) if s.kind != "positional_only"}
         for name, value in keywords.items():

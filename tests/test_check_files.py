@@ -316,7 +316,7 @@ def test_the_form_for_editors(tmp_path: Path, capsys: pytest.CaptureFixture[str]
                     "message": "here it is Tensor[float32, (2,)]",
                 }
             ],
-            "notes": [], "help": None,
+            "notes": ["the rank is 0, not 1"], "help": None,
         }
     ]  # fmt: skip
 

@@ -411,5 +411,5 @@ def test_numbers_take_the_dtype_of_the_place_where_they_stand() -> None:
     assert lookup("index")(value, 1).type == TensorType(FLOAT32, ())
     assert lookup("where")(value > 0, value, 0).type == value.type
     for number in (0.5, 2**40):
-        with pytest.raises(TypeMismatch, match=f"the number {number} is not a int32"):
+        with pytest.raises(TypeMismatch, match=f"the number {number} is no int32"):
             lookup("add")(np.int32([1]), number)

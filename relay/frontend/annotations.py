@@ -166,6 +166,12 @@ class AnnotationReader:
         return {Kind.BaseType: self._base, Kind.Shape: self._shape, Kind.Dim: self._dim}
 
     def _base(self, node: ast.expr) -> Base:
+        if isinstance(node, ast.Subscript):
+            raise self._error(
+                node,
+                f"the elements of a tensor are numbers, not {ast.unparse(node)}",
+                "write one shape for all axes, as in Tensor[Float, (3, 2)]; other values go into tuples and data types",
+            )
         if not isinstance(node, ast.Name | ast.Attribute):
             raise self._error(node, "this is no element type", "write Float, Float64, Int, Bool, ...")
         found = self._object(node)

@@ -196,7 +196,9 @@ class Operator:
             arguments, keywords = [tuple(arguments[count:])], {**first, **keywords}
         names = (*self.operands, *self.attributes)
         if len(arguments) > len(names):
-            raise TypeMismatch(f"{self.name} takes at most {len(names)} arguments, found {len(arguments)}")
+            least = len(self.operands) + sum(value is REQUIRED for value in self.attributes.values())
+            expected = f"{least} to {len(names)}" if least < len(names) else f"{least}"
+            raise TypeMismatch(f"wrong number of arguments to {self.name}: expected {expected}, found {len(arguments)}")
         given = dict(zip(names, arguments, strict=False))
         for name, value in keywords.items():
             if name not in names:
@@ -265,5 +267,5 @@ def literal_array(literal: bool | int | float, base: BaseType) -> np.ndarray:
         limits = np.iinfo(base.name)
         fits = limits.min <= literal <= limits.max
     if not fits:
-        raise TypeMismatch(f"the number {literal} is not a {base}")
+        raise TypeMismatch(f"the number {literal} is no {base}")
     return np.asarray(literal, dtype=base.dtype)

@@ -122,9 +122,9 @@ class Relation:
 
 
 def class_names(classes: frozenset[BaseClass]) -> str:
-    """Classes for a message: "a float or integer dtype"."""
-    words = {BaseClass.FLOAT: "float", BaseClass.INTEGER: "integer", BaseClass.BOOL: "bool"}
-    return " or ".join(words[c] for c in BaseClass if c in classes)
+    """Classes for a message: "a float or an integer dtype"."""
+    words = {BaseClass.FLOAT: "a float", BaseClass.INTEGER: "an integer", BaseClass.BOOL: "a bool"}
+    return " or ".join(words[c] for c in BaseClass if c in classes) + " dtype"
 
 
 def infer_relation(
@@ -141,7 +141,7 @@ def infer_relation(
         token, base = relation.base.token(position), tensor.base
         assert isinstance(base, BaseType)
         if token.classes is not None and base.base_class not in token.classes:
-            raise TypeMismatch(f"{name} needs a {class_names(token.classes)} dtype, found {base}")
+            raise TypeMismatch(f"{name} needs {class_names(token.classes)}, found {base}")
         expected = bound.setdefault(token.text, base) if token.is_variable else BASE_TYPES[token.text]
         if base != expected:
             raise TypeMismatch(

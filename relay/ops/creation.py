@@ -70,7 +70,7 @@ def _check_number(value: float, dtype: BaseType) -> None:
     if isinstance(dtype, BaseType) and is_integer(dtype):  # a dtype that is still open is checked with its literals
         limits = np.iinfo(dtype.name)
         if isinstance(value, float) or not limits.min <= value <= limits.max:
-            raise TypeMismatch(f"the number {value} is not a {dtype}")
+            raise TypeMismatch(f"the number {value} is no {dtype}")
 
 
 @register_op(

@@ -177,7 +177,7 @@ class Solver:
         if isinstance(base, BaseType):
             for literal in unknown.literals:
                 if not holds(base, literal.value):
-                    raise Clash(unknown, base, f"the number {literal.value} is not a {base}")
+                    raise Clash(unknown, base, f"the number {literal.value} is no {base}")
             if unknown.classes is not None and base.base_class not in unknown.classes:
                 raise Clash(unknown, base)
         self.bind(unknown, base)

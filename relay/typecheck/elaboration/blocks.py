@@ -67,7 +67,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import annotation_type, expand
 from relay.typecheck.elaboration.kept import Kept
-from relay.typecheck.elaboration.session import ListGrows, Session, undecided
+from relay.typecheck.elaboration.session import ListGrows, Session, clash_notes, undecided
 from relay.typecheck.unification import Clash, resolve
 
 OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
@@ -84,7 +84,8 @@ def elaborate_block(session: Session, context: Context, block: Block, out: Outpu
             elaborate_binding(session, context, binding, out)
             session.solver.run()
         except (Consequence, RelayError, Undetermined) as error:
-            session.report(undecided(error, session.hints.span))
+            error = undecided(error, session.hints.span)
+            session.report(error.at(binding.value.span) if isinstance(error, RelayError) else error)
             _report_names(session, context, binding)
             assign(context, binding.targets, [Failed()] * len(binding.targets))
         if out.terminator is not None:  # a branch that the checker decided has left
@@ -168,7 +169,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             described = [describe(a) for a in arguments]
             given = [entity_of(a) for a in arguments]
             session.rounds.store(arguments, given)
-            entity = calls.apply(session, context, out, callee, given, named, span, described)
+            entity = calls.apply(session, context, out, callee, given, named, span, described, describe(function))
         case Attribute(atom, name, span):
             entity = tensors.attribute(session, out, entity_of(atom), name, span, describe(atom))
         case Index(atom, items, span):
@@ -410,15 +411,18 @@ class Join:
             try:
                 self.session.solver.unify(typed[0].type, other.type)
             except Clash as clash:
+                notes = clash_notes(clash, other.type, typed[0].type)
                 earlier, later = (places[0], typed[0].type), (span, other.type)
                 if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
                     earlier, later = later, earlier
+                    notes = clash_notes(clash, later[1], earlier[1])
                 labels = (Label(earlier[0], f"here it is {show(resolve(earlier[1]))}"),) if earlier[0] else ()
                 raise TypeMismatch(
-                    f"{name} is {show(resolve(earlier[1]))} on one path and {show(resolve(later[1]))} on another",
+                    f"{_said(name)} is {show(resolve(earlier[1]))} on one path and"
+                    f" {show(resolve(later[1]))} on another",
                     later[0],
                     labels=labels,
-                    notes=(clash.reason,) if clash.reason else (),
+                    notes=notes,
                 ) from None
         target = self.session.variable(name, typed[0].type, self.paths[0][2])
         targets.append(target)
@@ -426,6 +430,11 @@ class Join:
             values.append(value.atom)
         length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
         return Typed(target, target.type or typed[0].type, length=length)
+
+
+def _said(name: str) -> str:
+    """A joined value in a message: the user's variable, or what the front end calls a conditional expression."""
+    return "this expression" if name == "chosen" else name
 
 
 def assigned_at(name: str, handed: Sequence[Atom], position: int, otherwise: Span | None) -> Span | None:
@@ -649,6 +658,7 @@ class Carried:
                 try:
                     self.session.solver.unify(typed.type, expected.type)
                 except Clash as clash:
+                    notes = clash_notes(clash, typed.type, expected.type)
                     labels = (
                         (Label(self.span, f"it enters the loop as {show(resolve(expected.type))}"),)
                         if self.span
@@ -659,7 +669,7 @@ class Carried:
                         f" to {show(resolve(typed.type))}",
                         typed.atom.span or span,
                         labels=labels,
-                        notes=(clash.reason,) if clash.reason else (),
+                        notes=notes,
                         help="a loop's variables keep their types; start with the final shape and dtype",
                     ) from None
                 atoms.append(typed.atom)

@@ -76,8 +76,9 @@ def apply(
     keywords: Keywords,
     span: Span | None,
     described: Sequence[str],
+    name: str = "this function",
 ) -> Entity:
-    """Call anything."""
+    """Call anything. `name` is the called function for messages."""
     match callee:
         case GlobalFunction() | LocalFunction():
             return call_function(session, out, callee, arguments, keywords, span)
@@ -90,7 +91,7 @@ def apply(
         case Typed():
             if keywords:
                 raise TypeCheckError("a function value takes no keyword arguments", span)
-            return call_value(session, out, callee, arguments, span, "this function")
+            return call_value(session, out, callee, arguments, span, name)
         case Object(Operator() as operator):
             return call_operator(session, out, operator, arguments, keywords, span, described)
         case Object(Intrinsic(name)) if name in templates.STRUCTURAL:
@@ -165,6 +166,8 @@ def call_operator(
             if not isinstance(first, Tuple):
                 raise TypeMismatch(f"{operator.name} takes a tuple of tensors", help=f"relay.{operator.name}((x, y))")
             operands, named = operator.bind([first.items, *arguments[1:]], dict(keywords))
+            if not operands:
+                raise TypeMismatch(f"{operator.name} needs at least one tensor, found an empty tuple")
         else:
             arguments = creation.completed_arguments(operator, arguments, dict(keywords))
             operands, named = operator.bind(arguments, dict(keywords))

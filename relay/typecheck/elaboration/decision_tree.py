@@ -260,7 +260,7 @@ class DecisionTree:
         owner, _ = self._constructor(pattern)
         entity = occurrence.entity
         if not isinstance(entity, Typed):
-            raise TypeCheckError(f"this case is a {owner.name}, the value is {self._shown(entity)}", pattern.span)
+            raise TypeCheckError(f"this case is for {owner.name}, the value is {self._shown(entity)}", pattern.span)
         if data.data_type(entity) is None:
             expected = data.fresh_type(self.session, owner)
             self.session.unify_at(entity.type, expected, pattern.span, "the matched value")
@@ -296,7 +296,7 @@ class DecisionTree:
                     owner, wanted = self._constructor(found)
                     if owner is not definition:
                         raise TypeCheckError(
-                            f"this case is a {owner.name}, the value is a {definition.name}", found.span
+                            f"this case is for {owner.name}, the value is of {definition.name}", found.span
                         )
                     if wanted is constructor:
                         new += simple(row.replacing(occurrence, pattern_fields(found, wanted, items)))

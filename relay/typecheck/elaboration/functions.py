@@ -7,7 +7,7 @@ argument whose type is not yet known makes an instance of its own, which shares 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -125,6 +125,12 @@ def _specialises(entity: Entity) -> bool:
     return isinstance(entity, GlobalFunction) or (isinstance(entity, Derived) and isinstance(entity.of, GlobalFunction))
 
 
+def wrong_count(name: str, least: int, most: int, found: int) -> str:
+    """What to say of a call with another number of arguments than the function has parameters."""
+    expected = f"{most}" if least == most else f"{least} to {most}"
+    return f"wrong number of arguments to {name}: expected {expected}, found {found}"
+
+
 def bind_arguments(
     callee: GlobalFunction | LocalFunction,
     arguments: Sequence[Entity],
@@ -137,9 +143,8 @@ def bind_arguments(
     defined = (Label(function.span, "defined here"),) if function.span is not None else ()
     positional = [i for i, p in enumerate(signature) if p.kind != "keyword_only"]
     if len(arguments) > len(positional):
-        raise TypeCheckError(
-            f"{function.name} takes {len(positional)} arguments, found {len(arguments)}", span, labels=defined
-        )
+        least = sum(signature[i].default is None for i in positional)
+        raise TypeCheckError(wrong_count(function.name, least, len(positional), len(arguments)), span, labels=defined)
     found: dict[int, Entity] = dict(enumerate(arguments))
     names = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind != "positional_only"}
     for name, entity in keywords:
@@ -156,12 +161,11 @@ def bind_arguments(
         default = signature[position].default
         if default is None:
             needed = sum(p.default is None for p in signature)
-            raise TypeCheckError(
-                f"{function.name} needs {needed} arguments, found {len(arguments) + len(keywords)};"
-                f" {parameter.name!r} is missing",
-                span,
-                labels=defined,
-            )
+            given = len(arguments) + len(keywords)
+            text = f"{function.name} needs a value for {parameter.name!r}"
+            if given < needed:
+                text = f"{wrong_count(function.name, needed, len(signature), given)}; {parameter.name!r} is missing"
+            raise TypeCheckError(text, span, labels=defined)
         result.append(_default(callee, default))
     return result
 
@@ -297,22 +301,30 @@ def _new_instance(
             continue
         var = session.variable(surface.name, next(remaining), surface.span)
         if annotation is not None and var.type is not None:
-            session.unify_at(var.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}")
+            what = f"argument {surface.name} of {function.name}"
+            declared = (Label(surface.span, "declared here"),) if surface.span is not None and span is not None else ()
+            session.unify_at(var.type, annotation, span or surface.span, what, labels=declared)
         parameters.append(var)
         context.environment[surface] = expand(session, body, Typed(var, annotation or var.type or result), surface.span)
     label = LoopLabel(name)
     returned, failures = False, session.failures
+    declared_at: list[tuple[Span | None, Callable[[], str]]] = []  # what says which result there must be
 
     def on_exit(out: Output, results: tuple[Entity, ...], at: Span | None) -> None:
-        nonlocal returned
+        nonlocal returned, declared_at
         value = _result(session, out, function, instance, results[0], at)
-        session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
+        result_labels = tuple(Label(span, text()) for span, text in declared_at if span is not None)
+        session.unify_at(value.type, instance.result, at, f"the result of {function.name}", labels=result_labels)
         out.terminator = Exit(label, (value.atom,), at)
         returned = True
+        if not declared_at:
+            declared_at = [(at, lambda: f"another path returns {show(resolve(value.type))}")]
 
     context.handlers = {function.label: Handler(label, None, on_exit)}
     if function.result is not None:
-        session.unify_at(annotation_type(session, context, function.result), result, function.span, "the result")
+        written = annotation_type(session, context, function.result)
+        session.unify_at(written, result, function.span, "the result")
+        declared_at = [(function.span, lambda: f"declared to return {show(resolve(written))}")]
     _elaborate_body(session, context, function, body, instance, span)
     if not returned and session.failures > failures:
         instance.failed = True
@@ -536,7 +548,10 @@ def call_value(
     values = [session.materialise(out, a, span) for a in arguments]
     type_ = prune(callee.type)
     if isinstance(type_, FunctionType) and len(type_.parameters) != len(values):
-        raise TypeCheckError(f"{name} takes {len(type_.parameters)} arguments, found {len(values)}", span)
+        count = len(type_.parameters)
+        where = callee.atom.span
+        labels = (Label(where, f"it is {show(resolve(type_))}"),) if where is not None else ()
+        raise TypeCheckError(wrong_count(name, count, count, len(values)), span, labels=labels)
     if not isinstance(type_, FunctionType | Unknown):
         raise TypeCheckError(f"{name} is no function, it is {show(resolve(callee.type))}", span)
     result = session.solver.fresh(Kind.Type)

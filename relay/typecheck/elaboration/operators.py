@@ -32,6 +32,7 @@ from relay.ir.types import (
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
 from relay.operator.relation import BaseToken, class_names, substitute
+from relay.typecheck.differences import name_unknowns
 from relay.typecheck.dims import is_dim
 from relay.typecheck.elaboration import sizes
 from relay.typecheck.elaboration.entities import (
@@ -263,11 +264,12 @@ def _name(operator: Operator) -> str:
 
 
 def _notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str, ...]:
-    return tuple(
-        f"{text}: {show(resolve(value.type))}"
-        for value, text in zip(found, described, strict=False)
-        if value is not None
-    )
+    if len(described) == 1 and len(found) > 1:  # one tuple of operands
+        inside = described[0][1:-1].split(", ") if described[0][:1] in ("(", "[") else []
+        described = inside if len(inside) == len(found) else [f"operand {i}" for i in range(1, len(found) + 1)]
+    told = [(value, text) for value, text in zip(found, described, strict=False) if value is not None]
+    name_unknowns(*(value.type for value, _ in told))
+    return tuple(dict.fromkeys(f"{text}: {show(resolve(value.type))}" for value, text in told))
 
 
 def _tensor(typed: Typed) -> TensorType:
@@ -390,7 +392,7 @@ def _unify_token(
                 help="use // for integer division, or convert: float(x), x.astype(...)",
             )
         raise TypeMismatch(
-            f"{_name(operator)} needs a {class_names(token.classes)} dtype, found {found}", help=_cast(token)
+            f"{_name(operator)} needs {class_names(token.classes)}, found {found}", help=_cast(token)
         )
     if token.is_variable:
         first = bound.setdefault(token.text, base)

@@ -47,6 +47,7 @@ from relay.ir.types import (
     show,
 )
 from relay.operator.relation import Undetermined
+from relay.typecheck.differences import differences, name_unknowns
 from relay.typecheck.elaboration import sizes
 from relay.typecheck.elaboration.entities import (
     TEMPLATE,
@@ -179,7 +180,7 @@ class Session:
         if isinstance(base, BaseType):
             if not holds(base, number.value):
                 raise TypeMismatch(
-                    f"the number {number.value} is not a {base}",
+                    f"the number {number.value} is no {base}",
                     number.span,
                     help=f"write a number that {base} holds, or cast the other operand",
                 )
@@ -264,15 +265,22 @@ class Session:
             pending.done = True
             self.report(error, pending.labels)
 
-    def unify_at(self, found: Type, expected: Type, span: Span | None, what: str, help: str | None = None) -> None:
+    def unify_at(
+        self,
+        found: Type,
+        expected: Type,
+        span: Span | None,
+        what: str,
+        help: str | None = None,
+        labels: tuple[Label, ...] = (),
+    ) -> None:
         """Demand that two types are equal. `what` says of which thing, for the error."""
         try:
             self.solver.unify(found, expected)
         except Clash as clash:
-            notes = (clash.reason,) if clash.reason else ()
-            raise TypeMismatch(
-                f"{what} must be {show(resolve(expected))}, found {show(resolve(found))}", span, notes=notes, help=help
-            ) from None
+            notes = clash_notes(clash, found, expected)
+            message = f"{what} must be {show(resolve(expected))}, found {show(resolve(found))}"
+            raise TypeMismatch(message, span, notes=notes, help=help, labels=labels) from None
 
     def unify_base_at(self, left: object, right: object, span: Span | None) -> None:
         """Demand that two base types are equal."""
@@ -468,6 +476,12 @@ def _finished(value: object) -> object:
             return tuple(map(_finished, value))
         case _:
             return value
+
+
+def clash_notes(clash: Clash, found: Type, expected: Type) -> tuple[str, ...]:
+    """Why two types differ: the smallest parts that do. Their variables get letters, so that they can be shown."""
+    name_unknowns(found, expected)
+    return (clash.reason,) if clash.reason else differences(found, expected)
 
 
 def operator_call(operator: str, atoms: Sequence[Typed], attributes: dict[str, object], span: Span | None) -> OpCall:

@@ -92,7 +92,8 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
             if found is None and not hasattr(module, name):
                 import difflib
 
-                close = difflib.get_close_matches(name, dir(module), n=1)
+                public = [n for n in dir(module) if not isinstance(getattr(module, n, None), types.ModuleType)]
+                close = difflib.get_close_matches(name, public, n=1)
                 raise TypeCheckError(
                     f"{module.__name__} has no {name!r}", span, help=f"did you mean {close[0]!r}?" if close else None
                 )
@@ -571,6 +572,9 @@ def _broadcast(
     if isinstance(new, Number):
         typed = session.constant(out, new, type_.base)
     else:
+        if isinstance(new, Tuple):
+            text = "the new value must be a tensor or a number, found a tuple"
+            raise TypeMismatch(text, span, help="make a tensor of it by relay.stack")
         typed = session.materialise(out, new, span)
         if isinstance(value_type := prune(typed.type), TensorType):
             session.unify_base_at(value_type.base, type_.base, span)
