@@ -4,7 +4,7 @@
     a type | "T"
     B ::= Float | Int64 | ..  | a base type variable
     S ::= (D, ..) | a shape variable
-    D ::= 3 | n | Any | *s | arithmetic on integers
+    D ::= 3 | n | Any | *s | D + D | D - D | D * D | D // D | D % D | max(D, ..) | min(D, ..)
 
 Names are looked up in the scope of the function, without running the annotation. What users write these with is in
 `relay.ir.annotation` and exported here as well.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import operator
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -22,6 +21,7 @@ import attrs
 
 from relay.errors import FrontendError, Span
 from relay.frontend.source import SourceFile
+from relay.ir import dims as arithmetic
 from relay.ir.annotation import (
     FUNCTION_HELP,
     REFERENCE_HELP,
@@ -50,14 +50,15 @@ __all__ = ["AnnotationReader", "Fn", "Ref", "Tensor", "UndefinedName", "base_typ
 
 _T = TypeVar("_T")
 
-_ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+_ARITHMETIC: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
+    ast.Add: arithmetic.add,
+    ast.Sub: arithmetic.subtract,
+    ast.Mult: arithmetic.multiply,
+    ast.FloorDiv: arithmetic.floor_divide,
+    ast.Mod: arithmetic.modulo,
 }
+_EXTREMA: dict[object, Callable[..., Dim]] = {max: arithmetic.maximum, min: arithmetic.minimum}
+_LARGEST_POWER = 8
 
 
 class UndefinedName(FrontendError):
@@ -211,29 +212,44 @@ class AnnotationReader:
                     )
                 return found
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                negative = self._dim(operand)
-                return self._placed(
-                    node, lambda: to_dim(-negative if isinstance(negative, int) else described(negative))
-                )
+                negative = arithmetic.subtract(0, self._operand(operand))
+                return self._placed(node, lambda: to_dim(negative))
             case ast.BinOp(left=left, op=op, right=right):
-                return self._arithmetic(node, self._dim(left), op, self._dim(right))
+                found = self._arithmetic(node, self._operand(left), op, self._operand(right))
+                return self._placed(node, lambda: to_dim(found))
+            case ast.Call(func=ast.Name() | ast.Attribute() as function, args=items, keywords=[]) if items:
+                extremum = _EXTREMA.get(self._object(function))
+                if extremum is None:
+                    raise self._error(node, "this is no dimension", "of functions there are max and min")
+                return extremum(*map(self._operand, items))
             case _:
                 raise self._error(
                     node, "this is no dimension", 'write a number, Any, or a variable made by `n, m = dims("n m")`'
                 )
 
+    def _operand(self, node: ast.expr) -> Dim:
+        """A dim in an expression of dims, where it may be negative."""
+        match node:
+            case ast.Constant(value=int(number)) if not isinstance(number, bool):
+                return number
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return arithmetic.subtract(0, self._operand(operand))
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._arithmetic(node, self._operand(left), op, self._operand(right))
+            case _:
+                dim = self._dim(node)
+        if isinstance(dim, TypeId) and dim.kind is not Kind.Dim:
+            raise self._error(node, f"{dim} stands for any number of dims; arithmetic is of single ones", None)
+        return dim
+
     def _arithmetic(self, node: ast.expr, left: Dim, op: ast.operator, right: Dim) -> Dim:
-        if not isinstance(left, int) or not isinstance(right, int):
-            raise self._error(
-                node,
-                "arithmetic on dim variables is not supported yet",
-                "give this dimension a variable of its own, or Any",
-            )
+        if isinstance(op, ast.Pow) and isinstance(right, int) and 0 <= right <= _LARGEST_POWER:
+            return arithmetic.product([left] * right)
         apply = _ARITHMETIC.get(type(op))
         if apply is None:
-            raise self._error(node, "dimensions have no such operation", "use +, -, *, // or %")
+            raise self._error(node, "dimensions have no such operation", "use +, -, *, //, %, max or min")
         try:
-            return self._placed(node, lambda: to_dim(apply(left, right)))
+            return apply(left, right)
         except ZeroDivisionError:
             raise self._error(node, "a division by zero", None) from None
 

@@ -28,6 +28,7 @@ from relay.ir.types import (
     DataDefinition,
     DataType,
     Dim,
+    DimExpr,
     Form,
     FunctionType,
     Kind,
@@ -150,7 +151,7 @@ def to_dim(item: object) -> Dim:
     item = _meant(item, Kind.Dim)
     if isinstance(item, np.integer):
         item = int(item)
-    if isinstance(item, bool) or not isinstance(item, int | TypeId | AnyDim):
+    if isinstance(item, bool) or not isinstance(item, int | TypeId | AnyDim | DimExpr):
         if item is typing.Any:
             return ANY
         raise FrontendError(

@@ -344,6 +344,17 @@ def _monomial_quotient(left: Monomial, right: Monomial) -> Monomial | None:
     return frozenset(powers.items())
 
 
+def terms(dim: Dim) -> Iterator[tuple[Dim, bool]]:
+    """The terms of a sum without their signs, and whether each is added."""
+    for monomial, coefficient in _polynomial(dim).items():
+        yield _dim({monomial: abs(coefficient)}), coefficient > 0
+
+
+def constant_of(dim: Dim) -> int:
+    """The number in a sum."""
+    return _polynomial(dim).get(_ONE, 0)
+
+
 def divide_exactly(left: Dim, right: Dim) -> Dim | None:
     """The polynomial q with left == q * right, or None if there is none with integer coefficients."""
     left, right = settled(left), settled(right)

@@ -12,6 +12,7 @@ question that they do not answer is None: nobody knows.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -29,6 +30,8 @@ from relay.ir.dims import (
     TypeId,
     Unknown,
     add,
+    divide_exactly,
+    evaluate,
     lower_bound,
     multiply,
     settled,
@@ -195,6 +198,10 @@ class Facts:
             answer = answer if answer is None or relation == EQUAL else not answer
         return self._outer.ask(left, relation, right) if answer is None and self._outer is not None else answer
 
+    def need(self, left: Dim, right: Dim) -> bool | None:
+        """As `ask` whether left >= right, where a rule has no other answer than that it is so."""
+        return self.ask(left, AT_LEAST, right)
+
     def _positive(self, dim: Dim) -> bool:
         least = self._least(dim)
         if least is not None and least > 0:
@@ -213,8 +220,8 @@ class Facts:
 def solve(
     difference: Dim, only: Callable[[TypeId | Unknown], bool] = lambda v: True
 ) -> tuple[TypeId | Unknown, Dim] | None:
-    """A variable that `difference == 0` determines, and its value: one that occurs once, linearly, with coefficient 1
-    or -1. `only`: which variables are asked for."""
+    """A variable that `difference == 0` determines, and its value: one that occurs once, linearly, with a coefficient
+    that divides the rest. `only`: which variables are asked for."""
     if isinstance(difference, TypeId | Unknown):
         return (difference, 0) if only(difference) else None
     if not isinstance(difference, DimExpr):
@@ -222,7 +229,7 @@ def solve(
     occurring = list(variables(difference))
     candidates: list[tuple[str, TypeId | Unknown, int]] = []
     for monomial, coefficient in difference.terms:
-        if len(monomial) == 1 and abs(coefficient) == 1:
+        if len(monomial) == 1:
             ((factor, power),) = monomial
             if power != 1 or not isinstance(factor, TypeId | Unknown) or not only(factor):
                 continue
@@ -230,9 +237,11 @@ def solve(
                 candidates.append((factor.name, factor, coefficient))
     if not candidates:
         return None
-    _, variable, coefficient = max(candidates, key=lambda c: c[0])
-    rest = subtract(difference, multiply(coefficient, variable))
-    return variable, multiply(-coefficient, rest)
+    for _, variable, coefficient in sorted(candidates, key=lambda c: (abs(c[2]) == 1, c[0]), reverse=True):
+        value = divide_exactly(subtract(multiply(coefficient, variable), difference), coefficient)
+        if value is not None:
+            return variable, value
+    return None
 
 
 def _solve_divisible(difference: Dim) -> tuple[TypeId | Unknown, Dim] | None:
@@ -252,6 +261,24 @@ def _solve_divisible(difference: Dim) -> tuple[TypeId | Unknown, Dim] | None:
 def _multiple_of(divisor: Dim, dividend: Dim) -> tuple[TypeId | Unknown, Dim] | None:
     multiple = TypeId("k", Kind.Dim)
     return solve(subtract(dividend, multiply(divisor, multiple)), lambda v: v is not multiple)
+
+
+def counterexample(constraint: DimConstraint) -> str | None:
+    """Small sizes for which a constraint does not hold, as `n = 2, m = 3`; None if there are none among the smallest,
+    or a variable of the solver occurs."""
+    found = sorted({*variables(constraint.left), *variables(constraint.right)}, key=lambda v: v.name)
+    named = [v for v in found if isinstance(v, TypeId)]
+    if len(named) < len(found) or len(named) > 4 or ANY in (constraint.left, constraint.right):
+        return None
+    for sizes in itertools.product((2, 3, 1, 4, 5), repeat=len(named)):
+        values = dict(zip(named, sizes, strict=True))
+        try:
+            left, right = evaluate(constraint.left, values), evaluate(constraint.right, values)
+        except ZeroDivisionError:
+            continue
+        if not constraint.holds(left, right):
+            return ", ".join(f"{v} = {size}" for v, size in values.items())
+    return None
 
 
 def _never_zero(difference: Dim) -> bool:

@@ -13,7 +13,7 @@ structure, variables and data definitions by identity.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, assert_never
 
 import attrs
@@ -257,6 +257,41 @@ def prune(x: Unknown | Type | Base | Dim) -> Type | Base | Dim | Shape:
     for unknown in seen[:-1]:
         unknown.binding = x
     return settled(x) if isinstance(x, DimExpr) else x
+
+
+def map_dims(type_: Type, change: Callable[[Dim], Dim]) -> Type:
+    """The type with other dims in its tensors, also in the arguments of data types."""
+
+    def inside(part: Type) -> Type:
+        return map_dims(part, change)
+
+    match type_:
+        case TensorType(base, shape):
+            return TensorType(base, tuple(map(change, shape)))
+        case TupleType(items, form):
+            return TupleType(tuple(map(inside, items)), form)
+        case FunctionType(parameters, result, where):
+            return FunctionType(tuple(map(inside, parameters)), inside(result), where)
+        case RefType(content):
+            return RefType(inside(content))
+        case StackType(element):
+            return StackType(inside(element))
+        case DataType(definition, arguments) if arguments:
+            return DataType(definition, tuple(_map_argument(a, change) for a in arguments))
+        case _:
+            return type_
+
+
+def _map_argument(argument: Type | Base | Shape | Dim, change: Callable[[Dim], Dim]) -> Type | Base | Shape | Dim:
+    match argument:
+        case tuple():
+            return tuple(map(change, argument))
+        case int() | AnyDim() | DimExpr():
+            return change(argument)
+        case TensorType() | TupleType() | FunctionType() | RefType() | StackType() | DataType():
+            return map_dims(argument, change)
+        case _:
+            return argument
 
 
 # ---- the constructors of the 2018 talk

@@ -18,7 +18,10 @@ from typing import Any
 import attrs
 
 from relay.errors import TypeMismatch
+from relay.ir.dims import DimExpr
+from relay.ir.dims import substitute as substitute_dims
 from relay.ir.expr import AttributeValue
+from relay.ir.facts import DimConstraint, facts
 from relay.ir.types import (
     BASE_TYPES,
     BaseClass,
@@ -48,12 +51,14 @@ _CLASSES = {
 class Undetermined(Exception):
     """A shape rule cannot decide yet: it met dims or shapes that the checker does not know. Raise it to be asked again.
 
-    `unknowns` are the solver variables to wait for; empty where only a call can decide.
+    `unknowns` are the solver variables to wait for; empty where only a call can decide. `question` is what was asked
+    of dims, if that is known.
     """
 
-    def __init__(self, *unknowns: Unknown) -> None:
-        super().__init__("not determined yet")
+    def __init__(self, *unknowns: Unknown, question: DimConstraint | None = None) -> None:
+        super().__init__("not determined yet" if question is None else f"it is not known whether {question}")
         self.unknowns = unknowns
+        self.question = question
 
 
 @attrs.frozen
@@ -213,9 +218,15 @@ def _match_shape(pattern: Shape, found: Shape, bound: dict[TypeId, object]) -> b
     if len(pattern) != len(found):
         return False
     for wanted, dim in zip(pattern, found, strict=True):
-        if (bound.setdefault(wanted, dim) if isinstance(wanted, TypeId) else wanted) != dim:
+        if not isinstance(wanted, DimExpr) and (
+            bound.setdefault(wanted, dim) if isinstance(wanted, TypeId) else wanted
+        ) != dim:
             return False
-    return True
+    return all(
+        facts().equal(_substitute_dim(wanted, bound), dim) is True  # type: ignore[arg-type]
+        for wanted, dim in zip(pattern, found, strict=True)
+        if isinstance(wanted, DimExpr)
+    )
 
 
 def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
@@ -226,7 +237,7 @@ def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
         case TensorType(base, shape):
             dims: list[object] = []
             for dim in shape:
-                value = bound.get(dim, dim) if isinstance(dim, TypeId) else dim
+                value = _substitute_dim(dim, bound)
                 dims += value if isinstance(value, tuple) else (value,)
             return TensorType(bound.get(base, base) if isinstance(base, TypeId) else base, tuple(dims))  # type: ignore[arg-type]
         case TupleType(items, form):
@@ -241,14 +252,20 @@ def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
             return type_
 
 
+def _substitute_dim(dim: object, bound: Mapping[TypeId, object]) -> object:
+    if isinstance(dim, DimExpr):
+        return substitute_dims(dim, lambda v: bound.get(v, v) if isinstance(v, TypeId) else v)  # type: ignore[arg-type, return-value]
+    return bound.get(dim, dim) if isinstance(dim, TypeId) else dim
+
+
 def _substitute_argument(argument: object, bound: Mapping[TypeId, object]) -> Any:
     """The argument of a data type: a shape is a tuple of dims."""
     if isinstance(argument, tuple):
         dims: list[object] = []
         for dim in argument:
-            value = bound.get(dim, dim) if isinstance(dim, TypeId) else dim
+            value = _substitute_dim(dim, bound)
             dims += value if isinstance(value, tuple) else (value,)
         return tuple(dims)
-    if isinstance(argument, TypeId):
-        return bound.get(argument, argument)
+    if isinstance(argument, TypeId | DimExpr):
+        return _substitute_dim(argument, bound)
     return substitute(argument, bound)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from relay.errors import ShapeError
 from relay.ir import dims as arithmetic
 from relay.ir.dims import variables
-from relay.ir.facts import AT_LEAST, EQUAL, facts
+from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts
 from relay.ir.types import ANY, Dim, Shape, Unknown, prune
 from relay.operator.relation import Undetermined
 
@@ -28,10 +28,10 @@ def resolve_shape(shape: Shape) -> Shape:
     return tuple(resolve(dim) for dim in shape)
 
 
-def undetermined(*dims: Dim) -> Undetermined:
+def undetermined(*dims: Dim, question: DimConstraint | None = None) -> Undetermined:
     """The exception that waits for those variables of these dims that the solver may still find."""
     found = (v for dim in dims for v in variables(resolve(dim)) if isinstance(v, Unknown))
-    return Undetermined(*dict.fromkeys(found))
+    return Undetermined(*dict.fromkeys(found), question=question)
 
 
 def known(dim: Dim) -> int:
@@ -48,7 +48,7 @@ def known(dim: Dim) -> int:
 def _ask(left: Dim, relation: str, right: Dim) -> bool:
     answer = facts().ask(left, relation, right)
     if answer is None:
-        raise undetermined(left, right)
+        raise undetermined(left, right, question=DimConstraint(left, relation, right))
     return answer
 
 
@@ -65,6 +65,15 @@ def equal(left: Dim, right: Dim) -> bool:
 def at_least(left: Dim, right: Dim) -> bool:
     """Whether left >= right. Raises Undetermined."""
     return _ask(resolve(left), AT_LEAST, resolve(right))
+
+
+def needs_at_least(left: Dim, right: Dim) -> bool:
+    """Whether left >= right, where something needs it: for annotated sizes it is assumed. Raises Undetermined."""
+    left, right = resolve(left), resolve(right)
+    answer = facts().need(left, right)
+    if answer is None:
+        raise undetermined(left, right, question=DimConstraint(left, AT_LEAST, right))
+    return answer
 
 
 def follows_equal(left: Dim, right: Dim) -> bool | None:
@@ -96,7 +105,7 @@ def equal_shapes(left: Shape, right: Shape) -> bool:
         except Undetermined:
             open_dims += [a, b]
     if open_dims:
-        raise undetermined(*open_dims)
+        raise undetermined(*open_dims, question=DimConstraint(open_dims[0], EQUAL, open_dims[1]))
     return True
 
 

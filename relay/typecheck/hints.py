@@ -19,7 +19,21 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from relay.errors import Span
-from relay.ir.dims import ANY, Dim, Kind, TypeId, Unknown, lower_bound, settled, substitute, subtract, variables
+from relay.ir.dims import (
+    ANY,
+    Dim,
+    Kind,
+    TypeId,
+    Unknown,
+    add,
+    constant_of,
+    lower_bound,
+    settled,
+    substitute,
+    subtract,
+    terms,
+    variables,
+)
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts, facts, solve
 
 SMALLEST, LARGEST = 2, 2**31 - 1
@@ -38,10 +52,15 @@ class Pin:
 
 class Hints(Facts):
     """The facts of a program that is elaborated for a call. Without symbolic dims it has none. `bind` binds a variable
-    of the solver."""
+    of the solver.
 
-    def __init__(self, bind: Callable[[Unknown, object], None]) -> None:
+    `generic`: of a program that is elaborated for all sizes that its annotations allow. What a rule needs of these
+    becomes part of the function's type, `where n >= 1`.
+    """
+
+    def __init__(self, bind: Callable[[Unknown, object], None], generic: bool = False) -> None:
         super().__init__(outer=facts())
+        self._generic = generic
         self._bind_in_solver = bind
         self.span: Span | None = None
         self.pins: list[Pin] = []
@@ -99,6 +118,14 @@ class Hints(Facts):
         self._assume(DimConstraint(left, EQUAL if a == b else DIFFERENT, right))
         return (a == b) is (relation == EQUAL)
 
+    def need(self, left: Dim, right: Dim) -> bool | None:
+        answer = self.ask(left, AT_LEAST, right)
+        named = [*variables(settled(left)), *variables(settled(right))]
+        if answer is not None or not self._generic or not all(isinstance(v, TypeId) for v in named):
+            return answer
+        self._assume(DimConstraint(settled(left), AT_LEAST, settled(right)))
+        return True
+
     def number(self, dim: Dim) -> int | None:
         numbers = self._own_hint(dim, 0)
         if numbers is None:
@@ -118,6 +145,8 @@ class Hints(Facts):
                 if solved is not None:
                     self._bind(dim, solved[1], f"it must equal {solved[1]}")
                     return
+        if constraint.relation == AT_LEAST:
+            constraint = tidy(constraint)
         noted = attrs.evolve(constraint, span=self.span)
         self.add(noted)
         self._assumed.append(noted)
@@ -139,16 +168,28 @@ class Hints(Facts):
         """What the finished program assumes, after `close`: without what the rest implies."""
         left = list(dict.fromkeys(d for dim in self._dims if isinstance(d := settled(dim), TypeId)))
         kept = [DimConstraint(d, AT_LEAST, SMALLEST, "programs for the sizes 0 and 1 differ") for d in left]
-        known = Facts(kept)
-        for constraint in self._closed():
-            if known.ask(constraint.left, constraint.relation, constraint.right) is not True:
-                known.add(constraint)
-                kept.append(constraint)
+        kept += dict.fromkeys(self._closed())
+        for constraint in tuple(kept):
+            rest = [c for c in kept if c is not constraint]
+            if Facts(rest).ask(constraint.left, constraint.relation, constraint.right) is True:
+                kept = rest
         return tuple(kept)
 
     def _closed(self) -> Iterable[DimConstraint]:
         for c in self._assumed:
             yield attrs.evolve(c, left=settled(c.left), right=settled(c.right))
+
+
+def tidy(constraint: DimConstraint) -> DimConstraint:
+    """An inequality with what is subtracted on the other side: `n >= 4` for `n - 4 >= 0`."""
+    left: Dim = 0
+    right: Dim = 0
+    for term, is_positive in terms(subtract(constraint.left, constraint.right)):
+        left, right = (add(left, term), right) if is_positive else (left, add(right, term))
+    if isinstance(left, int):  # 4 >= n is how an upper bound is written
+        return attrs.evolve(constraint, left=left, right=right)
+    constant = constant_of(left)
+    return attrs.evolve(constraint, left=subtract(left, constant), right=subtract(right, constant))
 
 
 def fits_int32(hints: Facts, dim: Dim) -> bool:

@@ -20,16 +20,17 @@ from collections.abc import Sequence
 
 from relay.errors import ShapeError
 from relay.ir.dims import add, floor_divide, subtract, total
+from relay.ir.facts import EQUAL, DimConstraint
 from relay.ir.types import ANY, Dim, Shape, show_shape
 from relay.operator.relation import Undetermined
 from relay.typecheck.dims import (
-    at_least,
     equal,
     equal_shapes,
     follows_equal,
     is_dim,
     known,
     likely_equal,
+    needs_at_least,
     normalise_axes,
     normalise_axis,
     product,
@@ -63,13 +64,17 @@ def broadcast(*shapes: Shape, **attributes: object) -> Shape:
     rank = max(len(shape) for shape in shapes)
     result: list[Dim] = []
     waiting: list[Dim] = []
+    open_question: DimConstraint | None = None
     for axis in range(-rank, 0):
         dims = [resolve(shape[axis]) for shape in shapes if len(shape) >= -axis]
         dim, open_dims = _broadcast_dim(dims, shapes)
         result.append(dim)
         waiting += open_dims
+        if open_dims and open_question is None:
+            different = [d for d in dims if d != 1 and not follows_equal(d, dim)]
+            open_question = DimConstraint(dim, EQUAL, different[0]) if different else None
     if waiting:  # only after all axes, so that a clash in numbers is found first
-        raise undetermined(*waiting)
+        raise undetermined(*waiting, question=open_question)
     return tuple(result)
 
 
@@ -135,7 +140,7 @@ def _stretches(source: Shape, target: Shape) -> bool:
         except Undetermined:
             waiting += [dim, wanted]
     if waiting:
-        raise undetermined(*waiting)
+        raise undetermined(*waiting, question=DimConstraint(waiting[0], EQUAL, waiting[1]))
     return True
 
 
@@ -145,7 +150,7 @@ def literal_shape(shape: object) -> Shape:
     if not isinstance(shape, tuple | list) and not is_dim(shape):
         raise ShapeError(f"a shape must be a tuple of integers, found {shape!r}")
     for dim in dims:
-        if not is_dim(dim) or not at_least(dim, 0):
+        if not is_dim(dim) or not needs_at_least(dim, 0):
             raise ShapeError(f"a shape must hold integers that are not negative, found {_shown(shape)}")
     return tuple(dims)
 
@@ -358,7 +363,7 @@ def _slice_extent(extent: Dim, begin: Dim, end: Dim, stride: int, axis: int) -> 
         raise undetermined(extent)
     low, high = (0, extent) if stride > 0 else (-1, subtract(extent, 1))
     for bound in (begin, end):
-        if not (at_least(bound, low) and at_least(high, bound)):
+        if not (needs_at_least(bound, low) and needs_at_least(high, bound)):
             raise ShapeError(
                 f"the slice from {begin} to {end} by {stride} leaves axis {axis}, which has extent {extent}"
             )
@@ -370,7 +375,7 @@ def steps(begin: Dim, end: Dim, stride: int) -> Dim:
     distance = subtract(end, begin) if stride > 0 else subtract(begin, end)
     if isinstance(distance, int):
         return len(range(0, distance, abs(stride)))
-    return floor_divide(add(distance, abs(stride) - 1), abs(stride)) if at_least(distance, 0) else 0
+    return floor_divide(add(distance, abs(stride) - 1), abs(stride)) if needs_at_least(distance, 0) else 0
 
 
 def place_slice(

@@ -24,7 +24,7 @@ import numpy as np
 
 from relay.errors import InternalError, Span
 from relay.ir.dims import subtract, variables
-from relay.ir.facts import EQUAL, facts, solve
+from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
     ANY,
     AnyDim,
@@ -65,6 +65,8 @@ class Solver:
 
     worklist: deque[Callable[[], None]] = attrs.field(factory=deque)
     literal_bases: list[Unknown] = attrs.field(factory=list)
+    postpone: Callable[[Dim, Dim], None] | None = None  # an equation that has to wait for its variables
+    gradual: bool = False  # `Any` may be what something else is: a call's sizes will tell
 
     def fresh(self, kind: Kind, name: str = "_") -> Unknown:
         """A new variable."""
@@ -250,14 +252,31 @@ class Solver:
             self._equate(left, right)
 
     def _equate(self, left: Dim, right: Dim) -> None:
-        answer = None if ANY in (left, right) else facts().ask(left, EQUAL, right)
-        if answer is None and ANY not in (left, right):
-            solved = solve(subtract(left, right), only=_is_open)
-            if solved is not None:
-                self.bind(*solved)  # type: ignore[arg-type]
+        if ANY in (left, right):
+            if self.gradual:
                 return
-        if answer is not True:
             raise Clash(left, right)
+        if self.solve_dims(left, right) is False:
+            example = counterexample(DimConstraint(left, EQUAL, right))
+            raise Clash(left, right, f"{left} is not {right}: it fails for {example}" if example else None)
+
+    def solve_dims(self, left: Dim, right: Dim) -> bool | None:
+        """Make two dims equal by what follows from their equation: True if they are now, False if they cannot be. If
+        neither is known, they wait for `postpone`, or cannot be shown to be equal."""
+        answer = facts().ask(left, EQUAL, right)
+        if answer is not None:
+            return answer
+        solved = solve(subtract(left, right), only=_is_open)
+        if solved is not None:
+            variable, value = solved
+            if isinstance(value, int) and value < 0:
+                return False
+            self.bind(variable, value)  # type: ignore[arg-type]
+            return True
+        if self.postpone is None or not any(map(_is_open, (*variables(left), *variables(right)))):
+            return False
+        self.postpone(left, right)
+        return None
 
 
 def _mentions(dim: Dim, variable: Unknown) -> bool:

@@ -54,6 +54,7 @@ from relay.typecheck.elaboration.functions import (
     expand,
     instantiate,
     surface_function,
+    type_ids,
 )
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.session import Decisions, Instance, ListGrows, Session
@@ -142,6 +143,8 @@ def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
     assert isinstance(base, Definition)
     _, module = _run(True, definition, [None] * len(base.function.parameters))
     type_ = resolve(module.main.type)
+    if isinstance(type_, FunctionType) and module.where:
+        type_ = attrs.evolve(type_, where=tuple(map(str, module.where)))
     return module, _quantify(type_)
 
 
@@ -155,10 +158,11 @@ def _quantify(type_: Type) -> Type:
                 unknown.name, count = f"{first}{count}", count + 1
             used.add(unknown.name)
             binders[unknown] = TypeId(unknown.name, unknown.kind)
-    if not binders:
+    named = tuple(dict.fromkeys(v for v in type_ids(type_) if v not in binders.values()))
+    if not binders and not named:
         return type_
     assert isinstance(type_, FunctionType)
-    return QuantifiedType(tuple(binders.values()), type_)
+    return QuantifiedType((*named, *binders.values()), type_)
 
 
 def _run(
@@ -289,13 +293,16 @@ def _values(
     entities: list[Entity] = []
     values: list[Typed | None] = []
     written = Context({}, {}, scope)
+    if session.generic:  # the function is right for all sizes that its annotations allow
+        rigid = {v for p in function.parameters if p.type is not None for v in type_ids(p.type) if v.kind is Kind.Dim}
+        written.annotated.update((v, v) for v in rigid)
     for position, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
         if isinstance(argument, Fixed):
             entities.append(object_entity(argument.value, parameter.span))
             values.append(None)
             continue
         if argument is None and parameter.type is not None:
-            type_ = annotation_type(session, written, parameter.type)
+            type_ = annotation_type(session, written, parameter.type, any_stays=session.generic)
         else:
             reader = _Reader(session, symbolic, parameter.span, parameter.name, position, parameter.type)
             type_ = reader.type(argument)
@@ -310,14 +317,17 @@ def _entry(
 ) -> str:
     function = surface_function(entity)
     entities, values = _values(session, entity.definition.scope, function, arguments, symbolic)
+    written = Context({}, {}, entity.definition.scope)
     for parameter, value in zip(function.parameters, values, strict=True):
+        session.hints.span = parameter.span
         if value is not None and parameter.type is not None and is_known(value.type):
             # The error of a wrong argument stands at the parameter.
-            probe = annotation_type(session, Context({}, {}, entity.definition.scope), parameter.type)
+            probe = annotation_type(session, written, parameter.type)
             try:
                 session.unify_at(value.type, probe, parameter.span, f"argument {parameter.name} of {function.name}")
             except TypeMismatch as error:
                 session.report(error)
+    session.solver.run()
     session.stop()
     return instantiate(session, entity, entities, values, None).name
 

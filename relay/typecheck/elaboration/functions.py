@@ -13,7 +13,7 @@ import attrs
 
 from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError
 from relay.ir.derivative import gradient_type
-from relay.ir.dims import settled
+from relay.ir.dims import DimExpr, settled, variables
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -30,7 +30,7 @@ from relay.ir.expr import (
     Project,
     Var,
 )
-from relay.ir.types import FunctionType, Kind, StackType, TupleType, Type, TypeId, Unknown, prune, show
+from relay.ir.types import ANY, FunctionType, Kind, StackType, TupleType, Type, TypeId, Unknown, map_dims, prune, show
 from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.entities import (
@@ -391,17 +391,24 @@ def _elaborate_body(
     session.solver.run()
 
 
-def annotation_type(session: Session, context: Context, type_: Type) -> Type:
-    """A written type with its variables replaced by this instance's."""
+def annotation_type(session: Session, context: Context, type_: Type, *, any_stays: bool = False) -> Type:
+    """A written type with its variables replaced by this instance's. Each `Any` is whatever it is here, unless it
+    stays."""
     from relay.typecheck.elaboration import data
 
-    for variable in _type_ids(type_):
+    for variable in type_ids(type_):
         if variable not in context.annotated:
-            context.annotated[variable] = session.solver.fresh(variable.kind, variable.name if session.generic else "_")
-    return data.fill(session, substitute(type_, context.annotated))
+            context.annotated[variable] = session.solver.fresh(variable.kind, variable.name)
+    written = type_ if any_stays else map_dims(type_, lambda d: _whatever(session) if d is ANY else d)
+    return data.fill(session, substitute(written, context.annotated))
 
 
-def _type_ids(type_: object) -> list[TypeId]:
+def _whatever(session: Session) -> Unknown:
+    return session.solver.fresh(Kind.Dim, "_" if session.generic else "Any")
+
+
+def type_ids(type_: object) -> list[TypeId]:
+    """The named variables of a type, in order of occurrence, perhaps several times."""
     found: list[TypeId] = []
     stack: list[object] = [type_]
     while stack:
@@ -410,11 +417,13 @@ def _type_ids(type_: object) -> list[TypeId]:
             case TypeId():
                 found.append(item)
             case tuple():
-                stack += item
+                stack += reversed(item)
             case Unknown():
                 pass
+            case DimExpr():
+                found += sorted((v for v in variables(item) if isinstance(v, TypeId)), key=lambda v: v.name)
             case _:
-                for name in ("base", "shape", "items", "parameters", "result", "content", "element", "arguments"):
+                for name in ("arguments", "element", "content", "result", "parameters", "items", "shape", "base"):
                     if hasattr(item, name):
                         stack.append(getattr(item, name))
     return found

@@ -332,6 +332,7 @@ def _relation(
         try:
             session.solver.unify_shape((unknown,), rule())  # type: ignore[arg-type]
         except Undetermined as undetermined:
+            session.question = undetermined.question
             return undetermined.unknowns
         except TypeMismatch as error:
             error.span = error.span or span

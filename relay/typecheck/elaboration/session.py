@@ -13,7 +13,18 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from relay.errors import FrontendError, InternalError, Label, RelayError, Span, TypeCheckError, TypeMismatch, together
+from relay.errors import (
+    FrontendError,
+    InternalError,
+    Label,
+    RelayError,
+    ShapeError,
+    Span,
+    TypeCheckError,
+    TypeMismatch,
+    together,
+)
+from relay.ir.dims import Dim, settled, subtract, variables
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -28,7 +39,7 @@ from relay.ir.expr import (
     Rule,
     Var,
 )
-from relay.ir.facts import assuming
+from relay.ir.facts import EQUAL, DimConstraint, assuming, counterexample, facts, solve
 from relay.ir.types import (
     BOOL,
     FLOAT32,
@@ -83,6 +94,7 @@ class Pending:
     done: bool = False
     running: bool = False
     result: Unknown | None = None  # the shape variable that it defines, for showing a scheme
+    question: DimConstraint | None = None  # what annotated sizes, for which it must always hold, leave open
     force: Callable[[], None] | None = None  # solves it with what is known, if nothing else moves
 
 
@@ -140,7 +152,10 @@ class Session:
         self.generic = generic
         self.decisions = decisions or Decisions()
         self.solver = Solver()
-        self.hints = Hints(self.solver.bind)
+        self.hints = Hints(self.solver.bind, generic)
+        self.solver.postpone = self._postpone
+        self.solver.gradual = generic
+        self.question: DimConstraint | None = None  # what kept the constraint at hand from being solved
         self.pending: list[Pending] = []
         self.variables: list[Var] = []
         self.instances: dict[object, Instance] = {}
@@ -248,9 +263,10 @@ class Session:
     def _try(self, pending: Pending) -> None:
         if pending.done or pending.running:
             return
-        pending.running = True
+        pending.running, self.question = True, None
         waiting = pending.attempt()
         pending.running = False
+        pending.question = None if waiting else self.question
         if waiting is None:
             pending.done = True
             return
@@ -264,6 +280,26 @@ class Session:
         except (Consequence, RelayError) as error:
             pending.done = True
             self.report(error, pending.labels)
+
+    def _postpone(self, left: Dim, right: Dim) -> None:
+        """An equation of dims that no variable can be solved for yet."""
+        span = self.hints.span
+        wanted, text = (left, str(right)) if isinstance(left, int) else (right, str(left))
+
+        def attempt() -> Sequence[Unknown] | None:
+            a, b = settled(left), settled(right)
+            waiting = [v for v in (*variables(a), *variables(b)) if isinstance(v, Unknown) and v.hint is None]
+            answer = facts().ask(a, EQUAL, b)
+            solved = None if answer is not None else solve(subtract(a, b), lambda v: v in waiting)
+            if solved is not None and not (isinstance(solved[1], int) and solved[1] < 0):
+                self.solver.bind(solved[0], solved[1])  # type: ignore[arg-type]
+                return None
+            if answer is False or solved is not None or (answer is None and not waiting):
+                found = b if isinstance(left, int) else a
+                raise ShapeError(f"{text} must be {settled(wanted)} here, and it is {found}", span)
+            return None if answer else tuple(dict.fromkeys(waiting))
+
+        self.defer(attempt, span, f"a dimension in {text} == {wanted}")
 
     def unify_at(
         self,
@@ -297,6 +333,8 @@ class Session:
         Raises the errors that were found, before what follows from them is looked at.
         """
         self.solver.run()
+        if self.generic:
+            self._refuse_assumptions()
         self.stop()
         if not self.generic:
             self._force()
@@ -328,6 +366,19 @@ class Session:
         for attributes in self.pending_attributes:
             for name, value in attributes.items():
                 attributes[name] = _finished(value)
+
+    def _refuse_assumptions(self) -> None:
+        """Report what does not hold for all sizes that the annotations allow."""
+        for pending in self.pending:
+            question = None if pending.done else pending.question
+            example = None if question is None else counterexample(question)
+            if example is not None:
+                error = ShapeError(
+                    f"cannot show that {question}: it fails for {example}",
+                    pending.span,
+                    help="annotate both with one variable, or leave an annotation out",
+                )
+                self.report(error, pending.labels)
 
     def _close_data(self, type_: Type) -> Type:
         """Let arguments of data types that nothing determines, as the elements of a list that is always empty, be

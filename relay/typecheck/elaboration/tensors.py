@@ -19,7 +19,7 @@ from relay.ir.dims import ANY, Dim, add, settled, subtract
 from relay.ir.expr import Atom, Constant, RefRead, Slice
 from relay.ir.types import BaseClass, BaseType, Kind, RefType, StackType, TensorType, TupleType, Unknown, prune, show
 from relay.operator import get_env, lookup, resolve_name
-from relay.typecheck.dims import at_least, equal, follows_equal, product
+from relay.typecheck.dims import equal, follows_equal, needs_at_least, product
 from relay.typecheck.dims import known as number_of
 from relay.typecheck.elaboration import data, operators, records
 from relay.typecheck.elaboration.entities import (
@@ -444,10 +444,10 @@ def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem],
 
 def _position(index: Dim, extent: Dim) -> Dim | None:
     """An index counted from 0, or None if it is out of range."""
-    if not at_least(index, 0):
+    if not needs_at_least(index, 0):
         index = add(index, extent)
-        return index if at_least(index, 0) else None
-    return index if at_least(extent, add(index, 1)) else None
+        return index if needs_at_least(index, 0) else None
+    return index if needs_at_least(extent, add(index, 1)) else None
 
 
 def _bounds(start: Dim | None, stop: Dim | None, step: int, extent: Dim) -> tuple[Dim, Dim]:
@@ -457,10 +457,10 @@ def _bounds(start: Dim | None, stop: Dim | None, step: int, extent: Dim) -> tupl
     def bound(given: Dim | None, missing: Dim) -> Dim:
         if given is None:
             return missing
-        if not at_least(given, 0):
+        if not needs_at_least(given, 0):
             given = add(given, extent)
-            return given if at_least(given, low) else low
-        return given if at_least(high, given) else high
+            return given if needs_at_least(given, low) else low
+        return given if needs_at_least(high, given) else high
 
     return (bound(start, low), bound(stop, high)) if step > 0 else (bound(start, high), bound(stop, low))
 

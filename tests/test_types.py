@@ -1,0 +1,108 @@
+"""Types with symbolic sizes: how they print, what is refused, and what a call does to them."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from test_error_files import NAMES, Case, all_cases, verify
+
+import relay as R
+from relay import Any, Float, Tensor, relay
+from relay.frontend.lower import lower_text
+from relay.text.type_parser import parse_type
+from relay.typecheck.elaboration import scheme
+from relay.typecheck.elaboration.session import SchemeOnly
+
+n, m = R.dims("n m")
+
+
+def check_shapes(text: str, filename: str) -> None:
+    """Type-check all functions of a text at their annotations."""
+    for definition in lower_text(text, filename, {**NAMES, "relay": R}).values():
+        with contextlib.suppress(SchemeOnly):
+            scheme(definition)
+
+
+@pytest.mark.parametrize("case", all_cases("shapes*.test"))
+def test_errors(case: Case) -> None:
+    verify(case, check_shapes)
+
+
+def ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+@relay
+def tail(x: Tensor[Float, (n, 3)]):
+    return x[1:]
+
+
+@relay
+def middle(x: Tensor[Float, (n,)]):
+    return x[2:-2] / x.shape[0]
+
+
+@relay
+def longer(x: Tensor[Float, (n,)], y: Tensor[Float, (m,)]) -> Tensor[Float, (max(n, m),)]:
+    return R.zeros((max(x.shape[0], y.shape[0]),))
+
+
+@relay
+def padded(x: Tensor[Float, (n + 1,)], y: Tensor[Float, (n,)]):
+    return x[1:] + y
+
+
+@relay
+def halves(x: Tensor[Float, (n // 2,)], y: Tensor[Float, (n,)]):
+    return x.sum() + y.sum()
+
+
+@relay
+def partly(x: Tensor[Float, (Any, 4)]):
+    known: Tensor[Float, (Any, 4)] = x
+    return known.sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (tail, "forall (n: Dim). fn(Tensor[float32, (n, 3)]) -> Tensor[float32, (n - 1, 3)] where n >= 1"),
+        (middle, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, (n - 4,)] where n >= 4"),
+        (
+            longer,
+            "forall (n: Dim) (m: Dim). fn(Tensor[float32, (n,)], Tensor[float32, (m,)])"
+            " -> Tensor[float32, (max(m, n),)]",
+        ),
+        (
+            padded,
+            "forall (n: Dim). fn(Tensor[float32, (n + 1,)], Tensor[float32, (n,)]) -> Tensor[float32, (n,)]",
+        ),
+        (partly, "fn(Tensor[float32, (Any, 4)]) -> Tensor[float32, ()]"),
+    ],
+)
+def test_types_with_sizes(function: R.RelayFunction, text: str) -> None:
+    assert str(function.type) == text
+    without = text.split(" where ")[0]
+    assert str(parse_type(without)) == without
+
+
+def test_sizes_are_solved_at_a_call() -> None:
+    assert padded.interpret(ones(5), ones(4)).shape == (4,)
+    with pytest.raises(R.TypeMismatch, match=r"argument y of padded must be Tensor\[float32, \(3,\)\]"):
+        padded.interpret(ones(4), ones(4))
+    with pytest.raises(R.TypeMismatch, match=r"argument x of padded must be Tensor\[float32, \(n \+ 1,\)\]"):
+        padded.interpret(ones(0), ones(1))
+    assert halves.interpret(ones(2), ones(5)) == 7
+    with pytest.raises(R.ShapeError, match=r"n//2 must be 2 here, and it is 3"):
+        halves.interpret(ones(2), ones(6))
+    assert longer.interpret(ones(2), ones(6)).shape == (6,)
+
+
+def test_any_is_checked_at_the_call() -> None:
+    for count in (0, 1, 7):
+        assert partly.interpret(ones(count, 4)) == 4 * count
+    with pytest.raises(R.TypeMismatch, match="argument x of partly") as caught:
+        partly.interpret(ones(3, 5))
+    assert caught.value.notes == ("axis 1 is 5, not 4",)
