@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 from tvm import te
 
 from relay.codegen import tir
-from relay.codegen.schedules import schedule
+from relay.codegen.schedules import Emission, Place, emit, extent, key, renamed, volume
 from relay.codegen.tir import GlobalVar, Statement, tirx
 from relay.errors import CompileError, InternalError
 from relay.ir.expr import Atom, Binding, Constant, OpCall, Var
@@ -128,8 +127,27 @@ def _build(group: Group, operands: Sequence[Atom], threads: int) -> tuple[Any, l
     if any(output.same_as(tensor) for tensor in inputs):
         source = output
         output = te.compute(source.shape, lambda *index: source(*index), name="copy")
-    scheduled = schedule(te.create_prim_func([*inputs, output]), threads)
-    return tir.flat_kernel(private(scheduled, [_type(atom) for atom in operands]))
+    e = Emission(threads, "int32")
+    parameters: list[Any] = []
+    statements: list[Statement] = []
+    for tensor, atom in zip((*inputs, output), (*operands, None), strict=True):
+        dtype = str(tensor.dtype)
+        dims = tuple(map(extent, tensor.shape))
+        if atom is not None and tir.by_value(_base(_type(atom)), volume(dims)):
+            value = tirx.Var("operand", dtype)
+            parameters.append(value)
+            e.values[key(tensor)] = value
+        else:
+            address = tirx.Var("operand" if atom is not None else "result", "int64")
+            parameters.append(address)
+            buffer, declared = tir.view(address.name, (max(volume(dims), 1),), dtype, address)
+            statements += declared
+            e.places[key(tensor)] = Place(buffer, dims)
+    statements += [renamed(statement) for statement in emit(e, output)]
+    parameters += [address for address, _ in e.temporaries]
+    function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
+    flat, more = tir.flat_kernel(function)
+    return flat, [*(size for _, size in e.temporaries), *more]
 
 
 def _placeholder(position: int, type_: TensorType) -> Any:
@@ -164,27 +182,3 @@ def _stage(call: OpCall, arguments: Sequence[Any], type_: TensorType, in_place: 
             f"the compute function of {call.operator} made {dtype} {shape}; its type is {type_}", call.span
         )
     return made
-
-
-def private(scheduled: Any, operands: Sequence[TensorType]) -> Any:
-    """A function on buffers as a private one on values and addresses."""
-    parameters: list[Any] = []
-    declarations: list[Statement] = []
-    for position, declared in enumerate(scheduled.params):
-        type_ = operands[position] if position < len(operands) else None
-        name, dtype = declared.name, str(declared.dtype)
-        if type_ is not None and tir.by_value(_base(type_), int(np.prod(type_.dims))):
-            value = tirx.Var(name, dtype)
-            parameters.append(value)
-            declarations += [
-                tirx.AllocBuffer(declared),
-                tirx.BufferStore(declared, value, [0] * len(type_.dims)),
-            ]
-        else:
-            address, data = tirx.Var(name, "int64"), tirx.Var(name, tir.pointer(dtype))
-            parameters.append(address)
-            declarations += [
-                tirx.Bind(data, tirx.reinterpret(tir.pointer(dtype), address)),
-                tirx.DeclBuffer(declared, data=data),
-            ]
-    return tir.function(parameters, [*declarations, scheduled.body]).with_attr(tir.KERNEL, True)

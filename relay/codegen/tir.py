@@ -155,21 +155,10 @@ def _give_private_functions_a_device(module: Any, _: Any) -> Any:
 
 
 def flat_kernel(function: Any) -> tuple[Any, list[int]]:
-    """A scheduled function without blocks, and the bytes of its large temporary buffers, which it does not allocate:
+    """A kernel with buffers of one axis, and the bytes of its large temporary buffers, which it does not allocate:
     the caller gives their addresses as further parameters. TVM's allocator would ask the system each time."""
-    scheduled = s_tir.transform
-    passes = [
-        tirx.transform.ConvertSSA(),  # inlining repeats the names that operators give to elements
-        scheduled.CanonicalizeLoop(),
-        scheduled.LowerInitBlock(),
-        scheduled.PlanAndUpdateBufferAllocationLocation(),
-        scheduled.ConvertBlocksToOpaque(),
-        scheduled.CompactBufferAllocation(),
-        scheduled.LowerMatchBuffer(),
-        scheduled.StmtSimplify(),
-        scheduled.LowerOpaqueBlock(),
-        tirx.transform.FlattenBuffer(),
-    ]
+    # Elements that are computed in several places repeat the names that operators give to parts of them.
+    passes = [tirx.transform.ConvertSSA(), tirx.transform.FlattenBuffer()]
     flat = tvm.transform.Sequential(passes)(tvm.IRModule({"kernel": function}))["kernel"]
     parameters, sizes = list(flat.params), []
     statements: list[Statement] = []
@@ -225,7 +214,6 @@ def _pipeline() -> tuple[Any, Any, Any]:
             True,
             [
                 general.BF16ComputeLegalize(),
-                general.NarrowDataType(32),
                 scheduled.LoopPartition(),
                 general.VectorizeLoop(True),
                 general.UnrollLoop(),

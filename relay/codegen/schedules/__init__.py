@@ -1,137 +1,263 @@
-"""Schedules of kernels for CPUs: a function of te stages becomes one of loops that vectorise.
+"""Loops for the te stages of a kernel.
 
-Stages without a reduction are inlined into their consumers. Then each stage that is left is scheduled by what it is: a
-product of matrices or a convolution (`product`), another reduction (`reduction`), or neither (`elementwise`).
+What is computed elementwise becomes part of what reads it. The stages that are left are kept in memory, and each gets
+loops by what it is: a sum of products (`product`), another reduction (`reduction`), or neither (`elementwise`). Stages
+that have their first axes in common, as the rows of a softmax, share the loops over these.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
-from tvm import tirx
-from tvm.ir import Range
-from tvm.ir.expr import TensorLoad
-from tvm.s_tir import SBlock, SBlockRealize, Schedule
-from tvm_ffi import structural_walk
+from relay.codegen.schedules import product as products
+from relay.codegen.schedules.elementwise import elements, share_flat
+from relay.codegen.schedules.emission import Emission, Place, key
+from relay.codegen.schedules.loops import decoded, loop, nested, shared
+from relay.codegen.schedules.reduction import reduce, runs_along
+from relay.codegen.schedules.stage import (
+    Extent,
+    Stage,
+    extent,
+    in_order,
+    is_compute,
+    loads,
+    renamed,
+    same,
+    stage_of,
+    volume,
+)
+from relay.codegen.tir import Expression, Statement, tirx
 
-from relay.codegen.schedules import elementwise, product, reduction
-from relay.codegen.schedules.stage import Stage, stages
-from relay.codegen.tir import Statement, outermost, sequence
+__all__ = ["Emission", "Place", "emit", "extent", "key", "renamed", "volume"]
 
-__all__ = ["schedule"]
-
-
-def schedule(function: Any, threads: int) -> Any:
-    """The function of te stages, scheduled."""
-    statements, function = _with_accesses(function)
-    if function.body.block.name_hint != "root":
-        return function  # nothing but one statement
-    s = Schedule(function)
-    _inline(s, statements)
-    found = [stage for stage in stages(s) if stage.name not in statements]
-    written: dict[str, list[Statement]] = {}
-    registers: list[Any] = []  # what only the products' epilogues read
-    if not statements:
-        for stage in found:
-            epilogue = _epilogue(s, stage, found)
-            recognised = product.recognise(s, stage, epilogue)
-            if recognised is not None:
-                computed = product.Generator(recognised, threads).statements()
-                if epilogue is None:
-                    written[stage.name] = computed
-                else:
-                    written |= {stage.name: [], epilogue.name: computed}
-                    registers.append(stage.output)
-    handled = set(written)
-    for stage in found:
-        if stage.is_reduction and stage.vectorises and stage.name not in handled:
-            epilogue = _epilogue(s, stage, found)
-            attempt = s.copy()
-            try:
-                handled |= reduction.apply(s, stage, epilogue, threads)
-            except RuntimeError:  # of which TVM's errors are
-                s = attempt  # plain loops are right, too
-    for stage in found:
-        if not stage.is_reduction and stage.name not in handled:
-            elementwise.apply(s, stage, threads)
-    return _replaced(s.mod["main"], written, registers)
+Step: TypeAlias = "tuple[Stage, Stage | None] | Any"
+"""A stage and what is computed from its elements one by one; or a te.extern."""
 
 
-def _replaced(function: Any, written: dict[str, list[Statement]], registers: list[Any]) -> Any:
-    """The function with these statements in place of the loops of stages. `registers` are buffers not needed then."""
-    if not written:
-        return function
-    root = function.body.block
-    parts: list[Statement] = []
-    for part in outermost(root.body):
-        names: list[str] = []
-        structural_walk(part, ((SBlock, lambda block, names=names: names.append(block.name_hint)),))
-        parts += written.get(names[0], [part])
-    allocated = [buffer for buffer in root.alloc_buffers if not any(buffer.same_as(one) for one in registers)]
-    inner = SBlock(root.iter_vars, root.reads, root.writes, "root", sequence(parts), root.init, allocated)
-    body = SBlockRealize(function.body.iter_values, function.body.predicate, inner)
-    return tirx.PrimFunc(function.params, body, function.ret_type, attrs=function.attrs)
+def emit(e: Emission, output: Any) -> list[Statement]:
+    """The loops that compute a tensor. `e` knows where it and its inputs are."""
+    ops = [
+        op for op in in_order(output) if ((op, 0) not in e.places and (op, 0) not in e.values) or op.same_as(output.op)
+    ]
+    kept = _kept(ops, output)
+    steps = _steps(e, [op for op in ops if op in kept], output)
+    common = _common(e, steps)
+    if common:
+        return _nest(e, steps, common, output)
+    statements: list[Statement] = []
+    for step in steps:
+        statements += _memory(e, step, output, 0, None)
+        statements += _alone(e, step)
+    return statements
 
 
-def _with_accesses(function: Any) -> tuple[set[str], Any]:
-    """The names of the extern stages, and the function where they declare what they read and write."""
-    root = function.body.block
-    names: set[str] = set()
-
-    def declared(realized: Any) -> Any:
-        block = getattr(realized, "block", None)
-        if block is None or len(block.writes):
-            return realized
-        names.add(block.name_hint)
-        loaded: dict[Any, None] = {}
-        stored: dict[Any, None] = {}
-        own: set[Any] = set()  # of the statement alone, as its registers are
-        structural_walk(
-            block.body,
-            (
-                (TensorLoad, lambda load: loaded.setdefault(load.source)),
-                (tirx.BufferStore, lambda store: stored.setdefault(store.buffer)),
-                (tirx.AllocBuffer, lambda made: own.add(made.buffer)),
-            ),
-        )
-        reads, writes = ([_whole(buffer) for buffer in buffers if buffer not in own] for buffers in (loaded, stored))
-        changed = SBlock(block.iter_vars, reads, writes, block.name_hint, block.body)
-        return SBlockRealize(realized.iter_values, realized.predicate, changed)
-
-    if root.name_hint != "root":
-        body = declared(function.body)
-    else:
-        inner = sequence([declared(part) for part in outermost(root.body)])
-        whole = SBlock(root.iter_vars, root.reads, root.writes, "root", inner, root.init, root.alloc_buffers)
-        body = SBlockRealize(function.body.iter_values, function.body.predicate, whole)
-    if not names:
-        return names, function
-    return names, tirx.PrimFunc(function.params, body, function.ret_type, attrs=function.attrs)
+def _kept(ops: Sequence[Any], output: Any) -> dict[Any, None]:
+    """The operations whose results are kept in memory: reductions, and what these read if others read it, too, or if
+    they read each element often; and what statements read and write."""
+    readers: dict[Any, list[Any]] = {}
+    for op in ops:
+        for tensor in {t.op: t for t in op.input_tensors}.values():
+            readers.setdefault(tensor.op, []).append(op)
+    kept: dict[Any, None] = {}
+    for op in ops:
+        consumers = readers.get(op, [])
+        if (
+            op.same_as(output.op)
+            or not is_compute(op)
+            or op.reduce_axis
+            or op.num_outputs > 1
+            or any(not is_compute(c) for c in consumers)
+            or (len(consumers) > 1 and any(is_compute(c) and c.reduce_axis for c in consumers))
+            or (not _moves_only(op) and any(_is_product(c) for c in consumers))
+        ):
+            kept[op] = None
+    return kept
 
 
-def _whole(buffer: Any) -> Any:
-    return tirx.BufferRegion(buffer, [Range.from_min_extent(0, dim) for dim in buffer.shape])
+def _moves_only(op: Any) -> bool:
+    """Whether an operation only moves data (or makes it from nothing)."""
+    body = op.body[0]
+    while isinstance(body, tirx.Cast):
+        body = body.value
+    return any(True for _ in loads(body)) is False or getattr(getattr(body, "op", None), "name", "") == "te.tensor_load"
 
 
-def _inline(s: Any, statements: set[str]) -> None:
-    """Inline what is computed elementwise, unless reductions would repeat it, or a statement may overwrite what it is
-    computed from."""
-    found = stages(s)
-    for stage in found[:-1]:
-        consumers = [c.name for c in found if stage.output in c.inputs]
-        repeated = len(consumers) > 1 and any(c.is_reduction for c in found if c.name in consumers)
-        if stage.name in statements or not statements.isdisjoint(consumers):
-            continue
-        if not stage.is_reduction and not repeated:
-            try:
-                s.compute_inline(s.get_sblock(stage.name))
-            except RuntimeError:
-                continue
+def _is_product(op: Any) -> bool:
+    return bool(is_compute(op) and op.reduce_axis and isinstance(op.body[0].source[0], tirx.Mul))
 
 
-def _epilogue(s: Any, stage: Stage, found: list[Stage]) -> Stage | None:
-    """The only consumer of a reduction, if it goes over the same elements one by one."""
-    consumers = [c for c in found if stage.output in c.inputs]
-    if len(consumers) != 1 or consumers[0].is_reduction or consumers[0].spatial != stage.spatial:
+def _steps(e: Emission, ops: Sequence[Any], output: Any) -> list[Step]:
+    """The stages in order; a reduction with the one that is computed from its elements one by one."""
+    stages = {op: stage_of(op) if is_compute(op) else None for op in ops}
+    for op in ops:  # what is kept has a place from here on; where, is decided later
+        for n in range(op.num_outputs):
+            tensor = op.output(n)
+            e.places.setdefault((op, n), Place(None, tuple(map(extent, tensor.shape))))
+    readers: dict[Any, list[Any]] = {}
+    for op in ops:
+        stage = stages[op]
+        for tensor in [t for t, _ in e.reads(stage)] if stage is not None else op.input_tensors:
+            readers.setdefault(tensor.op, []).append(op)
+    steps: list[Step] = []
+    taken: set[Any] = set()
+    for op in ops:
+        stage = stages[op]
+        if stage is None:
+            steps.append(op)
+        elif op not in taken:
+            epilogue = _epilogue(e, stage, readers.get(op, []), stages) if stage.is_reduction else None
+            if epilogue is not None:
+                taken.add(epilogue.op)
+            steps.append((stage, epilogue))
+    return steps
+
+
+def _epilogue(e: Emission, stage: Stage, readers: Sequence[Any], stages: dict[Any, Any]) -> Stage | None:
+    """The only reader of a reduction, if it goes over the same elements one by one."""
+    if stage.op.num_outputs != 1 or not readers or any(not r.same_as(readers[0]) for r in readers):
         return None
-    return consumers[0] if consumers[0].reads_elementwise(stage.output) and consumers[0].vectorises else None
+    reader = stages[readers[0]]
+    if reader is None or reader.is_reduction or reader.op.num_outputs != 1 or not same(reader.extents, stage.extents):
+        return None
+    for tensor, indices in e.reads(reader):
+        if tensor.op.same_as(stage.op):
+            for index, axis, size in zip(indices, reader.axes, reader.extents, strict=True):
+                if not index.same_as(axis) and not (isinstance(size, int) and size == 1):
+                    return None
+        elif not _ready(tensor, stage, stages):
+            return None
+    return reader if e.vectorises(reader.op.body) else None
+
+
+def _ready(tensor: Any, stage: Stage, stages: dict[Any, Any]) -> bool:
+    """Whether a tensor is computed before a stage."""
+    order = list(stages)
+    return tensor.op not in stages or order.index(tensor.op) < order.index(stage.op)
+
+
+# ---- stages with axes in common
+
+
+def _common(e: Emission, steps: Sequence[Step]) -> int:
+    """How many first axes several stages have in common, so that all can be computed within loops over these."""
+    stages = [s for step in steps if isinstance(step, tuple) for s in step if s is not None]
+    if len(steps) < 2 or not all(isinstance(step, tuple) for step in steps):
+        return 0
+    if any(products.recognise(e, step[0]) for step in steps if step[0].is_reduction):
+        return 0
+    made = {s.op for s in stages}
+    count = min(len(s.extents) for s in stages)
+    for stage in stages:
+        shared_axes = 0
+        while shared_axes < count and same([stage.extents[shared_axes]], [stages[0].extents[shared_axes]]):
+            shared_axes += 1
+        count = min(count, shared_axes)
+        for tensor, indices in e.reads(stage):
+            if tensor.op in made:
+                matching = 0
+                while matching < count and (
+                    indices[matching].same_as(stage.axes[matching]) or _one(stage.extents[matching])
+                ):
+                    matching += 1
+                count = min(count, matching)
+    columns = [
+        s for s in stages
+        if s.is_reduction and len(s.extents) == count and s.extents and runs_along(e, s, s.axes[-1])
+    ]  # fmt: skip
+    if columns:  # their last axis is to be vectorised
+        count -= 1
+    return 0 if all(_one(x) for x in stages[0].extents[:count]) else count
+
+
+def _one(size: Extent) -> bool:
+    return isinstance(size, int) and size == 1
+
+
+def _nest(e: Emission, steps: Sequence[Step], count: int, output: Any) -> list[Statement]:
+    extents = steps[0][0].extents[:count]
+    work: Extent = 0
+    for stage, _ in steps:
+        work = stage.work if isinstance(work, int) and work == 0 else work + stage.work
+    places = dict(e.places)
+
+    def row(indices: Sequence[Expression], part: Expression) -> list[Statement]:
+        statements: list[Statement] = []
+        for step in steps:
+            statements += _memory(e, step, output, count, part)
+        for stage, epilogue in steps:
+            statements += reduce(e, stage, epilogue, indices) if stage.is_reduction else elements(e, stage, indices)
+        e.places.clear()
+        e.places.update(places)
+        return statements
+
+    def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+        return loop(end - begin, e.index, lambda i: row(decoded(begin + i, extents, e.index), number_))
+
+    def serial() -> list[Statement]:
+        return nested(extents, e.index, lambda indices: row(indices, tirx.const(0, "int32")))
+
+    return shared(volume(extents), work, e.threads, e.index, part, serial)
+
+
+def _memory(e: Emission, step: Step, output: Any, skipped: int, part: Expression | None) -> list[Statement]:
+    """Give what a step computes a place in memory."""
+    statements: list[Statement] = []
+    ops = [step] if not isinstance(step, tuple) else [step[-1].op if step[-1] is not None else step[0].op]
+    for op in ops:
+        if op.same_as(output.op):
+            continue
+        for n in range(op.num_outputs):
+            tensor = op.output(n)
+            dims = tuple(map(extent, tensor.shape))[skipped:]
+            e.places[op, n], made = e.scratch((op, n), str(tensor.dtype), dims, part, skipped)
+            statements += made
+    return statements
+
+
+# ---- single stages
+
+
+def _alone(e: Emission, step: Step) -> list[Statement]:
+    if not isinstance(step, tuple):
+        return _statement(e, step)
+    stage, epilogue = step
+    if not stage.is_reduction:
+        flat = share_flat(e, stage)
+        if flat is not None:
+            return flat
+        count = max(len(stage.extents) - 1, 0)
+    else:
+        found = products.recognise(e, stage)
+        made = products.emit(e, found, epilogue) if found is not None else None
+        if made is not None:
+            return made
+        along_columns = bool(stage.extents) and runs_along(e, stage, stage.axes[-1])
+        count = len(stage.extents) - along_columns
+
+    def row(indices: Sequence[Expression]) -> list[Statement]:
+        return reduce(e, stage, epilogue, indices) if stage.is_reduction else elements(e, stage, indices)
+
+    extents = stage.extents[:count]
+    if not extents:
+        return row(())
+
+    def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+        return loop(end - begin, e.index, lambda i: row(decoded(begin + i, extents, e.index)))
+
+    return shared(volume(extents), stage.work, e.threads, e.index, part, lambda: nested(extents, e.index, row))
+
+
+def _statement(e: Emission, op: Any) -> list[Statement]:
+    """The statement of a te.extern, on its operands in memory."""
+    statements: list[Statement] = []
+    for tensor in op.inputs:
+        if key(tensor) in e.values:  # statements read memory
+            buffer, made = e.local(str(tensor.dtype), 1)
+            statements += [*made, tirx.BufferStore(buffer, e.values[key(tensor)], [0])]
+            e.places[key(tensor)] = Place(buffer, (1,) * len(tensor.shape))
+    pairs = [(b, e.places[key(t)]) for b, t in zip(op.input_placeholders, op.inputs, strict=True)]
+    pairs += [(b, e.places[op, n]) for n, b in enumerate(op.output_placeholders)]
+    for buffer, place in pairs:
+        statements.append(tirx.DeclBuffer(buffer, data=place.buffer.data))
+    return [*statements, op.body]

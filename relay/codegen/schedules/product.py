@@ -12,39 +12,42 @@ This is the outer half of Goto and van de Geijn's algorithm (Anatomy of High-Per
 a packed panel fits the second-level cache for thousands of inner elements, so the inner axes are not cut, and rows are
 read in place. With few rows the right operand is read where it lies, in panels as wide as the registers hold.
 Packing the windows of a convolution makes it such a product.
+
+Extents may be symbolic; then the run decides whether to pack and whether to use threads.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import attrs
 import numpy as np
-from tvm.ir.expr import TensorLoad
+from tvm.ir import Call
 from tvm.sym import Analyzer
-from tvm_ffi import structural_map, structural_walk
+from tvm_ffi import structural_walk
 
-from relay.codegen import tir
-from relay.codegen.schedules.stage import REDUCE, Stage, registers
-from relay.codegen.tir import Expression, Statement, tirx
+from relay.codegen.schedules.emission import Emission, Place
+from relay.codegen.schedules.loops import cast, decoded, enough, loop, number
+from relay.codegen.schedules.reduction import Finish, finish
+from relay.codegen.schedules.stage import LOAD, Extent, Stage, rewritten, volume
+from relay.codegen.tir import Expression, Statement, sequence, tirx, vector_registers
+from relay.ir.types import BaseType
 
 PARALLEL_PRODUCTS = 1 << 20  # multiplications from which a second thread pays
 PACKED_ROWS = 64  # rows from which the right operand is packed also where its columns lie next to each other
 FEW_ROWS = 4  # rows below which packing the right operand costs more than it saves
 NARROW = 24  # columns up to which it pays to pack those of several axes as one
 
-_SERIAL, _PARALLEL, _VECTORIZED = tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL, tirx.ForKind.VECTORIZED
-
 
 @attrs.frozen(eq=False)
 class Axis:
-    """An axis of the product: its variable in the stage, and its extent."""
+    """An axis of the product: its variable and position in the stage, and its extent."""
 
     variable: Any
-    extent: int
+    position: int
+    extent: Extent
 
 
 @attrs.frozen(eq=False)
@@ -64,6 +67,7 @@ class Product:
     Several axes of one kind are counted through as one, row major.
     """
 
+    stage: Stage
     batch: tuple[Axis, ...]
     rows: tuple[Axis, ...]
     columns: tuple[Axis, ...]
@@ -71,32 +75,41 @@ class Product:
     left: Expression
     right: Expression
     update: Update
-    sums: Any  # the buffer of the sums, which the epilogue reads
-    epilogue: Statement  # stores one element
     contiguous: bool  # whether columns of the right operand lie next to each other
 
     @property
     def dtype(self) -> str:
-        return str(self.sums.dtype)
+        return self.stage.dtypes[0]
 
 
-def size(axes: Sequence[Axis]) -> int:
+def size(axes: Sequence[Axis]) -> Extent:
     """The product of the extents."""
-    return math.prod(axis.extent for axis in axes)
+    return volume([axis.extent for axis in axes])
 
 
-def recognise(s: Any, stage: Stage, epilogue: Stage | None) -> Product | None:
-    """The product that a stage of a schedule is, with what is computed from each of its elements; None if it is none,
-    or one that other schedules suit better."""
-    if not stage.reduced or not stage.spatial or stage.outputs != 1 or 0 in (*stage.spatial, *stage.reduced):
+def registers(dtype: str) -> tuple[int, int]:
+    """How many elements one of this processor's vectors holds, and how many vectors may serve as accumulators: half of
+    the registers, since operands need some and more rows bring nothing."""
+    width, count = vector_registers()
+    return max(1, width // BaseType(dtype).dtype.itemsize), count // 2
+
+
+def recognise(e: Emission, stage: Stage) -> Product | None:
+    """A stage as a product; None if it is none, or one that other loops suit better."""
+    if not stage.reduced or not stage.extents or stage.op.num_outputs != 1 or 0 in (*stage.extents, *stage.reduced):
         return None
-    block = s.get(s.get_sblock(stage.name))
-    product = _multiplication(block.body)
-    if product is None or str(stage.output.dtype) in ("int64", "uint64"):
+    first = stage.op.body[0]
+    (source,), (result,) = first.source, first.combiner.result
+    if stage.dtypes[0] in ("int64", "uint64") or not _is_true(first.condition) or not e.vectorises([source]):
         return None
-    factors = tuple(_uncast(factor) for factor in (product.a, product.b))
-    spatial = [Axis(axis.var, int(axis.dom.extent)) for axis in block.iter_vars if axis.iter_type != REDUCE]
-    inner = tuple(Axis(axis.var, int(axis.dom.extent)) for axis in block.iter_vars if axis.iter_type == REDUCE)
+    old = tirx.Var("old", stage.dtypes[0])
+    value = rewritten(result, {first.combiner.lhs[0]: old, first.combiner.rhs[0]: source})
+    multiplied = _multiplication(value, old)
+    if multiplied is None:
+        return None
+    factors = tuple(_uncast(factor) for factor in (multiplied.a, multiplied.b))
+    spatial = [Axis(v, n, d) for n, (v, d) in enumerate(zip(stage.axes, stage.extents, strict=True))]
+    inner = tuple(Axis(v, n, d) for n, (v, d) in enumerate(zip(stage.reduced_axes, stage.reduced, strict=True)))
     used = [_variables(factor) for factor in factors]
     last = spatial[-1].variable
     if (last in used[0]) == (last in used[1]):
@@ -108,46 +121,38 @@ def recognise(s: Any, stage: Stage, epilogue: Stage | None) -> Product | None:
     rows = tuple(axis for axis in spatial if axis.variable not in used[right_at])
     outer = [axis for axis in spatial if axis.variable in used[right_at]]
     columns = [outer.pop()]
-    contiguous = _contiguous(right, columns[0].variable)
-    last_axis = len(spatial) - 1
+    contiguous = _contiguous(e, right, columns[0].variable)
     while (
         outer
-        and columns[0].extent <= NARROW
-        and size(rows) >= PACKED_ROWS
-        and outer[-1] is spatial[last_axis - len(columns)]
+        and _at_most(columns[0].extent, NARROW)
+        and not _at_most(size(rows), PACKED_ROWS - 1)
+        and outer[-1].position == len(spatial) - 1 - len(columns)
         and outer[-1].variable not in used[1 - right_at]
     ):
         columns.insert(0, outer.pop())
         contiguous = False
-    if size(columns) < 4 or (not contiguous and size(rows) < FEW_ROWS):
+    if _at_most(size(columns), 3) or (not contiguous and _at_most(size(rows), FEW_ROWS - 1)):
         return None
-    store = block.body
-    finish = tirx.BufferStore(store.buffer, tirx.BufferLoad(store.buffer, list(store.indices)), store.indices)
-    if epilogue is not None:
-        after = s.get(s.get_sblock(epilogue.name))
-        finish = replaced(after.body, {a.var: b.variable for a, b in zip(after.iter_vars, spatial, strict=True)})
-    return Product(
-        tuple(outer),
-        rows,
-        tuple(columns),
-        inner,
-        left,
-        right,
-        _update(store, right_at),
-        stage.output,
-        finish,
-        contiguous,
-    )
+    update = _update(value, old, multiplied, right_at)
+    return Product(stage, tuple(outer), rows, tuple(columns), inner, left, right, update, contiguous)
 
 
-def _multiplication(body: Statement) -> Any:
-    """What a statement adds to an element, if that is a product."""
-    total = _uncast(body.value) if isinstance(body, tirx.BufferStore) else None
-    if not isinstance(total, tirx.Add):
+def _at_most(extent: Extent, limit: int) -> bool:
+    """Whether an extent is a number up to a limit."""
+    return isinstance(extent, int) and extent <= limit
+
+
+def _is_true(condition: Expression) -> bool:
+    return isinstance(condition, tirx.IntImm) and bool(int(condition.value))
+
+
+def _multiplication(value: Expression, old: Expression) -> Any:
+    """What is added to `old`, if that is a product."""
+    added_up = _uncast(value)
+    if not isinstance(added_up, tirx.Add):
         return None
-    old, added = _uncast(total.a), _uncast(total.b)
-    is_sum = isinstance(old, TensorLoad) and old.source.same_as(body.buffer)
-    return added if is_sum and isinstance(added, tirx.Mul) else None
+    added = _uncast(added_up.b)
+    return added if _uncast(added_up.a).same_as(old) and isinstance(added, tirx.Mul) else None
 
 
 def _uncast(expression: Expression) -> Expression:
@@ -161,14 +166,13 @@ def _cast_as(expression: Expression, inner: Expression) -> Expression:
     return tirx.Cast(expression.ty, _cast_as(expression.value, inner)) if isinstance(expression, tirx.Cast) else inner
 
 
-def _update(body: Statement, right_at: int) -> Update:
-    """What a statement that adds a product does with the sum and the factors."""
-    total, product = _uncast(body.value), _multiplication(body)
-    old = tirx.Var("old", str(body.buffer.dtype))
+def _update(value: Expression, old: Any, product: Any, right_at: int) -> Update:
+    """What is done with the sum and the factors."""
+    sum_ = _uncast(value)
     factors = [tirx.Var("factor", str(_uncast(factor).ty)) for factor in (product.a, product.b)]
     multiplied = tirx.Mul(_cast_as(product.a, factors[0]), _cast_as(product.b, factors[1]))
-    added = tirx.Add(_cast_as(total.a, old), _cast_as(total.b, multiplied))
-    return Update(_cast_as(body.value, added), old, factors[1 - right_at], factors[right_at])
+    added = tirx.Add(_cast_as(sum_.a, old), _cast_as(sum_.b, multiplied))
+    return Update(_cast_as(value, added), old, factors[1 - right_at], factors[right_at])
 
 
 def _variables(expression: Expression) -> set[Any]:
@@ -177,76 +181,117 @@ def _variables(expression: Expression) -> set[Any]:
     return found
 
 
-def _contiguous(operand: Expression, variable: Any) -> bool:
+def _contiguous(e: Emission, operand: Expression, variable: Any) -> bool:
     """Whether an operand is an array that a variable runs through element by element."""
-    if not isinstance(operand, TensorLoad):
+    if not isinstance(operand, Call) or getattr(operand.op, "name", "") != LOAD:
         return False
-    *others, last = operand.indices
-    step = Analyzer().simplify(replaced(last, {variable: variable + 1}) - last)
+    reads = e.memory_reads(operand)
+    if len(reads) != 1 or not _only_moved(e, operand):
+        return False
+    *others, last = reads[0][1]
+    step = Analyzer().simplify(rewritten(last, {variable: variable + 1}) - last)
     return getattr(step, "value", None) == 1 and not any(variable in _variables(index) for index in others)
 
 
-def replaced(node: Any, mapping: Mapping[Any, Expression]) -> Any:
-    """An expression or statement with expressions for variables."""
-    return structural_map(node, (tirx.Var, lambda variable: mapping.get(variable, variable)))
+def _only_moved(e: Emission, operand: Expression) -> bool:
+    """Whether an element is one of memory, or of something computed that is."""
+    from relay.codegen.schedules.emission import key
+
+    while isinstance(operand, Call) and getattr(operand.op, "name", "") == LOAD:
+        tensor = operand.args[0]
+        if key(tensor) in e.places:
+            return True
+        operand = tensor.op.body[tensor.value_index] if hasattr(tensor.op, "body") else None
+    return False
 
 
-def _index(number: int) -> Expression:
-    return tir.integer(number, "int32")
+def _pieces(total: Extent, size: int) -> Extent:
+    if isinstance(total, int):
+        return -(-total // size)
+    return tirx.indexdiv(total + (size - 1), tirx.const(size, str(total.ty)))
 
 
-def _loop(name: str, extent: Any, body: Callable[[Any], Sequence[Statement]], kind: Any = _SERIAL) -> Statement:
-    variable = tirx.Var(name, "int32")
-    count = _index(extent) if isinstance(extent, int) else extent
-    return tirx.For(variable, _index(0), count, kind, tir.sequence(list(body(variable))))
+def emit(e: Emission, product: Product, epilogue: Stage | None) -> list[Statement]:
+    """The statements of a product, with what is computed from each of its elements."""
+    done = finish(e, product.stage, epilogue, ())
 
+    def made(threads: int, packed: bool) -> list[Statement]:
+        return Generator(e, product, done, threads, packed).statements()
 
-def _pieces(total: int, size: int) -> int:
-    return -(-total // size)
+    rows, work = size(product.rows), product.stage.work
+    many = not product.contiguous or (isinstance(rows, int) and rows >= PACKED_ROWS)
+
+    def serial() -> list[Statement]:
+        if many or isinstance(rows, int):
+            return made(1, many)
+        return enough(rows, PACKED_ROWS, lambda: made(1, True), lambda: made(1, False))
+
+    if e.threads == 1:
+        return serial()
+    packed = many or not isinstance(rows, int)
+    return enough(work, PARALLEL_PRODUCTS, lambda: made(e.threads, packed), serial)
 
 
 class Generator:
-    """Generates the statements of one product."""
+    """Generates the statements of one product for a number of threads."""
 
-    def __init__(self, product: Product, threads: int) -> None:
+    def __init__(self, e: Emission, product: Product, done: Finish, threads: int, packed: bool) -> None:
+        self.e = e
         self.product = product
+        self.done = done
         self.rows, self.columns = size(product.rows), size(product.columns)
         self.lanes, accumulators = registers(product.dtype)
         self.height = _height(self.rows, accumulators)
-        self.vectors = max(1, min(accumulators // self.height, _pieces(self.columns, self.lanes)))
+        self.vectors = max(1, accumulators // self.height)
+        if isinstance(self.columns, int):
+            self.vectors = max(1, min(self.vectors, int(_pieces(self.columns, self.lanes))))
         self.width = self.vectors * self.lanes
-        self.ragged = self.columns % self.width != 0
+        self.ragged = not isinstance(self.columns, int) or self.columns % self.width != 0
         tiles, panels = _pieces(self.rows, self.height), _pieces(self.columns, self.width)
-        if self.rows * self.columns * size(product.inner) < PARALLEL_PRODUCTS:
-            threads = 1
-        self.parts = min(threads, max(panels, tiles))
-        by_panel = panels >= self.parts
-        self.panels = _Share(panels, self.parts if by_panel else 1)
-        self.tiles = _Share(tiles, 1 if by_panel else self.parts)
-        self.packed: Any = None
-        if not product.contiguous or self.rows >= PACKED_ROWS:
-            self.packed = tir.buffer("packed", (self.parts, size(product.inner), self.width), str(product.right.ty))
+        if isinstance(tiles, int) and isinstance(panels, int):
+            threads = min(threads, max(panels, tiles))
+        self.parts = threads
+        by_panel = not isinstance(panels, int) or panels >= self.parts
+        self.panels = _Share(e, panels, self.parts if by_panel else 1)
+        self.tiles = _Share(e, tiles, 1 if by_panel else self.parts)
+        self.packs = packed
+        self.packed: Place | None = None
 
     def statements(self) -> list[Statement]:
         """The whole product."""
-        body = self._part(_index(0)) if self.parts == 1 else [_loop("part", self.parts, self._part, _PARALLEL)]
-        for axis in reversed(self.product.batch):
-            body = [_loop("batch", axis.extent, partial(_at, tir.sequence(body), axis.variable))]
-        return [tirx.AllocBuffer(self.packed), *body] if self.packed is not None else body
+        zero = tirx.const(0, self.e.index)
+        batch = [axis.extent for axis in self.product.batch]
 
-    def _part(self, part: Any) -> list[Statement]:
+        def part(number_: Any) -> list[Statement]:
+            statements: list[Statement] = []
+            if self.packs:
+                dims = (size(self.product.inner), self.width)
+                name = (self.product.stage.op, "packed")
+                self.packed, statements = self.e.scratch(name, str(self.product.right.ty), dims, number_, 0)
+
+            def one(at: Any) -> list[Statement]:
+                indices = decoded(at, batch, self.e.index) if batch else []
+                found = {axis.variable: i for axis, i in zip(self.product.batch, indices, strict=True)}
+                return self._part(cast(number_, self.e.index), found)
+
+            return [*statements, *(loop(volume(batch), self.e.index, one) if batch else one(zero))]
+
+        return part(zero) if self.parts == 1 else loop(self.parts, self.e.index, part, "PARALLEL")
+
+    def _part(self, part: Any, batch: dict[Any, Expression]) -> list[Statement]:
         """What one thread does."""
 
-        def panel(number: Any) -> list[Statement]:
-            column = (self.panels.first(part) + number) * self.width
-            tiles = _loop("tile", self.tiles.count(part), partial(self._tile, part, column))
-            return [tiles] if self.packed is None else [self._pack(part, column), tiles]
+        def panel(number_: Any) -> list[Statement]:
+            column = tirx.Var("column", self.e.index)
+            here = [tirx.Bind(column, (self.panels.first(part) + number_) * self.width)]
+            tiles = loop(self.tiles.count(part), self.e.index, partial(self._tile, part, column, batch))
+            return [*here, *tiles] if self.packed is None else [*here, *self._pack(column, batch), *tiles]
 
-        return [_loop("panel", self.panels.count(part), panel)]
+        return loop(self.panels.count(part), self.e.index, panel)
 
     # ---- the operands
 
-    def _inner(self, body: Callable[[Any, dict[Any, Expression]], list[Statement]]) -> Statement:
+    def _inner(self, body: Callable[[Any, dict[Any, Expression]], list[Statement]]) -> list[Statement]:
         """Loops over the inner axes; `body` gets the place in their order, and the variables."""
         axes = self.product.inner
 
@@ -255,92 +300,113 @@ class Generator:
                 return body(place, found)
 
             def inside(index: Any) -> list[Statement]:
-                here = index if depth == 0 else place * axes[depth].extent + index
+                here = index if depth == 0 else place * number(axes[depth].extent, self.e.index) + index
                 return level(depth + 1, here, {**found, axes[depth].variable: index})
 
-            return [_loop("inner", axes[depth].extent, inside)]
+            return loop(axes[depth].extent, self.e.index, inside)
 
-        return level(0, _index(0), {})[0]
+        return level(0, tirx.const(0, self.e.index), {})
 
-    def _right(self, inner: Mapping[Any, Expression], column: Any) -> Expression:
-        return replaced(self.product.right, {**inner, **_unravelled(self.product.columns, column)})
+    def _element(self, operand: Expression, *variables: Mapping[Any, Expression]) -> Expression:
+        found = {axis: cast(value, str(axis.ty)) for part in variables for axis, value in part.items()}
+        return self.e.element(operand, found)
 
-    def _pack(self, part: Any, column: Any) -> Statement:
+    def _right(self, batch: Mapping[Any, Expression], inner: Mapping[Any, Expression], column: Any) -> Expression:
+        columns = _unravelled(self.product.columns, column, self.e.index)
+        return self._element(self.product.right, batch, inner, columns)
+
+    def _inside(self, end: Expression) -> Expression:
+        """Whether columns up to here are there."""
+        return tirx.LE(end, number(self.columns, self.e.index))
+
+    def _pack(self, column: Any, batch: dict[Any, Expression]) -> list[Statement]:
         """Copy a panel of the right operand."""
-        last, zero = _index(self.columns - 1), tirx.const(0, str(self.product.right.ty))
+        assert self.packed is not None
+        packed = self.packed
+        last, zero = number(self.columns, self.e.index) - 1, tirx.const(0, str(self.product.right.ty))
 
         def row(place: Any, inner: dict[Any, Expression]) -> list[Statement]:
             def whole(lane: Any) -> list[Statement]:
-                return [tirx.BufferStore(self.packed, self._right(inner, column + lane), [part, place, lane])]
+                element = self._right(batch, inner, column + lane)
+                return [tirx.BufferStore(packed.buffer, element, [place * self.width + lane])]
 
             def guarded(lane: Any) -> list[Statement]:
-                element = self._right(inner, tirx.Min(column + lane, last))
+                element = self._right(batch, inner, tirx.Min(column + lane, last))
                 value = tirx.Select(column + lane <= last, element, zero)
-                return [tirx.BufferStore(self.packed, value, [part, place, lane])]
+                return [tirx.BufferStore(packed.buffer, value, [place * self.width + lane])]
 
-            vectors = _loop("lane", self.width, whole, _VECTORIZED)
+            vectors = loop(self.width, self.e.index, whole, "VECTORIZED")
             if not self.ragged:
-                return [vectors]
-            inside = column + self.width <= self.columns
-            return [tirx.IfThenElse(inside, vectors, _loop("lane", self.width, guarded))]
+                return vectors
+            rest = loop(self.width, self.e.index, guarded)
+            return [tirx.IfThenElse(self._inside(column + self.width), sequence(vectors), sequence(rest))]
 
         return self._inner(row)
 
     # ---- a tile
 
-    def _tile(self, part: Any, column: Any, number: Any) -> list[Statement]:
+    def _tile(self, part: Any, column: Any, batch: dict[Any, Expression], number_: Any) -> list[Statement]:
         """`height` rows and `width` columns. Without packing, the columns beyond the last panel are done by
         themselves."""
-        row = (self.tiles.first(part) + number) * self.height
-        whole = tir.sequence(self._sums(part, row, column, self.vectors, self.lanes))
+        row = (self.tiles.first(part) + number_) * self.height
+        whole = self._sums(row, column, batch, self.vectors, self.lanes)
         if self.packed is not None or not self.ragged:
-            return [whole]
-        rest = tir.sequence(self._narrow(part, row, column))
-        return [
-            rest if self.columns < self.width else tirx.IfThenElse(column + self.width <= self.columns, whole, rest)
-        ]
+            return whole
+        if isinstance(self.columns, int):
+            rest = self._narrow(row, column, batch, self.columns % self.width)
+            if self.columns < self.width:
+                return rest
+        else:
+            rest = self._sums(row, column, batch, self.vectors, self.lanes, guarded=True)
+        return [tirx.IfThenElse(self._inside(column + self.width), sequence(whole), sequence(rest))]
 
-    def _narrow(self, part: Any, row: Any, column: Any) -> list[Statement]:
+    def _narrow(self, row: Any, column: Any, batch: dict[Any, Expression], left: int) -> list[Statement]:
         """The last columns, less than a panel: whole vectors, then smaller ones."""
         statements: list[Statement] = []
-        left, lanes = self.columns % self.width, self.lanes
+        lanes = self.lanes
         while left:
             if vectors := left // lanes:
-                statements += self._sums(part, row, column, vectors, lanes)
+                statements += self._sums(row, column, batch, vectors, lanes)
                 column, left = column + vectors * lanes, left - vectors * lanes
             lanes //= 2
         return statements
 
-    def _sums(self, part: Any, row: Any, column: Any, vectors: int, lanes: int) -> list[Statement]:
-        """Compute and store a tile of so many vectors."""
+    def _sums(
+        self, row: Any, column: Any, batch: dict[Any, Expression], vectors: int, lanes: int, guarded: bool = False
+    ) -> list[Statement]:
+        """Compute and store a tile of so many vectors; `guarded` where some columns may not be there."""
         dtype = self.product.dtype
         alignment = np.dtype(dtype).itemsize * lanes
         sums = [
             tirx.decl_buffer((vectors * lanes,), dtype, f"sums{r}", data_alignment=alignment)
             for r in range(self.height)
         ]
-        last = None if self.rows % self.height == 0 else _index(self.rows - 1)
+        whole = isinstance(self.rows, int) and self.rows % self.height == 0
+        last = None if whole else number(self.rows, self.e.index) - 1
         rows = [
-            _unravelled(self.product.rows, row + r if last is None else tirx.Min(row + r, last))
+            _unravelled(self.product.rows, row + r if last is None else tirx.Min(row + r, last), self.e.index)
             for r in range(self.height)
         ]
+        end = number(self.columns, self.e.index) - 1
 
         def each(body: Callable[[Any], Statement]) -> list[Statement]:
-            return [_vector(v * lanes, lanes, body) for v in range(vectors)]
+            return [s for v in range(vectors) for s in _vector(self.e.index, v * lanes, lanes, body)]
 
         def step(place: Any, inner: dict[Any, Expression]) -> list[Statement]:
             statements: list[Statement] = []
             for r, accumulator in enumerate(sums):
                 factor = tirx.Var("left", str(self.product.left.ty))
-                statements.append(tirx.Bind(factor, replaced(self.product.left, {**inner, **rows[r]})))
+                statements.append(tirx.Bind(factor, self._element(self.product.left, batch, inner, rows[r])))
 
                 def add(at: Any, accumulator: Any = accumulator, factor: Any = factor) -> Statement:
-                    if self.packed is None:
-                        element = self._right(inner, column + at)
+                    if self.packed is not None:
+                        element = tirx.BufferLoad(self.packed.buffer, [place * self.width + at])
+                    elif guarded:
+                        element = self._right(batch, inner, tirx.Min(column + at, end))
                     else:
-                        element = tirx.BufferLoad(self.packed, [part, place, at])
+                        element = self._right(batch, inner, column + at)
                     update, old = self.product.update, tirx.BufferLoad(accumulator, [at])
-                    value = replaced(update.value, {update.old: old, update.left: factor, update.right: element})
+                    value = rewritten(update.value, {update.old: old, update.left: factor, update.right: element})
                     return tirx.BufferStore(accumulator, value, [at])
 
                 statements += each(add)
@@ -351,35 +417,38 @@ class Generator:
 
         statements: list[Statement] = [tirx.AllocBuffer(accumulator) for accumulator in sums]
         statements += [statement for accumulator in sums for statement in clear(accumulator)]
-        statements.append(self._inner(step))
+        statements += self._inner(step)
         for r, accumulator in enumerate(sums):
-            stores = tir.sequence(self._stores(accumulator, row + r, column, vectors, lanes))
-            statements.append(stores if last is None else tirx.IfThenElse(row + r <= last, stores, None))
+            stores = self._stores(accumulator, row + r, column, batch, vectors, lanes)
+            statements += stores if last is None else [tirx.IfThenElse(row + r <= last, sequence(stores), None)]
         return statements
 
     # ---- the result
 
-    def _stores(self, sums: Any, row: Any, column: Any, vectors: int, lanes: int) -> list[Statement]:
+    def _stores(
+        self, sums: Any, row: Any, column: Any, batch: dict[Any, Expression], vectors: int, lanes: int
+    ) -> list[Statement]:
         """Store what the epilogue makes of the sums of a row."""
 
         def element(at: Any) -> Statement:
-            place = {**_unravelled(self.product.rows, row), **_unravelled(self.product.columns, column + at)}
-            store = replaced(self.product.epilogue, place)
-
-            def summed(load: Any) -> Any:
-                return tirx.BufferLoad(sums, [at]) if load.source.same_as(self.product.sums) else load
-
-            return tirx.BufferStore(store.buffer, structural_map(store.value, (TensorLoad, summed)), store.indices)
+            place = {
+                **batch,
+                **_unravelled(self.product.rows, row, self.e.index),
+                **_unravelled(self.product.columns, column + at, self.e.index),
+            }
+            (store,) = self.done([place[v] for v in self.product.stage.axes], [tirx.BufferLoad(sums, [at])])
+            return store
 
         statements: list[Statement] = []
         for v in range(vectors):
             start = v * lanes
-            stores = _vector(start, lanes, element)
-            if self.packed is not None and self.ragged:
-                left = tirx.Max(_index(self.columns) - (column + start), _index(0))
-                rest = _loop("lane", left, partial(_one, element, start))
-                stores = tirx.IfThenElse(column + (start + lanes) <= self.columns, stores, rest)
-            statements.append(stores)
+            stores = _vector(self.e.index, start, lanes, element)
+            if self.ragged and (self.packed is not None or not isinstance(self.columns, int)):
+                left = tirx.Max(number(self.columns, self.e.index) - (column + start), tirx.const(0, self.e.index))
+                rest = loop(left, self.e.index, lambda lane, start=start: [element(lane + start)])  # type: ignore[misc]
+                inside = self._inside(column + (start + lanes))
+                stores = [tirx.IfThenElse(inside, sequence(stores), sequence(rest))]
+            statements += stores
         return statements
 
 
@@ -387,51 +456,44 @@ class Generator:
 class _Share:
     """Pieces that threads share: each gets as many, the last ones fewer."""
 
-    total: int
+    e: Emission
+    total: Extent
     threads: int
 
     @property
-    def _each(self) -> int:
+    def _each(self) -> Extent:
         return _pieces(self.total, self.threads)
 
     def first(self, thread: Any) -> Any:
         """The first piece of a thread."""
-        return _index(0) if self.threads == 1 else thread * self._each
+        return tirx.const(0, self.e.index) if self.threads == 1 else thread * number(self._each, self.e.index)
 
-    def count(self, thread: Any) -> Any:
+    def count(self, thread: Any) -> Extent:
         """How many it has."""
-        if self.total % self.threads == 0:
-            return _index(self._each)
-        return tirx.Max(tirx.Min(_index(self._each), _index(self.total) - thread * self._each), _index(0))
+        if self.threads == 1 or (isinstance(self.total, int) and self.total % self.threads == 0):
+            return self._each
+        left = number(self.total, self.e.index) - self.first(thread)
+        return tirx.Max(tirx.Min(number(self._each, self.e.index), left), tirx.const(0, self.e.index))
 
 
-def _at(body: Statement, variable: Any, index: Any) -> list[Statement]:
-    return [replaced(body, {variable: index})]
-
-
-def _one(body: Callable[[Any], Statement], start: int, lane: Any) -> list[Statement]:
-    return [body(start + lane)]
-
-
-def _vector(start: int, lanes: int, body: Callable[[Any], Statement]) -> Statement:
+def _vector(index: str, start: int, lanes: int, body: Callable[[Any], Statement]) -> list[Statement]:
     """A statement for each lane of one vector."""
-    return _loop("lane", lanes, partial(_one, body, start), _VECTORIZED if lanes > 1 else _SERIAL)
+    return loop(lanes, index, lambda lane: [body(lane + start)], "VECTORIZED")
 
 
-def _unravelled(axes: Sequence[Axis], place: Any) -> dict[Any, Expression]:
+def _unravelled(axes: Sequence[Axis], place: Any, index: str) -> dict[Any, Expression]:
     """The variables of axes that are counted through as one."""
-    found: dict[Any, Expression] = {}
-    for axis in reversed(axes[1:]):
-        found[axis.variable] = tirx.floormod(place, axis.extent)
-        place = tirx.floordiv(place, axis.extent)
-    if axes:
-        found[axes[0].variable] = place
-    return found
+    if not axes:
+        return {}
+    indices = decoded(place, [axis.extent for axis in axes], index)
+    return {axis.variable: i for axis, i in zip(axes, indices, strict=True)}
 
 
-def _height(rows: int, accumulators: int) -> int:
+def _height(rows: Extent, accumulators: int) -> int:
     """Rows of a tile: as many as leave at least two vectors for each, such that few rows are computed in vain."""
     most = accumulators // 2
+    if not isinstance(rows, int):
+        return most
     if rows <= most:
         return rows
-    return min(range(max(1, most // 2), most + 1), key=lambda height: (_pieces(rows, height) * height, -height))
+    return min(range(max(1, most // 2), most + 1), key=lambda height: (int(_pieces(rows, height)) * height, -height))

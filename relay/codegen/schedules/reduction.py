@@ -2,72 +2,223 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from relay.codegen.schedules.elementwise import share
-from relay.codegen.schedules.stage import PARALLEL_WORK, Stage, lanes, largest_divisor
-from relay.codegen.tir import STACK_BYTES
+from relay.codegen.schedules.elementwise import stored
+from relay.codegen.schedules.emission import Emission, bound
+from relay.codegen.schedules.loops import cast, loop, nested, number
+from relay.codegen.schedules.stage import Extent, Stage, mentions, volume
+from relay.codegen.tir import Expression, Statement, tirx
 
 LONG = 32  # reduced elements from which splitting them into lanes pays
 VERY_LONG = 2048  # from which several vectors of lanes pay
 
-
-def apply(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str]:
-    """Schedule a reduction; returns the names of the stages that are done. Raises RuntimeError if TVM refuses."""
-    if stage.outputs != 1:
-        return set()
-    if stage.spatial and stage.spatial[-1] > 1 and _runs_through(stage, len(stage.spatial) - 1):
-        return _along_columns(s, stage, epilogue, threads)
-    if _runs_through(stage, len(stage.variables) - 1) and stage.reduced[-1] >= LONG:
-        _along_rows(s, stage, threads)
-    return set()
+Finish = Callable[[Sequence[Expression], Sequence[Expression]], list[Statement]]
 
 
-def _runs_through(stage: Stage, axis: int) -> bool:
+def reduce(e: Emission, stage: Stage, epilogue: Stage | None, fixed: Sequence[Expression]) -> list[Statement]:
+    """All elements with these first indices."""
+    rest = stage.extents[len(fixed) :]
+    first = stage.op.body[0]
+    done = finish(e, stage, epilogue, fixed)
+    plain = stage.op.num_outputs == 1 and e.vectorises([*first.source, *first.combiner.result])
+    if plain and rest and not (isinstance(rest[-1], int) and rest[-1] == 1) and runs_along(e, stage, stage.axes[-1]):
+        return _along_columns(e, stage, fixed, done)
+    if plain and _is_long(stage.reduced[-1]) and runs_along(e, stage, stage.reduced_axes[-1]):
+        return nested(rest, e.index, lambda indices: _along_row(e, stage, [*fixed, *indices], indices, done))
+    return nested(rest, e.index, lambda indices: _one_by_one(e, stage, [*fixed, *indices], indices, done))
+
+
+def finish(e: Emission, stage: Stage, epilogue: Stage | None, fixed: Sequence[Expression]) -> Finish:
+    """What stores results at indices: the stage's, or those of what is computed from them."""
+
+    def store(indices: Sequence[Expression], results: Sequence[Expression]) -> list[Statement]:
+        whole = [*fixed, *indices]
+        if epilogue is not None:
+            e.values[stage.op, 0] = results[0]
+            statements = stored(e, epilogue, whole)
+            del e.values[stage.op, 0]
+            return statements
+        places = [e.places[stage.op, n] for n in range(len(results))]
+        return [
+            tirx.BufferStore(p.buffer, r, [e.offset(whole[p.skipped :], p.dims)])
+            for p, r in zip(places, results, strict=True)
+        ]
+
+    return store
+
+
+def _is_long(extent: Extent) -> bool:
+    return not isinstance(extent, int) or extent >= LONG
+
+
+def runs_along(e: Emission, stage: Stage, axis: Any) -> bool:
     """Whether the largest input is read along an axis."""
-    if not stage.accesses:
+    reads = [(t, i) for t, i in e.reads(stage) if any(mentions(x, v) for x in i for v in stage.reduced_axes)]
+    if not reads:
         return False
-    _, index = max(stage.accesses, key=lambda access: len(access[1]))
-    return stage.follows(index, axis)
+    tensor, indices = max(reads, key=lambda read: len(read[1]))
+    return follows(indices, tensor.shape, axis)
 
 
-def _along_columns(s: Any, stage: Stage, epilogue: Stage | None, threads: int) -> set[str]:
+def follows(indices: Sequence[Any], shape: Sequence[Any], axis: Any) -> bool:
+    """Whether neighbours along an axis are neighbours in memory."""
+    kept = [i for i, d in zip(indices, shape, strict=True) if not (isinstance(d, tirx.IntImm) and int(d.value) == 1)]
+    return bool(kept) and unit_stride(kept[-1], axis) and not any(mentions(i, axis) for i in kept[:-1])
+
+
+def unit_stride(index: Any, axis: Any) -> bool:
+    """Whether an index is the axis plus something."""
+    if index.same_as(axis):
+        return True
+    if isinstance(index, tirx.Add):
+        return (unit_stride(index.a, axis) and not mentions(index.b, axis)) or (
+            unit_stride(index.b, axis) and not mentions(index.a, axis)
+        )
+    return isinstance(index, tirx.Sub) and unit_stride(index.a, axis) and not mentions(index.b, axis)
+
+
+def combined(e: Emission, stage: Stage, left: Sequence[Expression], right: Sequence[Expression]) -> list[Expression]:
+    """The reduction's operation."""
+    reducer = stage.op.body[0].combiner
+    if len(right) == 1 and str(right[0].ty) != "bool":  # a name, since the operation may use it several times
+        name = tirx.Var("element", right[0].ty)
+        variables = {reducer.lhs[0]: left[0], reducer.rhs[0]: name}
+        return [tirx.Let(name, right[0], e.element(reducer.result[0], variables))]
+    variables = {**dict(zip(reducer.lhs, left, strict=True)), **dict(zip(reducer.rhs, right, strict=True))}
+    return [e.element(result, variables) for result in reducer.result]
+
+
+def sources(e: Emission, stage: Stage, indices: Sequence[Expression], steps: Sequence[Expression]) -> list[Expression]:
+    """What is combined at these indices and reduced indices."""
+    variables = {**bound(stage.axes, indices), **bound(stage.reduced_axes, steps)}
+    first = stage.op.body[0]
+    found = [e.element(source, variables) for source in first.source]
+    if not (isinstance(first.condition, tirx.IntImm) and int(first.condition.value)):
+        condition = e.element(first.condition, variables)
+        identities = first.combiner.identity_element
+        found = [tirx.if_then_else(condition, s, i) for s, i in zip(found, identities, strict=True)]
+    return found
+
+
+def _one_by_one(
+    e: Emission, stage: Stage, whole: Sequence[Expression], indices: Sequence[Expression], done: Finish
+) -> list[Statement]:
+    totals, statements = [], []
+    for dtype, identity in zip(stage.dtypes, stage.op.body[0].combiner.identity_element, strict=True):
+        total, made = e.local(dtype, 1)
+        statements += [*made, tirx.BufferStore(total, identity, [0])]
+        totals.append(total)
+    loaded = [tirx.BufferLoad(total, [0]) for total in totals]
+
+    def step(steps: Sequence[Expression]) -> list[Statement]:
+        results = combined(e, stage, loaded, sources(e, stage, whole, steps))
+        names = [tirx.Var("result", dtype) for dtype in stage.dtypes]
+        if len(results) == 1:
+            return [tirx.BufferStore(totals[0], results[0], [0])]
+        return [
+            *(tirx.Bind(n, r) for n, r in zip(names, results, strict=True)),
+            *(tirx.BufferStore(t, n, [0]) for t, n in zip(totals, names, strict=True)),
+        ]
+
+    return [*statements, *nested(stage.reduced, e.index, step), *done(indices, loaded)]
+
+
+def _along_columns(e: Emission, stage: Stage, fixed: Sequence[Expression], done: Finish) -> list[Statement]:
     """Several columns at once, down all rows."""
-    block = s.get_sblock(stage.name)
-    copy = s.cache_write(block, 0, "global") if epilogue is None else s.get_sblock(epilogue.name)
-    width = largest_divisor(stage.spatial[-1], min(4 * lanes(stage), STACK_BYTES // stage.itemsize - 1))
-    loops = s.get_loops(copy)
-    outer, inner = s.split(loops[-1], [None, width])
-    s.compute_at(block, outer, preserve_unit_loops=True)
-    count = len(s.get_loops(copy)) - 1
-    own = s.get_loops(block)[count:]
-    rows, columns = own[len(stage.spatial) :], own[: len(stage.spatial)]
-    s.reorder(*rows, *columns)
-    s.vectorize(s.get_loops(block)[-1])
-    s.vectorize(inner)
-    if threads > 1 and stage.work >= PARALLEL_WORK:
-        share(s, s.get_loops(copy)[:-1], threads)
-    s.decompose_reduction(block, s.get_loops(block)[-len(own)])
-    return {stage.name} | ({epilogue.name} if epilogue is not None else set())
+    *outer, columns = stage.extents[len(fixed) :]
+    dtype, lanes = stage.dtypes[0], e.lanes(stage.dtypes[0])
+    identity = stage.op.body[0].combiner.identity_element[0]
+
+    def tile(ahead: Sequence[Expression], first: Expression, width: int) -> list[Statement]:
+        total, statements = e.local(dtype, width)
+
+        def step(steps: Sequence[Expression]) -> list[Statement]:
+            def element(v: Expression) -> Expression:
+                (found,) = sources(e, stage, [*fixed, *ahead, first + v], steps)
+                return combined(e, stage, [tirx.BufferLoad(total, [v])], [found])[0]
+
+            return e.fill(total, width, element)
+
+        return [
+            *statements,
+            *e.fill(total, width, lambda v: identity),
+            *nested(stage.reduced, e.index, step),
+            *loop(width, e.index, lambda v: done([*ahead, first + v], [tirx.BufferLoad(total, [v])]), "VECTORIZED"),
+        ]
+
+    widths = [4 * lanes, lanes]
+    return nested(outer, e.index, lambda ahead: tiles(columns, widths, e.index, lambda at, w: tile(ahead, at, w)))
 
 
-def _along_rows(s: Any, stage: Stage, threads: int) -> None:
+def tiles(
+    extent: Extent, widths: Sequence[int], dtype: str, tile: Callable[[Expression, int], list[Statement]]
+) -> list[Statement]:
+    """tile(first, width) for all of an axis: as many of the first width as there are, then of the next, .., and what
+    is left as one tile if its width is known, otherwise as tiles of width 1."""
+    statements: list[Statement] = []
+    if isinstance(extent, int):
+        start = 0
+        for width in widths:
+            count = (extent - start) // width
+            begin = start
+            statements += loop(count, dtype, lambda i, b=begin, w=width: tile(i * w + b, w))  # type: ignore[misc]
+            start += count * width
+        return statements + (tile(tirx.const(start, dtype), extent - start) if start < extent else [])
+    begin_: Expression = tirx.const(0, dtype)
+    for width in (*widths, 1):
+        count_, end = tirx.Var("count", dtype), tirx.Var("end", dtype)
+        left = cast(extent, dtype) - begin_
+        statements.append(tirx.Bind(count_, tirx.indexdiv(left, tirx.const(width, dtype))))
+        statements += loop(count_, dtype, lambda i, b=begin_, w=width: tile(b + i * w, w))  # type: ignore[misc]
+        statements.append(tirx.Bind(end, begin_ + count_ * width))
+        begin_ = end
+    return statements
+
+
+def _along_row(
+    e: Emission, stage: Stage, whole: Sequence[Expression], indices: Sequence[Expression], done: Finish
+) -> list[Statement]:
     """Each lane takes a part of a row, then the lanes are combined."""
-    block = s.get_sblock(stage.name)
-    loops = s.get_loops(block)
-    several = 4 if math.prod(stage.reduced) >= VERY_LONG else 1
-    width = largest_divisor(stage.reduced[-1], min(several * lanes(stage), STACK_BYTES // stage.itemsize - 1))
-    if width < 4:
-        return
-    _, inner = s.split(loops[-1], [None, width])
-    count, reduced = len(stage.spatial), len(stage.reduced)
-    partial = s.rfactor(inner, count)
-    if count:  # makes new loops, in the order of the axes: first the lanes
-        s.compute_at(partial, s.get_loops(block)[count - 1], preserve_unit_loops=True)
-        lane, *rest = s.get_loops(partial)[count:]
-        s.reorder(*rest, lane)
-    s.vectorize(s.get_loops(partial)[-1])
-    if threads > 1 and stage.work >= PARALLEL_WORK and count:
-        share(s, s.get_loops(block)[:count], threads)
-    s.decompose_reduction(partial, s.get_loops(partial)[-reduced - 1])
+    dtype, lanes = stage.dtypes[0], e.lanes(stage.dtypes[0])
+    identity = stage.op.body[0].combiner.identity_element[0]
+    *outer, inner = stage.reduced
+    whole_size = volume(stage.reduced)
+    several = not isinstance(whole_size, int) or whole_size >= VERY_LONG
+    width = 4 * lanes if several else lanes
+    total, statements = e.local(dtype, width)
+    rest, more = e.local(dtype, 1)
+    statements += more
+
+    def at(ahead: Sequence[Expression], k: Expression, buffer: Any, v: Expression) -> Expression:
+        (found,) = sources(e, stage, whole, [*ahead, k])
+        return combined(e, stage, [tirx.BufferLoad(buffer, [v])], [found])[0]
+
+    zero = tirx.const(0, e.index)
+
+    def row(ahead: Sequence[Expression]) -> list[Statement]:
+        def block(first: Expression, size: int) -> list[Statement]:
+            if size == 1:
+                return [tirx.BufferStore(rest, at(ahead, first, rest, zero), [0])]
+            return e.fill(total, size, lambda v: at(ahead, first + v, total, v))
+
+        return tiles(inner, [width, lanes] if width > lanes else [width], e.index, block)
+
+    statements += e.fill(total, width, lambda v: identity)
+    statements.append(tirx.BufferStore(rest, identity, [0]))
+    statements += nested(outer, e.index, row)
+    half = width // 2
+    while half:
+
+        def folded(v: Expression, half: int = half) -> Expression:
+            return combined(e, stage, [tirx.BufferLoad(total, [v])], [tirx.BufferLoad(total, [v + half])])[0]
+
+        statements += e.fill(total, half, folded)
+        half //= 2
+    result = combined(e, stage, [tirx.BufferLoad(total, [0])], [tirx.BufferLoad(rest, [0])])[0]
+    name = tirx.Var("result", dtype)
+    return [*statements, tirx.Bind(name, result), *done(indices, [name])]
+
+
+__all__ = ["number", "reduce"]

@@ -1,130 +1,166 @@
-"""What schedules ask about a stage: its loops, and how it reads its inputs."""
+"""The te stages of a kernel, and what schedules ask about them."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
-from tvm import tirx
+from tvm import te, tirx
 from tvm.ir import Call
-from tvm_ffi import structural_walk
+from tvm_ffi import structural_map, structural_walk
 
-from relay.codegen.tir import vector_registers
-from relay.ir.types import BaseType
+from relay.codegen.tir import Expression
 
-PARALLEL_WORK = 1 << 17  # scalar operations below which starting a second thread does not pay
+Extent = Any
+"""The number of rounds of a loop: an int, or an expression of the kernel's symbolic dims."""
 
-REDUCE = 2  # the iter_type of reduction axes
+LOAD = "te.tensor_load"
 
 
 @attrs.frozen(eq=False)
 class Stage:
-    """One block. `accesses` are its reads: the buffer and the least index along each axis. `vectorises` is false where
-    TVM would have to split a vector again, at which it fails with an error if an expression has names."""
+    """What is computed element by element: one or several tensors over the same axes."""
 
-    name: str
-    spatial: tuple[int, ...]
-    reduced: tuple[int, ...]
-    variables: tuple[Any, ...]  # of the spatial axes, then of the reduced ones
-    output: Any
-    accesses: tuple[tuple[Any, tuple[Any, ...]], ...]
-    outputs: int
-    vectorises: bool
+    op: Any
+    axes: tuple[Any, ...]  # variables
+    extents: tuple[Extent, ...]
+    reduced_axes: tuple[Any, ...]
+    reduced: tuple[Extent, ...]
 
     @property
     def is_reduction(self) -> bool:
-        return bool(self.reduced)
+        return bool(self.reduced_axes)
 
     @property
-    def inputs(self) -> tuple[Any, ...]:
-        return tuple(buffer for buffer, _ in self.accesses)
+    def dtypes(self) -> list[str]:
+        return [str(self.op.output(i).dtype) for i in range(self.op.num_outputs)]
 
     @property
-    def work(self) -> int:
-        return math.prod(self.spatial) * math.prod(self.reduced)
+    def loads(self) -> list[tuple[Any, tuple[Any, ...]]]:
+        """What the stage reads, as its function says: tensors and indices."""
+        return [load for body in self.op.body for load in loads(body)]
 
     @property
-    def itemsize(self) -> int:
-        return max(1, bits(self.output) // 8)
-
-    def reads_elementwise(self, buffer: Any) -> bool:
-        """Whether every element needs just the same element of a buffer of the same shape."""
-        for read, index in self.accesses:
-            if read.same_as(buffer):
-                own = self.variables[: len(self.spatial)]
-                if len(index) != len(own) or not all(
-                    _is(i, v, d) for i, v, d in zip(index, own, self.spatial, strict=True)
-                ):
-                    return False
-        return True
-
-    @property
-    def is_elementwise(self) -> bool:
-        """Whether all inputs are read so, or are single numbers."""
-        shape = [int(d) for d in self.output.shape]
-        return all(
-            not index or ([int(d) for d in buffer.shape] == shape and self.reads_elementwise(buffer))
-            for buffer, index in self.accesses
-        )
-
-    def follows(self, buffer_index: tuple[Any, ...], axis: int) -> bool:
-        """Whether the last index of an access is the variable of an axis, so that it runs through memory."""
-        return bool(buffer_index) and _is(buffer_index[-1], self.variables[axis], 0)
+    def work(self) -> Extent:
+        """How many elements are computed, or, of a reduction, combined."""
+        return volume((*self.extents, *self.reduced))
 
 
-def _is(index: Any, variable: Any, extent: int) -> bool:
-    if extent == 1 and hasattr(index, "value"):
-        return int(index.value) == 0
-    return bool(index.same_as(variable))
+def extent(value: Any) -> Extent:
+    """A dim of te as an int, if it is a number."""
+    return int(value.value) if isinstance(value, tirx.IntImm) else value
 
 
-def bits(buffer: Any) -> int:
-    """The width of a buffer's elements."""
-    return int("".join(c for c in str(buffer.dtype) if c.isdigit()) or 8)
+def volume(extents: Sequence[Extent]) -> Extent:
+    """The product of extents."""
+    result: Extent = 1
+    for factor in extents:
+        result = factor if isinstance(result, int) and result == 1 else result * factor
+    return result
 
 
-def registers(dtype: str) -> tuple[int, int]:
-    """How many elements one of this processor's vectors holds, and how many vectors may serve as accumulators: half of
-    the registers, since operands need some and more rows bring nothing."""
-    width, count = vector_registers()
-    return max(1, width // BaseType(dtype).dtype.itemsize), count // 2
+def same(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
+    """Whether extents are surely equal."""
+    return len(left) == len(right) and all(
+        a == b if isinstance(a, int) and isinstance(b, int) else not isinstance(a, int) and not isinstance(b, int)
+        and equal(a, b)
+        for a, b in zip(left, right, strict=True)
+    )  # fmt: skip
 
 
-def lanes(stage: Stage) -> int:
-    """How many elements a 64-byte vector holds."""
-    return max(4, 64 // stage.itemsize)
+def equal(left: Expression, right: Expression) -> bool:
+    """Whether expressions are the same."""
+    from tvm_ffi import structural_equal
+
+    return bool(left.same_as(right) or structural_equal(left, right))
 
 
-def stages(s: Any) -> list[Stage]:
-    """The stages of a function in order."""
-    return [describe(s, block) for block in s.get_child_blocks(s.get_sblock("root"))]
-
-
-def describe(s: Any, handle: Any) -> Stage:
-    """One stage by its block."""
-    block = s.get(handle)
-    axes = sorted(block.iter_vars, key=lambda axis: axis.iter_type == REDUCE)
-    accesses = tuple((read.source, tuple(r.min for r in read.region)) for read in block.reads)
+def stage_of(op: Any) -> Stage:
+    """The stage that a te.compute made."""
     return Stage(
-        block.name_hint,
-        tuple(int(a.dom.extent) for a in axes if a.iter_type != REDUCE),
-        tuple(int(a.dom.extent) for a in axes if a.iter_type == REDUCE),
-        tuple(a.var for a in axes),
-        block.writes[0].source,
-        accesses,
-        len(block.writes),
-        _vectorises(block.body),
+        op,
+        tuple(a.var for a in op.axis),
+        tuple(extent(a.dom.extent) for a in op.axis),
+        tuple(a.var for a in op.reduce_axis),
+        tuple(extent(a.dom.extent) for a in op.reduce_axis),
     )
 
 
-def _vectorises(body: Any) -> bool:
-    called: set[str] = set()
-    named: list[Any] = []
-    structural_walk(body, ((Call, lambda call: called.add(getattr(call.op, "name", ""))), (tirx.Let, named.append)))
-    return "tirx.call_pure_extern" not in called and ("tirx.if_then_else" not in called or not named)
+def in_order(output: Any) -> list[Any]:
+    """The operations that a tensor is computed with, those first that others read."""
+    order: list[Any] = []
+    done: dict[Any, None] = {}
+    pending = [output.op]
+    while pending:
+        op = pending[-1]
+        missing = [t.op for t in op.input_tensors if t.op not in done]
+        if missing and op not in done:
+            pending += missing
+            continue
+        pending.pop()
+        if op not in done:
+            done[op] = None
+            order.append(op)
+    return order
 
 
-def largest_divisor(number: int, limit: int) -> int:
-    """The largest divisor that does not exceed the limit."""
-    return next(d for d in range(min(number, limit), 0, -1) if number % d == 0)
+def loads(expression: Expression) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """The tensors that an expression reads, with the indices."""
+    found: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def visit(call: Any) -> None:
+        if getattr(call.op, "name", "") == LOAD:
+            found.append((call.args[0], tuple(call.args[1:])))
+
+    structural_walk(expression, ((Call, visit),))
+    return iter(found)
+
+
+def mentions(expression: Any, variable: Any) -> bool:
+    """Whether a variable occurs in an expression."""
+    found: list[Any] = []
+    structural_walk(expression, ((tirx.Var, lambda v: found.append(v) if v.same_as(variable) else None),))
+    return bool(found)
+
+
+def rewritten(
+    expression: Expression,
+    variables: Mapping[Any, Expression],
+    load: Callable[[Any, Sequence[Any]], Expression] | None = None,
+) -> Expression:
+    """The expression with other variables, and with `load(tensor, indices)`, if given, for what it reads."""
+    if load is None:
+        return structural_map(expression, ((tirx.Var, lambda v: variables.get(v, v)),))
+
+    def call(node: Any) -> Any:
+        return load(node.args[0], node.args[1:]) if getattr(node.op, "name", "") == LOAD else node
+
+    return structural_map(expression, ((tirx.Var, lambda v: variables.get(v, v)), (Call, call)))
+
+
+def renamed(part: Any) -> Any:
+    """An expression or statement where every occurrence of a name's definition has a name of its own: TVM's passes want
+    that, and elements that are computed in several places, or used twice, repeat them."""
+
+    def fresh(let: Any) -> Any:
+        variable = tirx.Var(let.var.name, let.var.ty)
+        body = structural_map(let.body, ((tirx.Var, lambda v: variable if v.same_as(let.var) else v),))
+        return tirx.Let(variable, let.value, body)
+
+    return structural_map(part, ((tirx.Let, fresh),))
+
+
+def features(expression: Expression) -> set[str]:
+    """What decides whether TVM makes vectors of an expression: the functions that it calls, and `names` if it has
+    some."""
+    found: set[str] = set()
+    structural_walk(
+        expression,
+        ((Call, lambda c: found.add(getattr(c.op, "name", ""))), (tirx.Let, lambda let: found.add("names"))),
+    )
+    return found
+
+
+def is_compute(op: Any) -> bool:
+    return isinstance(op, te.ComputeOp)

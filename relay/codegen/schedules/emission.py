@@ -1,0 +1,198 @@
+"""One kernel while its loops are made: where its tensors are, and their elements as expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from relay.codegen import tir
+from relay.codegen.schedules.loops import cast, loop, number
+from relay.codegen.schedules.stage import Extent, Stage, features, loads, mentions, rewritten, same, volume
+from relay.codegen.tir import STACK_BYTES, Expression, Statement, tirx
+from relay.ir.types import BaseType
+
+
+@attrs.frozen(eq=False)
+class Place:
+    """A tensor in memory, row by row. Of a temporary one only the axes after the first `skipped` are kept."""
+
+    buffer: Any  # of one axis
+    dims: tuple[Extent, ...]
+    skipped: int = 0
+
+
+def key(tensor: Any) -> tuple[Any, int]:
+    """A tensor as a key of dicts."""
+    return tensor.op, int(tensor.value_index)
+
+
+class Emission:
+    """`index` is the dtype of indices. `temporaries` are the buffers that the caller provides: the variables that take
+    their addresses, and their bytes."""
+
+    def __init__(self, threads: int, index: str) -> None:
+        self.threads = threads
+        self.index = index
+        self.places: dict[tuple[Any, int], Place] = {}
+        self.values: dict[tuple[Any, int], Expression] = {}  # of tensors with one element, or where that is fixed
+        self.temporaries: list[tuple[Any, Extent]] = []
+        self._scratch: dict[object, tuple[Any, Extent]] = {}
+        self._names = 0
+
+    # ---- elements
+
+    def load(self, tensor: Any, indices: Sequence[Any]) -> Expression:
+        """An element of a tensor: from memory, or computed here."""
+        known = self.values.get(key(tensor))
+        if known is not None:
+            return known
+        place = self.places.get(key(tensor))
+        if place is not None:
+            return tirx.BufferLoad(place.buffer, [self.offset(indices[place.skipped :], place.dims)])
+        return self.computed(tensor.op.body[tensor.value_index], tensor.op.axis, indices)
+
+    def computed(self, body: Expression, axes: Sequence[Any], indices: Sequence[Any]) -> Expression:
+        """The body of a te.compute at these indices."""
+        return rewritten(body, bound([a.var for a in axes], indices), self.load)
+
+    def element(self, expression: Expression, variables: Mapping[Any, Expression]) -> Expression:
+        """An expression of a stage's axes where they have these values."""
+        return rewritten(expression, variables, self.load)
+
+    def offset(self, indices: Sequence[Any], dims: Sequence[Extent]) -> Expression:
+        """The position of an element in row major order."""
+        position: Any = None
+        for index, dim in zip(indices, dims, strict=True):
+            if isinstance(dim, int) and dim == 1:
+                continue
+            step = number(index, self.index) if isinstance(index, int) else cast(index, self.index)
+            position = step if position is None else position * number(dim, self.index) + step
+        return tirx.const(0, self.index) if position is None else position
+
+    def reads(self, stage: Stage) -> list[tuple[Any, tuple[Any, ...]]]:
+        """What a stage reads from memory once others are computed in it: tensors and indices, in its own axes."""
+        return [read for body in stage.op.body for read in self.memory_reads(body)]
+
+    def memory_reads(self, expression: Expression) -> list[tuple[Any, tuple[Any, ...]]]:
+        """What an expression reads from memory: tensors and indices."""
+        found: list[tuple[Any, tuple[Any, ...]]] = []
+        for tensor, indices in loads(expression):
+            if key(tensor) in self.places:
+                found.append((tensor, indices))
+            elif key(tensor) not in self.values:
+                variables = bound([a.var for a in tensor.op.axis], indices)
+                for inner, positions in self.memory_reads(tensor.op.body[tensor.value_index]):
+                    found.append((inner, tuple(rewritten(i, variables) for i in positions)))
+        return found
+
+    def vectorises(self, expressions: Sequence[Expression]) -> bool:
+        """Whether TVM makes vectors of expressions: not of C's functions, nor, where a condition would split the vector
+        again, if they have names (it fails with an error)."""
+        found: set[str] = set()
+        pending = list(expressions)
+        while pending:
+            expression = pending.pop()
+            found |= features(expression)
+            for tensor, _ in loads(expression):
+                if key(tensor) not in self.places and key(tensor) not in self.values:
+                    pending.append(tensor.op.body[tensor.value_index])
+        return "tirx.call_pure_extern" not in found and not {"tirx.if_then_else", "names"} <= found
+
+    def flat(self, stage: Stage, fixed: Sequence[Expression]) -> Callable[[Expression], Expression] | None:
+        """A stage's element as a function of its position among those with the first indices `fixed`; None if it is
+        not just that of elements at the same position and of what is the same for all."""
+        count = len(fixed)
+        rest = stage.extents[count:]
+        own = [(v, d) for v, d in zip(stage.axes[count:], rest, strict=True) if not _is_one(d)]
+        position = tirx.Var("position", self.index)
+        fits = True
+
+        def load(tensor: Any, indices: Sequence[Any]) -> Expression:
+            nonlocal fits
+            known = self.values.get(key(tensor))
+            if known is not None:
+                return known
+            place = self.places.get(key(tensor))
+            if place is None:
+                return rewritten(
+                    tensor.op.body[tensor.value_index], bound([a.var for a in tensor.op.axis], indices), load
+                )
+            kept = list(indices[place.skipped :])
+            pairs = list(zip(kept, place.dims, strict=True))
+            ahead = count - place.skipped
+            inner = [(i, d) for i, d in pairs[ahead:] if not _is_one(d)] if ahead >= 0 else []
+            if (
+                ahead >= 0
+                and len(inner) == len(own)
+                and all(i.same_as(v) for (i, _), (v, _) in zip(inner, own, strict=True))
+                and same([d for _, d in inner], [d for _, d in own])
+                and not any(mentions(i, v) for i, _ in pairs[:ahead] for v, _ in own)
+            ):
+                start = self.offset([i for i, _ in pairs[:ahead]], [d for _, d in pairs[:ahead]])
+                size = number(volume([d for _, d in inner]), self.index)
+                return tirx.BufferLoad(place.buffer, [position if ahead == 0 else start * size + position])
+            if any(mentions(i, v) for i in kept for v, _ in own):
+                fits = False
+            return tirx.BufferLoad(place.buffer, [self.offset(kept, place.dims)])
+
+        variables = bound(stage.axes[:count], fixed)
+        variables.update(
+            {v: tirx.const(0, str(v.ty)) for v, d in zip(stage.axes[count:], rest, strict=True) if _is_one(d)}
+        )
+        body = rewritten(stage.op.body[0], variables, load)
+        if not fits or any(mentions(body, v) for v, _ in own):
+            return None
+        return lambda at: rewritten(body, {position: at})
+
+    # ---- memory
+
+    def local(self, dtype: str, width: int) -> tuple[Any, list[Statement]]:
+        """A few elements on the stack, and the statement that makes them."""
+        self._names += 1
+        buffer = tir.buffer(f"local{self._names}", (width,), dtype)
+        return buffer, [tirx.AllocBuffer(buffer)]
+
+    def scratch(
+        self, name: object, dtype: str, dims: Sequence[Extent], part: Expression | None, skipped: int
+    ) -> tuple[Place, list[Statement]]:
+        """Memory for a temporary tensor, and the statements that make it known. With `part`, each thread has its
+        own."""
+        elements = volume(dims)
+        size = BaseType(dtype).dtype.itemsize
+        if isinstance(elements, int) and elements * size < STACK_BYTES and part is not None:
+            buffer, statements = self.local(dtype, max(elements, 1))
+            return Place(buffer, tuple(dims), skipped), statements
+        if name not in self._scratch:
+            address = tirx.Var("temporary", "int64")
+            aligned = tirx.indexdiv(number(elements * size, "int64") + 63, tirx.const(64, "int64")) * 64
+            bytes_: Extent = -(-elements * size // 64) * 64 if isinstance(elements, int) else aligned
+            self._scratch[name] = address, bytes_
+            copies = 1 if part is None else self.threads
+            self.temporaries.append((address, bytes_ * copies))
+        address, bytes_ = self._scratch[name]
+        if part is not None:
+            address = address + cast(part, "int64") * number(bytes_, "int64")
+        buffer, statements = tir.view("temporary", (number(elements, self.index),), dtype, address)
+        return Place(buffer, tuple(dims), skipped), statements
+
+    def lanes(self, dtype: str) -> int:
+        """How many elements a 64-byte vector holds."""
+        return max(4, 64 // BaseType(dtype).dtype.itemsize)
+
+    def fill(self, buffer: Any, width: int, element: Callable[[Expression], Expression]) -> list[Statement]:
+        """buffer[v] := element(v) as a vector."""
+        return loop(width, self.index, lambda v: [tirx.BufferStore(buffer, element(v), [v])], "VECTORIZED")
+
+
+def bound(axes: Sequence[Any], indices: Sequence[Any]) -> dict[Any, Expression]:
+    """Values for axis variables, with their dtypes."""
+    return {
+        axis: tirx.const(index, str(axis.ty)) if isinstance(index, int) else cast(index, str(axis.ty))
+        for axis, index in zip(axes, indices, strict=True)
+    }
+
+
+def _is_one(dim: Extent) -> bool:
+    return isinstance(dim, int) and dim == 1
