@@ -43,7 +43,20 @@ from relay.ir.annotation import (
 from relay.ir.definition import MISSING, DataClass, Scope, data_class
 from relay.ir.type_parameters import is_alias, is_parameter, known_variable
 from relay.ir.type_parameters import variable as type_variable
-from relay.ir.types import Base, DataType, Dim, FunctionType, Kind, RefType, Shape, TensorType, TupleType, Type, TypeId
+from relay.ir.types import (
+    Base,
+    DataType,
+    Dim,
+    FunctionType,
+    Kind,
+    RefType,
+    Shape,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+)
 from relay.operator.relation import substitute
 
 __all__ = ["AnnotationReader", "Fn", "Ref", "Tensor", "UndefinedName", "base_type_var", "dims", "shape_var", "type_var"]
@@ -121,13 +134,19 @@ class AnnotationReader:
                 if isinstance(item, ast.Constant) and item.value is Ellipsis:
                     raise self._error(item, "a tuple type lists all its items", "write tuple[A, A, A]")
             return TupleType(tuple(self.type(item) for item in items))
+        if head is list:
+            if len(items) != 1:
+                raise self._error(node, "a list type has one argument, the type of its elements", "write list[A]")
+            return StackType(RefType(self.type(items[0])))
         owner = data_class(head)
         if owner is not None:
             return self._data(node, owner, items)
         if is_alias(head):
             return self._alias(node, head, items)
         raise self._error(
-            node, f"{described(head)} takes no arguments in a type", "write Tensor[..], tuple[..], Fn[..] or Ref[..]"
+            node,
+            f"{described(head)} takes no arguments in a type",
+            "write Tensor[..], tuple[..], list[..], Fn[..] or Ref[..]",
         )
 
     def _data(self, node: ast.expr, owner: DataClass, items: list[ast.expr]) -> DataType:

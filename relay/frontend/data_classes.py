@@ -9,8 +9,8 @@ A field's type may mention the class itself, or one that is defined later, as a 
 `DataClass.complete`: at the decoration if all names are known, else at the first use. The type variables in them are
 the parameters of the data type, in the order of their first occurrence.
 
-Methods become functions of the language, whose first parameter is a value of the type. Double-underscore methods stay
-Python's own.
+Methods become functions of the language, whose first parameter is a value of the type; so do properties and the methods
+that Python's operators call (`OPERATORS`). Other double-underscore methods stay Python's own.
 """
 
 from __future__ import annotations
@@ -48,6 +48,13 @@ from relay.ir.types import (
 from relay.ir.types import (
     FunctionType as RelayFunctionType,
 )
+
+_ARITHMETIC = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
+)  # fmt: skip
+_OTHERS = ("neg", "invert", "abs", "lt", "le", "gt", "ge", "getitem", "call", "contains")
+OPERATORS = frozenset(f"__{name}__" for name in (*_ARITHMETIC, *(f"r{n}" for n in _ARITHMETIC), *_OTHERS))
+"""The methods that Python's operators, brackets, calls, `in` and `abs` call. `len` wants a number of Python's."""
 
 _OWN = ("__init__", "__new__", "__eq__", "__hash__", "__setattr__", "__delattr__")
 """Methods that a data type brings itself."""
@@ -98,8 +105,13 @@ def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) ->
     functions = {
         name: value
         for name, value in vars(cls).items()
-        if isinstance(value, FunctionType | staticmethod) and not (name.startswith("__") and name.endswith("__"))
+        if isinstance(value, FunctionType | staticmethod) and (name in OPERATORS or not _is_special(name))
     }
+    for name, value in tuple(vars(cls).items()):
+        if isinstance(value, property) and isinstance(value.fget, FunctionType):
+            methods[name] = functools.cache(functools.partial(_method, reading, value.fget))
+            owner.properties.add(name)
+            setattr(cls, name, _Property(methods[name], wrap))
     for name, function in functions.items():
         methods[name] = functools.cache(functools.partial(_method, reading, function))
         setattr(cls, name, _Method(methods[name], wrap, isinstance(function, staticmethod)))
@@ -140,6 +152,21 @@ class _Method:
     def __get__(self, instance: object, owner: type | None = None) -> object:
         function = self._function()
         return function if instance is None or self._static else _Bound(function, instance)
+
+
+class _Property:
+    """A property of a data type, for Python."""
+
+    def __init__(self, definition: Callable[[], Definition], wrap: Callable[[Definition], object]) -> None:
+        self._function = functools.cache(lambda: wrap(definition()))
+
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        function: Any = self._function()
+        return function if instance is None else function(instance)
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 @attrs.frozen(eq=False)

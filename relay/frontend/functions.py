@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.annotations import AnnotationReader, UndefinedName
@@ -114,6 +115,17 @@ def _is_static(context: Context, node: ast.arg) -> bool:
     return _STATIC.search(context.file.source.line(node.lineno)) is not None
 
 
+def _says_nothing(context: Context, node: ast.expr) -> bool:
+    """Whether an annotation is `typing.Any`, also as `Any` or `t.Any`."""
+    match node:
+        case ast.Name(id=name):
+            return context.scope.resolve(name) is Any
+        case ast.Attribute(value=ast.Name(id=module), attr="Any"):
+            return context.scope.resolve(module) is typing
+        case _:
+            return False
+
+
 def _annotation(
     context: Context,
     reader: AnnotationReader,
@@ -121,7 +133,7 @@ def _annotation(
     name: str,
     evaluated: Callable[[], Mapping[str, object]],
 ) -> Type | None:
-    if node is None:
+    if node is None or _says_nothing(context, node):
         return None
     try:
         return reader.type(node)

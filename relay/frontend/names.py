@@ -39,8 +39,8 @@ def _defined_name(node: ast.AST) -> str | None:
     return None
 
 
-LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse": 0}
-"""The methods that change a list and give nothing, with the number of their arguments."""
+LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse": 0, "update": 1}
+"""The methods that change a list (or a dict) and give nothing, with the number of their arguments."""
 
 
 def changed_list(node: ast.AST) -> str | None:

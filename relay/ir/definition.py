@@ -66,6 +66,7 @@ class DataClass:
     defaults: Mapping[str, Mapping[str, object]]  # Python's values for fields that may be left out, by constructor
     methods: Mapping[str, Callable[[], Definition]]
     complete: Callable[[], None]
+    properties: set[str] = attrs.field(factory=set)  # the methods that are read as attributes
 
 
 def data_class(item: object) -> DataClass | None:

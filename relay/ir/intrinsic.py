@@ -11,7 +11,7 @@
     keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
     list(x, ..)                  `[x, ..]`
     append(x, v)                 the list after `x.append(v)`
-    pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs)    as append; of pop the element and the list
+    pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), update(d, e)    as append; of pop the element and the list
     extend(d, k, v)              the record with one more field: `{k: v for ..}`
     is_none(x)                   `x is None`
     contains(x, xs)              `x in xs`

@@ -38,6 +38,7 @@ from relay.ir.types import (
     FunctionType,
     Kind,
     QuantifiedType,
+    StackType,
     TensorType,
     TupleType,
     Type,
@@ -323,6 +324,8 @@ def _entry(
         if value is not None and parameter.type is not None and is_known(value.type):
             # The error of a wrong argument stands at the parameter.
             probe = annotation_type(session, written, parameter.type)
+            if isinstance(probe, StackType) and isinstance(value.type, TupleType):
+                continue  # a list of Python, which the function takes as one that can grow
             try:
                 session.unify_at(value.type, probe, parameter.span, f"argument {parameter.name} of {function.name}")
             except TypeMismatch as error:

@@ -41,7 +41,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import free_variables, operands
-from relay.ir.types import BOOL, Form, Kind, RefType, TensorType, TupleType, Type, prune, show
+from relay.ir.types import BOOL, Form, Kind, RefType, StackType, TensorType, TupleType, Type, prune, show
 from relay.operator import Operator, Undetermined
 from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration import comparisons, growing
@@ -322,6 +322,8 @@ def _annotated(
     name = targets[0].name if targets else "the value"
     if isinstance(entity, Number) and isinstance(expected, TensorType):
         return session.constant(out, entity, expected.base) if expected.shape == () else _mismatch(name, expected, span)
+    if isinstance(expected, StackType) and growing.is_list(entity):
+        entity = growing.as_growing(session, out, entity, span)
     typed = session.materialise(out, entity, span)
     session.unify_at(typed.type, expected, span, name)
     return entity
@@ -408,6 +410,7 @@ class Join:
             return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
         typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
         for other, span in zip(typed[1:], places[1:], strict=True):
+            growing.refuse_lengths(self.session, typed[0].type, other.type)
             try:
                 self.session.solver.unify(typed[0].type, other.type)
             except Clash as clash:
@@ -655,6 +658,7 @@ class Carried:
                     entity = growing.as_growing(self.session, out, entity, span)
                     self._note_growth(expected, entity)
                 typed = self.session.materialise(out, entity, span)
+                growing.refuse_lengths(self.session, typed.type, expected.type)
                 try:
                     self.session.solver.unify(typed.type, expected.type)
                 except Clash as clash:

@@ -38,6 +38,7 @@ from relay.typecheck.elaboration import (
     python_functions,
     records,
     sizes,
+    special_methods,
     templates,
     tensors,
 )
@@ -88,6 +89,11 @@ def apply(
             return data.call_method(session, out, callee, arguments, keywords, span)
         case Method():
             return tensors.call_method(session, out, callee, arguments, keywords, span)
+        case Typed() if data.data_type(callee) is not None:
+            found = special_methods.call(session, out, "__call__", callee, arguments, span)
+            if found is None or keywords:
+                raise TypeCheckError(f"{show(resolve(callee.type))} has no method __call__ for this call", span)
+            return found
         case Typed():
             if keywords:
                 raise TypeCheckError("a function value takes no keyword arguments", span)
@@ -378,7 +384,8 @@ def _operator(name: str) -> Callable[..., Entity]:
     def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
         if len(arguments) == 1 and isinstance(arguments[0], Number) and name == "abs":
             return Number(abs(arguments[0].value), span)
-        return call_operator(session, out, lookup(name), arguments, (), span, [])
+        own = special_methods.call(session, out, f"__{name}__", arguments[0], (), span) if arguments else None
+        return own or call_operator(session, out, lookup(name), arguments, (), span, [])
 
     return rule
 

@@ -16,7 +16,7 @@ from relay.ir.definition import completed, data_class
 from relay.ir.expr import Block, Constant, Match, MatchArm, Yield
 from relay.ir.types import BOOL, BaseType, Form, TensorType, prune, scalar, show
 from relay.operator import lookup
-from relay.typecheck.elaboration import data, growing, operators
+from relay.typecheck.elaboration import data, growing, operators, special_methods
 from relay.typecheck.elaboration.entities import (
     Entity,
     Later,
@@ -98,6 +98,8 @@ def contains(session: Session, out: Output, arguments: Sequence[Entity], span: S
         case Typed() if (type_ := tensor_type(container)) is not None and type_.rank > 0:
             same = operators.apply_named(session, out, "equal", [container, item], {}, span, [])
             return operators.apply(session, out, lookup("any"), [same], {}, span, [])
+        case _ if (own := special_methods.call(session, out, "__contains__", container, [item], span)) is not None:
+            return own
         case _:
             raise TypeCheckError(
                 "`in` needs a tuple, list, dict, range or tensor on its right", span, help="compare with `==`"

@@ -175,6 +175,8 @@ def attribute(session: Session, out: Output, typed: Typed, type_: DataType, name
     """`value.name`: a field, or a method that is not called yet."""
     definition = completed(type_.definition)
     owner = data_class(definition)
+    if owner is not None and name in owner.properties:
+        return call_method(session, out, Method(typed, name), (), (), span)
     if owner is not None and name in owner.methods:
         return Method(typed, name)
     if len(definition.constructors) != 1:

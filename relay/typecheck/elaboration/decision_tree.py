@@ -39,6 +39,7 @@ from relay.ir.expr import (
     WildcardPattern,
     Yield,
 )
+from relay.ir.structure import is_record_class
 from relay.ir.traverse import pattern_variables
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
 from relay.typecheck.elaboration import data, operators
@@ -224,6 +225,12 @@ class DecisionTree:
     # ---- constructors
 
     def _class(self, occurrence: Occurrence, pattern: ClassPattern, rows: Sequence[Row], out: Output) -> None:
+        entity = occurrence.entity
+        if isinstance(entity, Typed) and isinstance(prune(entity.type), TupleType):
+            entity = expand(self.session, out, entity, pattern.span)
+        if isinstance(entity, Tuple):
+            self._record(occurrence, entity, rows, out)
+            return
         typed, type_ = self._data(occurrence, pattern)
         definition = type_.definition
         if len(definition.constructors) == 1 and occurrence.items is None:
@@ -254,6 +261,44 @@ class DecisionTree:
             )
             with self._inside():
                 self._arm(occurrence, items, definition, constructor, rows, body)
+
+    def _record(self, occurrence: Occurrence, entity: Tuple, rows: Sequence[Row], out: Output) -> None:
+        """A dataclass, named tuple or other structure, whose class the checker knows."""
+        cls: type = tuple if entity.form is None else entity.form.cls
+        items = occurrence.items
+        if items is None:
+            items = self._open(occurrence, entity, entity.items)
+        constructor = Constructor(cls.__name__, (), () if entity.form is None else entity.form.names)
+        new: list[Row] = []
+        for row in rows:
+            found = row.at(occurrence)
+            match found:
+                case None:
+                    new.append(row)
+                case ClassPattern(span=span):
+                    wanted = atom_entity(self.context, found.function)
+                    if not isinstance(wanted, Object) or not isinstance(wanted.value, type):
+                        raise TypeCheckError("this is no class", span)
+                    if not issubclass(cls, wanted.value):
+                        self.decided = True
+                    elif is_record_class(cls):
+                        new += simple(row.replacing(occurrence, pattern_fields(found, constructor, items)))
+                    elif found.items or found.keywords:
+                        raise TypeCheckError(f"a {cls.__name__} has no fields", span, help="write the items: (a, b)")
+                    else:
+                        new += simple(row.replacing(occurrence, ()))
+                case TuplePattern(parts, star, span) if issubclass(cls, tuple):
+                    if (len(parts) != len(items)) if star is None else len(parts) - 1 > len(items):
+                        self.decided = True
+                    else:
+                        new += simple(row.replacing(occurrence, aligned(items, parts, star)))
+                case TuplePattern(span=span) | ValuePattern(span=span):
+                    raise TypeCheckError(f"this pattern does not fit: the value is a {cls.__name__}", span)
+                case _:
+                    raise InternalError("a pattern that tests nothing")
+        self.known[occurrence.path] = (constructor.name, len(items))
+        self._compile(new, out)
+        del self.known[occurrence.path]
 
     def _data(self, occurrence: Occurrence, pattern: ClassPattern) -> tuple[Typed, DataType]:
         """The value and its type, which the pattern may tell."""

@@ -251,6 +251,20 @@ class Zip:
 
 
 @attrs.frozen(eq=False)
+class SliceItem:
+    """One slice of a subscript, elaborated."""
+
+    start: Entity | None
+    stop: Entity | None
+    step: Entity | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is written as `:`."""
+        return self.start is None and self.stop is None and self.step is None
+
+
+@attrs.frozen(eq=False)
 class Text:
     """An f-string with values of the run: pieces of text with the values between them. Only `print` can use it."""
 

@@ -74,15 +74,13 @@ def call_function(
     """Call a decorated or nested function."""
     entities = bind_arguments(callee, arguments, keywords, span)
     values: list[Typed | None] = []
-    for entity, parameter in zip(entities, surface_function(callee).parameters, strict=True):
-        values.append(_argument(session, out, entity, parameter))
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
     static = static_positions(callee)
-    for position, entity in enumerate(entities):  # a default that was not overridden stays what it is
-        if id(entity) not in given or position in static:
-            values[position] = None
+    for position, (entity, parameter) in enumerate(zip(entities, surface_function(callee).parameters, strict=True)):
         if position in static:
             require_static(entity, surface_function(callee), position, span)
+        fixed = position in static or id(entity) not in given  # a default that was not overridden stays what it is
+        values.append(None if fixed else _argument(session, out, entity, parameter))
     instance = instantiate(session, callee, entities, values, span)
     atoms = tuple(v.atom for v in values if v is not None)
     name = surface_function(callee).name
@@ -278,6 +276,8 @@ def _new_instance(
     key: object,
     span: Span | None,
 ) -> Instance:
+    from relay.typecheck.elaboration import growing
+
     result: Type = session.solver.fresh(Kind.Type)
     name = session.unique_name(function.name) if isinstance(callee, GlobalFunction) else function.name
     if isinstance(callee, GlobalFunction):
@@ -300,6 +300,14 @@ def _new_instance(
             context.environment[surface] = entity
             continue
         var = session.variable(surface.name, next(remaining), surface.span)
+        if isinstance(annotation, StackType) and isinstance(prune(var.type), TupleType):  # type: ignore[arg-type]
+            parameters.append(var)
+            given = growing.as_growing(session, body, Typed(var, prune(var.type)), surface.span)  # type: ignore[arg-type]
+            session.unify_at(
+                given.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}"
+            )
+            context.environment[surface] = given
+            continue
         if annotation is not None and var.type is not None:
             what = f"argument {surface.name} of {function.name}"
             declared = (Label(surface.span, "declared here"),) if surface.span is not None and span is not None else ()

@@ -39,10 +39,12 @@ from relay.ir.expr import (
 from relay.ir.types import (
     INT32,
     INT64,
+    Form,
     Kind,
     RefType,
     StackType,
     TensorType,
+    TupleType,
     Type,
     prune,
     scalar,
@@ -52,7 +54,7 @@ from relay.operator import lookup
 from relay.typecheck.elaboration import operators
 from relay.typecheck.elaboration.entities import Entity, Later, Length, Number, Object, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import ListGrows, Session
 from relay.typecheck.unification import is_known, plain, resolve
 
 
@@ -111,11 +113,14 @@ def push(session: Session, out: Output, xs: Typed, value: Entity, span: Span | N
     starts_empty = isinstance(value, Tuple) and not value.items  # `[[], []]` is there to be filled
     if is_literal(value) and (starts_empty or isinstance(prune(element), StackType)):
         value = as_growing(session, out, value, span)
+    elif session.decisions.nested:
+        value = _growing_inside(session, out, value, span)
     base = prune(element)
     if isinstance(value, Number) and isinstance(base, TensorType) and base.shape == ():
         typed = session.constant(out, value, base.base)
     else:
         typed = session.materialise(out, value, span)
+    refuse_lengths(session, typed.type, element)
     session.unify_at(
         typed.type,
         element,
@@ -126,6 +131,37 @@ def push(session: Session, out: Output, xs: Typed, value: Entity, span: Span | N
     cell = session.bind(out, RefNew(typed.atom, span), RefType(element), "cell", span)
     longer = session.bind(out, StackPush(xs.atom, cell.atom, span), xs.type, "list", span)
     return Typed(longer.atom, longer.type, length=None if xs.length is None else xs.length.plus(1))
+
+
+def _growing_inside(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """A value whose lists can grow."""
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    if is_literal(entity):
+        return as_growing(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        return Tuple(tuple(_growing_inside(session, out, i, span) for i in entity.items), entity.form)
+    return entity
+
+
+def refuse_lengths(session: Session, left: Type, right: Type) -> None:
+    """Begin anew with lists that grow inside of others, if two types differ by the lengths of lists."""
+    if not session.decisions.nested and _lengths_differ(left, right):
+        raise ListGrows(None)
+
+
+def _lengths_differ(left: Type, right: Type) -> bool:
+    match prune(left), prune(right):
+        case TupleType(items, form), TupleType(others, other):
+            if len(items) != len(others):
+                return form is not None and form == other and form.cls is list
+            return any(_lengths_differ(a, b) for a, b in zip(items, others, strict=True))
+        case (TupleType(_, Form(cls)), StackType()) | (StackType(), TupleType(_, Form(cls))):
+            return cls is list
+        case (StackType(a), StackType(b)) | (RefType(a), RefType(b)):
+            return _lengths_differ(a, b)
+        case _:
+            return False
 
 
 def extended(
@@ -139,6 +175,7 @@ def extended(
     step: int = 1,
 ) -> Typed:
     """The list with cells of another one at its end: `count` of them from `start`, each `step` further (all: int64)."""
+    refuse_lengths(session, source.type, xs.type)
     session.unify_at(source.type, xs.type, span, "the list")
     whole = start is None and count is None
     if count is None:
@@ -175,6 +212,24 @@ def concatenated(session: Session, out: Output, parts: Sequence[Entity], span: S
             result = extended(session, out, result, as_growing(session, out, part, span), span)
     assert result is not None
     return result
+
+
+def repeated(session: Session, out: Output, items: Entity, count: Typed, span: Span | None) -> Typed:
+    """`xs * n`"""
+    session.unify_at(
+        count.type, TensorType(session.solver.fresh(Kind.BaseType), ()), span, "how often the list is repeated"
+    )
+    once = as_growing(session, out, items, span)
+    start = empty(session, out, element_type(once), span)
+    stack, index = session.variable("list", once.type, span), session.variable("i", scalar(INT64), span)
+    label, body = LoopLabel("list"), Output()
+    longer = extended(session, body, Typed(stack, once.type), once, span)
+    body.terminator = Next(label, (longer.atom,), span)
+    result = session.variable("list", once.type, span)
+    rounds = operators.apply(session, out, lookup("cast"), [count], {"dtype": INT64}, span, [])
+    trip = Counter(index, _compute(session, out, "maximum", rounds, _number(0), span).atom)
+    out.items.append(Later((result,), lambda: Loop(label, (stack,), (start.atom,), body.block(), trip, span)))
+    return Typed(result, once.type)
 
 
 # ---- reading

@@ -109,7 +109,7 @@ def apply(
         return _call(session, context, out, arguments, keywords, span)
     if name == "print":
         return texts.print_(session, out, arguments, keywords, span)
-    if name in ("append", "insert", "clear", "reverse") and data.data_type(arguments[0]) is not None:
+    if name in ("append", "insert", "clear", "reverse", "update") and data.data_type(arguments[0]) is not None:
         data.call_method(session, out, Method(arguments[0], name), arguments[1:], (), span)
         return arguments[0]  # a method of the user's, which may write to references
     return _RULES[name](session, out, arguments, span)
@@ -279,6 +279,7 @@ _RULES: dict[str, Rule] = {
     "pop": list_methods.pop,
     "insert": list_methods.insert,
     "clear": list_methods.clear,
+    "update": lambda session, out, arguments, span: records.make_dict(session, out, arguments, (), span),
     "reverse": list_methods.reverse,
     "keep": _keep,
     "list": lambda session, out, arguments, span: Tuple(tuple(arguments), Form(list)),

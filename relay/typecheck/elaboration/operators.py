@@ -18,6 +18,7 @@ from relay.ir.types import (
     BASE_TYPES,
     BaseClass,
     BaseType,
+    Form,
     FunctionType,
     Kind,
     QuantifiedType,
@@ -88,10 +89,18 @@ def apply_named(
 ) -> Entity:
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
+    from relay.typecheck.elaboration import special_methods, windows
+
     folded = _fold(name, operands, span)
     if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
         folded = _structured(session, out, name, operands, span)
-    return folded if folded is not None else apply(session, out, lookup(name), operands, attributes, span, described)
+    if folded is None:
+        folded = special_methods.operator(session, out, name, operands, span)
+    if folded is not None:
+        return folded
+    result = apply(session, out, lookup(name), operands, attributes, span, described)
+    windows.note(session, name, operands, result)
+    return result
 
 
 def _is_growing(entity: Entity) -> bool:
@@ -102,7 +111,7 @@ def _structured(
     session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None
 ) -> Entity | None:
     """Python's operators of tuples and lists: `+` joins them, `*` repeats one, `==` compares them."""
-    from relay.typecheck.elaboration import comparisons, growing
+    from relay.typecheck.elaboration import comparisons, growing, records
     from relay.typecheck.elaboration.blocks import require_bool
 
     match name, list(operands):
@@ -125,6 +134,14 @@ def _structured(
             [Number(int(count)), Tuple(items, form)],
         ):
             return Tuple(items * count, form) if form is None or not form.names else None
+        case ("multiply", [Tuple() as xs, Typed() as count]) | ("multiply", [Typed() as count, Tuple() as xs]) if (
+            growing.is_literal(xs)
+        ):
+            return growing.repeated(session, out, xs, count, span)
+        case "bitwise_or", [Tuple(_, Form(left_class)), Tuple(_, Form(right_class))] if (
+            left_class is dict and right_class is dict
+        ):
+            return records.make_dict(session, out, operands, (), span)
         case "equal", [left, right]:
             return comparisons.equal(session, out, left, right, span)
         case "not_equal", [left, right]:

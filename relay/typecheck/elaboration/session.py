@@ -132,15 +132,21 @@ Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
 
 @attrs.frozen(eq=False)
 class Decisions:
-    """What an elaboration found out too late, for the next one: `growing` lists, whose length only the run knows."""
+    """What an elaboration found out too late, for the next one: where lists are whose length only the run knows, and
+    whether the lists in such lists are of that kind, too."""
 
-    growing: set[Place] = attrs.field(factory=set)
+    growing: set[Place | None] = attrs.field(factory=set)
+
+    @property
+    def nested(self) -> bool:
+        """Whether lists that are elements of growing lists, or parts of elements, grow themselves."""
+        return None in self.growing
 
 
 class ListGrows(Exception):
-    """A list of known length gets another one at a place that has been passed already."""
+    """A list of known length gets another one at a place that has been passed already. None: in some other list."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place | None) -> None:
         super().__init__()
         self.place = place
 
@@ -165,6 +171,7 @@ class Session:
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
         self.rounds = Rounds()
+        self.linear: dict[Var, tuple[dict[Var, Dim], Dim]] = {}  # integers of the run as sums (windows.py)
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error

@@ -30,6 +30,7 @@ from relay.typecheck.elaboration.entities import (
     Object,
     Output,
     Size,
+    SliceItem,
     Tuple,
     Typed,
     dim_of,
@@ -193,15 +194,6 @@ def call_method(
 # ---- subscripts
 
 
-@attrs.frozen(eq=False)
-class SliceItem:
-    """One slice of a subscript, elaborated."""
-
-    start: Entity | None
-    stop: Entity | None
-    step: Entity | None
-
-
 def index_items(context: Context, items: Sequence[Atom | Slice]) -> list[Entity | SliceItem]:
     """The items of a subscript as entities."""
     from relay.typecheck.elaboration.blocks import atom_entity
@@ -263,6 +255,10 @@ def index(
         raise TypeCheckError("this value cannot be indexed", span)
     if isinstance(prune(entity.type), StackType):
         return _list_index(session, out, entity, items, span)
+    if data.data_type(entity) is not None:
+        return _own_index(session, out, entity, items, span)
+    _ranked(entity, span)
+    entity, items = _without_windows(session, out, entity, items, span)
     type_ = _ranked(entity, span)
     items = _constant_indices(items, span)
     plan = _plan(entity, type_, items, span)
@@ -286,6 +282,34 @@ def index(
             shape.insert(at, 1)
         value = _reshape(session, out, value, shape, span)
     return value
+
+
+def _axes(items: Sequence[Entity | SliceItem], rank: int) -> list[int]:
+    """The axis that each item of a subscript stands at (None at the next one)."""
+    special = [isinstance(i, Object) and (i.value is None or i.value is Ellipsis) for i in items]
+    axes, axis = [], 0
+    for item, is_special in zip(items, special, strict=True):
+        axes.append(axis)
+        if not is_special:
+            axis += 1
+        elif isinstance(item, Object) and item.value is Ellipsis:
+            axis += rank - special.count(False)
+    return axes
+
+
+def _without_windows(
+    session: Session, out: Output, value: Typed, items: Sequence[Entity | SliceItem], span: Span | None
+) -> tuple[Typed, list[Entity | SliceItem]]:
+    """The value after its slices whose bounds the run computes, and the rest of the subscript."""
+    from relay.typecheck.elaboration import windows
+
+    found = list(items)
+    rank = len(_ranked(value, span).shape)
+    for position, (item, axis) in enumerate(zip(items, _axes(items, rank), strict=True)):
+        if isinstance(item, SliceItem) and (count := windows.length(session, item, span)) is not None and axis < rank:
+            value = windows.read(session, out, value, axis, item, count, span)
+            found[position] = SliceItem(None, None, None)
+    return value, found
 
 
 def _ranked(entity: Typed, span: Span | None) -> TensorType:
@@ -331,6 +355,21 @@ def _chosen_item(session: Session, out: Output, entity: Tuple, index_: Typed, sp
         error.help = "items that the run chooses have one type; an index that is known may choose among several"
         raise
     return index(session, out, whole, [index_], span)
+
+
+def _own_index(
+    session: Session, out: Output, entity: Typed, items: Sequence[Entity | SliceItem], span: Span | None
+) -> Entity:
+    from relay.typecheck.elaboration import special_methods
+
+    indices = [i for i in items if not isinstance(i, SliceItem)]
+    given: Entity = indices[0] if len(indices) == 1 else Tuple(tuple(indices))
+    found = special_methods.call(session, out, "__getitem__", entity, [given], span)
+    if found is None or len(indices) != len(items):
+        raise TypeCheckError(
+            f"{show(resolve(entity.type))} cannot be indexed", span, help="define __getitem__, use match"
+        )
+    return found
 
 
 def _list_index(
@@ -505,6 +544,9 @@ def index_update(
     if not isinstance(entity, Typed):
         raise TypeCheckError("only a tensor's elements can be assigned", span)
     type_ = _ranked(entity, span)
+    updated = _window_update(session, out, entity, type_, items, new, span)
+    if updated is not None:
+        return updated
     plan = _plan(entity, type_, items, span)
     if plan.new_axes:
         raise TypeCheckError("None has no meaning in the subscript of an assignment", span)
@@ -526,6 +568,35 @@ def index_update(
             help="use relay.scatter_add, or a loop over the indices",
         )
     return _update_axis(session, out, entity, _by_axis(items, type_.rank), new, span)
+
+
+def _window_update(
+    session: Session,
+    out: Output,
+    entity: Typed,
+    type_: TensorType,
+    items: Sequence[Entity | SliceItem],
+    new: Entity,
+    span: Span | None,
+) -> Typed | None:
+    """`x[i:i + 3] = new`; None where no bound of a slice is computed by the run."""
+    from relay.typecheck.elaboration import windows
+
+    rank = len(type_.shape)
+    for item, axis in zip(items, _axes(items, rank), strict=True):
+        if not isinstance(item, SliceItem) or (count := windows.length(session, item, span)) is None:
+            continue
+        others = [i for i in items if i is not item and not (isinstance(i, Object) and i.value is Ellipsis)]
+        if axis >= rank or not all(isinstance(i, SliceItem) and i.is_whole for i in others):
+            raise TypeCheckError(
+                "a slice whose bounds the run computes is assigned alone",
+                span,
+                help="assign x[i:i + 3] = v, row by row",
+            )
+        shape = [count if a == axis else d for a, d in enumerate(type_.shape)]
+        value = _broadcast(session, out, new, type_, shape, span)
+        return windows.write(session, out, entity, axis, item, count, value, span)
+    return None
 
 
 def _by_axis(items: Sequence[Entity | SliceItem], rank: int) -> list[Entity | SliceItem]:
