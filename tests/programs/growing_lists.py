@@ -288,3 +288,82 @@ PROGRAMS.append(
         ),
     )
 )
+
+
+def records_as_state(x):
+    state = {"history": [], "total": 0.0}
+    while state["total"] < 5.5:
+        state["total"] += x[1]
+        state["history"].append(state["total"] * x[2])
+
+    def step(both, v):
+        items, total = both
+        if v > 2.0:
+            items = [*items, v * v]
+        return items, total + v
+
+    both = ([], 0.0)
+    for v in x:
+        both = step(both, v)
+    return sum(state["history"]) * sum(both[0]) + both[1]
+
+
+def dynamic_programme(x, n):
+    best = [0.0] * (n + 1)
+    for i in range(1, n + 1):
+        best[i] = max(best[i - 1], x[i] * x[0] + (best[i - 2] if i >= 2 else 0.0))
+    return best[n] * best[1]
+
+
+def returned_early(x):
+    def before(limit):
+        seen = []
+        for v in x:
+            if v > limit:
+                return seen, v
+            seen.append(v * v)
+        return seen, x[0]
+
+    (few, one), (many, other) = before(2.0), before(100.0)
+    return sum(few) * one + sum(many) * other * float(len(few))
+
+
+def grid_of_lists(x, n):
+    grid = [[0.0] * 3 for _ in range(n)]
+    for i in range(n):
+        for j in range(3):
+            grid[i][j] = x[i * 3 + j] * x[j]
+    return sum([max(row) * sum(row) for row in grid]) + grid[1][2]
+
+
+def swapped(x):
+    items = [v * (4.0 - v) for v in x]
+    for i in range(len(items)):
+        for j in range(len(items) - 1 - i):
+            if items[j] < items[j + 1]:
+                items[j], items[j + 1] = items[j + 1], items[j]
+    return sum([v * float(i) for i, v in enumerate(items)])
+
+
+def distances(x):
+    neighbours, distance, queue = [[1, 2], [3], [3], []], [-1] * 4, [0]
+    distance[0] = 0
+    while queue:
+        u = queue.pop(0)
+        for w in neighbours[u]:
+            if distance[w] < 0:
+                distance[w] = distance[u] + 1
+                queue.append(w)
+    return x * float(sum(distance))
+
+
+MORE = [
+    (records_as_state, (SIX,)),
+    (dynamic_programme, (SIX, np.int32(4))),
+    (returned_early, (SIX,)),
+    (grid_of_lists, (SIX, np.int32(2))),
+    (swapped, (SIX,)),
+    (distances, (np.float64(1.5),)),
+]
+
+PROGRAMS += [Program(relay(function), arguments, expected=function(*arguments)) for function, arguments in MORE]

@@ -14,7 +14,11 @@ higher-order, and holds no node marked "surface".
     functions.py   instances, function values, derivatives
     objects.py     Python objects
     data.py        data types: constructors, fields, methods
-    lists.py       for over lists
+    lists.py       for over lists that are data
+    growing.py     lists whose length only the run knows; list_methods.py their methods that change them
+    windows.py     slices whose start the run computes
+    comparisons.py == and `in` of structures, isinstance; special_methods.py operators of data types
+    creation.py    arrays made without a dtype
     matching.py    match; patterns.py its rows, decision_tree.py its tests
 """
 

@@ -350,10 +350,14 @@ def _enumerate(session: Session, out: Output, arguments: Sequence[Entity], span:
 
 
 def _convert(base: BaseType | None) -> Callable[..., Entity]:
+    from relay.typecheck.elaboration.blocks import require_bool
+
     def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
         name = "float" if base is None else "int" if base is INT32 else "bool"
         _arity(name, arguments, 1, span)
         entity = arguments[0]
+        if base is BOOL and (isinstance(entity, Tuple) or growing.is_growing(entity)):
+            return require_bool(session, out, entity, span, "the argument of bool")
         if isinstance(entity, Object) and isinstance(entity.value, str) and base is None:
             try:
                 return Number(float(entity.value), span)  # float("inf")
@@ -439,7 +443,9 @@ def _tuple(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     only = expand(session, out, arguments[0], span) if isinstance(arguments[0], Typed) else arguments[0]
     found = intrinsics.elements(session, out, only, span)
     if found is None:
-        raise TypeCheckError("only something whose length is known can be made a tuple", span)
+        raise TypeCheckError(
+            "only something whose length is known can be made a tuple", span, help="make a list: `[x for x in xs]`"
+        )
     return Tuple(tuple(found))
 
 

@@ -367,21 +367,40 @@ def _result(
     session: Session, out: Output, function: Function, instance: Instance, entity: Entity, span: Span | None
 ) -> Typed:
     """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
+    fitting = _with_growing(session, out, function.label, entity, instance.result, (), span)
+    return session.materialise(out, fitting, span)
+
+
+def _with_growing(
+    session: Session,
+    out: Output,
+    label: LoopLabel,
+    entity: Entity,
+    expected: Type | None,
+    path: tuple[int, ...],
+    span: Span | None,
+) -> Entity:
+    """A result, or a part of one, with the lists that grow as such. `expected` is the type of earlier results there."""
     from relay.typecheck.elaboration import growing
 
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
-    if not growing.is_list(entity):
-        return session.materialise(out, entity, span)
-    place = (function.label, ())
-    expected = prune(instance.result)
-    if place in session.decisions.growing or isinstance(expected, StackType):
-        return growing.as_growing(session, out, entity, span)
-    if isinstance(expected, TupleType) and expected.form is not None and expected.form.cls is list:
-        same = isinstance(entity, Tuple) and len(entity.items) == len(expected.items)
-        if not same:
-            raise ListGrows(place)
-    return session.materialise(out, entity, span)
+    known = None if expected is None else prune(expected)
+    if growing.is_list(entity):
+        if (label, path) in session.decisions.growing or isinstance(known, StackType):
+            return growing.as_growing(session, out, entity, span)
+        was_fixed = isinstance(known, TupleType) and known.form is not None and known.form.cls is list
+        if was_fixed and not (
+            isinstance(entity, Tuple) and isinstance(known, TupleType) and len(entity.items) == len(known.items)
+        ):
+            raise ListGrows((label, path))
+    if not isinstance(entity, Tuple):
+        return entity
+    same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
+    types: Sequence[Type | None] = known.items if same and isinstance(known, TupleType) else [None] * len(entity.items)
+    parts = enumerate(zip(entity.items, types, strict=True))
+    items = (_with_growing(session, out, label, i, t, (*path, p), span) for p, (i, t) in parts)
+    return Tuple(tuple(items), entity.form)
 
 
 def _elaborate_body(
