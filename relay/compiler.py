@@ -42,7 +42,8 @@ from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parameter, Static
 from relay.ir.extents import Place, symbolic_dims
-from relay.ir.types import Type
+from relay.ir.types import SymbolicSize, Type
+from relay.operator import Undetermined
 from relay.signatures import History, Symbolic, axes, kind
 from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, simplify_derivative
@@ -88,6 +89,11 @@ class Lowered:
     level: int
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether it is for more than one size."""
+        return bool(symbolic_dims(self.typed))
 
     @property
     def core(self) -> Module:
@@ -148,6 +154,7 @@ class RelayFunction:
         self._cache: dict[object, Lowered] = {}
         self._symbolic: dict[object, list[Lowered]] = {}  # by the kind of call
         self._history: dict[object, History] = {}
+        self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
         self._direct: dict[tuple[type, ...], Repeat] = {}  # the same where nothing is nested, by their types
         self._used: set[Definition] = set()
@@ -191,6 +198,8 @@ class RelayFunction:
                 if result is not MISFIT:
                     return result
         lowered, values = self._lower(arguments, keywords)
+        if lowered.is_symbolic and not self._lowers(lowered, lambda: lowered.program):
+            lowered, values = self._lower(arguments, keywords, symbolic=False)
         program = lowered.program
         if plain:
             self._remember(arguments, signature, lowered)
@@ -210,6 +219,22 @@ class RelayFunction:
             wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
             self._direct[tuple(map(type, arguments))] = unwrapping(call, wrapped) if wrapped else call
 
+    def _lowers(self, lowered: Lowered, phases: Callable[[], object]) -> bool:
+        """Whether the later phases take a program's symbolic sizes. One that they do not take is forgotten."""
+        try:
+            phases()
+        except (CompileError, SymbolicSize, Undetermined) as error:
+            place = f", at {error.span}" if isinstance(error, RelayError) and error.span is not None else ""
+            reason = error.message if isinstance(error, RelayError) else str(error)
+            log.warning("%s is compiled for each size anew: %s%s", self.__name__, reason, place)
+            with self._lock:
+                for own, known in self._symbolic.items():
+                    if lowered in known:
+                        known.remove(lowered)
+                        self._sized.add(own)
+            return False
+        return True
+
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the same program on the reference interpreter."""
         __tracebackhide__ = True
@@ -225,6 +250,7 @@ class RelayFunction:
             self._cache.clear()
             self._symbolic.clear()
             self._history.clear()
+            self._sized.clear()
             self._known.clear()
             self._direct.clear()
             for definition in self._used:
@@ -279,7 +305,10 @@ class RelayFunction:
 
     def core(self, *arguments: Any, **keywords: Any) -> Module:
         """The first-order program that these arguments run: specialised, differentiated, optimised."""
-        return self._lower(arguments, keywords)[0].core
+        lowered = self._lower(arguments, keywords)[0]
+        if lowered.is_symbolic and not self._lowers(lowered, lambda: lowered.core):
+            lowered = self._lower(arguments, keywords, symbolic=False)[0]
+        return lowered.core
 
     @property
     def type(self) -> Type:
@@ -344,6 +373,8 @@ class RelayFunction:
         if not symbolic:
             return self._make(key, arguments)
         own, given = tuple(map(kind, key)), axes(arguments)
+        if own in self._sized:
+            return self._make(key, arguments)
         known = self._symbolic.setdefault(own, [])
         for lowered in known:
             refusal = Symbolic(lowered.typed).refusal(arguments)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import relay as R
+import relay.compiler as relay_compiler
 from relay import relay
 from relay.ir.extents import symbolic_dims
 
@@ -120,3 +121,21 @@ def test_derivatives_with_their_seeds() -> None:
     derivative = R.grad(f, seedable=True)
     for n in (2, 5):
         np.testing.assert_allclose(derivative.interpret(rows(n), rows(n)), 2 * rows(n) * rows(n))
+
+
+def test_what_cannot_have_symbolic_sizes_is_compiled_for_each(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay_compiler, "COMPILES_SYMBOLIC_SIZES", True)
+
+    @relay
+    def f(x):
+        return R.prod(x)
+
+    derivative = R.grad(f)
+    with caplog.at_level(logging.WARNING, "relay.compile"):
+        for n in (2, 3, 4):  # the products of the others are a tree, whose depth is a number
+            found = derivative.core(np.full(n, 2.0, np.float32))
+            assert not symbolic_dims(found)
+    (warning,) = [r.getMessage() for r in caplog.records]
+    assert "is compiled for each size anew" in warning

@@ -85,6 +85,10 @@ Base: TypeAlias = BaseType | TypeId | Unknown
 Shape: TypeAlias = tuple[Dim, ...]  # a TypeId or Unknown of kind Shape among them stands for any number of dims
 
 
+class SymbolicSize(TypeError):
+    """A number is needed where a dim is none."""
+
+
 def _shape(shape: Iterable[Dim] | TypeId | Unknown) -> Shape:
     return (shape,) if isinstance(shape, TypeId | Unknown) else tuple(shape)
 
@@ -106,13 +110,13 @@ class TensorType:
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The shape as numbers. In the elaboration of a call this makes symbolic dims numbers. Raises TypeError if that
-        is not possible."""
+        """The shape as numbers. In the elaboration of a call this makes symbolic dims numbers. Raises SymbolicSize if
+        that is not possible."""
         if all(isinstance(dim, int) for dim in self.shape):
             return self.shape  # type: ignore[return-value]
         numbers = [dim if isinstance(dim, int) else facts().number(dim) for dim in self.shape]
         if None in numbers:
-            raise TypeError(f"{self} has a dimension that is not a number")
+            raise SymbolicSize(f"{self} has a dimension that is not a number")
         return tuple(numbers)  # type: ignore[arg-type]
 
     @property
