@@ -106,3 +106,35 @@ def test_any_is_checked_at_the_call() -> None:
     with pytest.raises(R.TypeMismatch, match="argument x of partly") as caught:
         partly.interpret(ones(3, 5))
     assert caught.value.notes == ("axis 1 is 5, not 4",)
+
+
+def _interleaved(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    if x[1:] != y[1:] or not y[0] <= x[0]:
+        raise R.TypeMismatch(f"interleaved needs rows like {x[1:]}, and not more than {x[0]}; found {y}")
+    return (x[0] + y[0], *x[1:])
+
+
+@R.register_op(
+    relation=R.Relation("T, T -> T", _interleaved), compute=lambda x, y: x, no_gradient="it is only for its type"
+)
+def interleaved(x: Tensor, y: Tensor) -> Tensor:
+    """Rows of x and y in turns."""
+    return np.concatenate([x, y])
+
+
+def test_a_rule_of_the_users_compares_and_calculates_with_sizes() -> None:
+    @relay
+    def free(x: Tensor[Float, (n + 2, m)], y: Tensor[Float, (n, m)]):
+        return interleaved(x, y)
+
+    assert str(free.type).endswith("-> Tensor[float32, (2*n + 2, m)]")
+
+    @relay(dynamic=True)
+    def called(x, y):
+        return interleaved(x, y)
+
+    assert called.interpret(ones(5, 3), ones(4, 3)).shape == (9, 3)
+    module = called._lower((ones(5, 3), ones(4, 3)), {}, symbolic=True)[0].typed
+    assert [str(c) for c in module.where if "x_0" in str(c) and "y_0" in str(c)] == ["x_0 >= y_0"]
+    with pytest.raises(R.TypeMismatch, match=r"rows like \(3,\), and not more than 2; found \(4, 3\)"):
+        called.interpret(ones(2, 3), ones(4, 3))

@@ -12,6 +12,7 @@ A token is a base type's name, `@attribute`, or a variable with the classes that
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from relay.errors import TypeMismatch
 from relay.ir.dims import DimExpr
 from relay.ir.dims import substitute as substitute_dims
 from relay.ir.expr import AttributeValue
-from relay.ir.facts import DimConstraint, facts
+from relay.ir.facts import facts
 from relay.ir.types import (
     BASE_TYPES,
     BaseClass,
@@ -36,9 +37,10 @@ from relay.ir.types import (
     TupleType,
     Type,
     TypeId,
-    Unknown,
     show,
 )
+from relay.operator.lengths import dim_of, lengths
+from relay.operator.undetermined import Undetermined as Undetermined
 
 _CLASSES = {
     "float": {BaseClass.FLOAT},
@@ -46,19 +48,6 @@ _CLASSES = {
     "bool": {BaseClass.BOOL},
     "number": {BaseClass.FLOAT, BaseClass.INTEGER},
 }
-
-
-class Undetermined(Exception):
-    """A shape rule cannot decide yet: it met dims or shapes that the checker does not know. Raise it to be asked again.
-
-    `unknowns` are the solver variables to wait for; empty where only a call can decide. `question` is what was asked
-    of dims, if that is known.
-    """
-
-    def __init__(self, *unknowns: Unknown, question: DimConstraint | None = None) -> None:
-        super().__init__("not determined yet" if question is None else f"it is not known whether {question}")
-        self.unknowns = unknowns
-        self.question = question
 
 
 @attrs.frozen
@@ -125,6 +114,20 @@ class Relation:
     base: BaseSignature = attrs.field(converter=_signature)
     shape: Callable[..., Shape]
 
+    def apply(self, shapes: Sequence[Shape], variadic: bool, attributes: Mapping[str, Any]) -> Shape:
+        """The result's shape. The package's own rules know dims; one of a user's gets them as numbers or `Length`s."""
+        if _knows_dims(self.shape):
+            return self.shape(*((tuple(shapes),) if variadic else shapes), **attributes)
+        given = lengths(shapes)
+        found = self.shape(*((tuple(given),) if variadic else given), **attributes)
+        return tuple(map(dim_of, found)) if isinstance(found, tuple | list) else found
+
+
+def _knows_dims(rule: Callable[..., object]) -> bool:
+    while isinstance(rule, functools.partial):
+        rule = rule.func
+    return str(getattr(rule, "__module__", "")).startswith("relay.")
+
 
 def class_names(classes: frozenset[BaseClass]) -> str:
     """Classes for a message: "a float or an integer dtype"."""
@@ -163,7 +166,7 @@ def infer_relation(
     if not isinstance(result, BaseType):
         raise TypeMismatch(f"the {token.text[1:]} of {name} must be a dtype, found {result!r}")
     shapes = [t.shape for t in tensors]
-    return TensorType(result, relation.shape(*((tuple(shapes),) if variadic else shapes), **attributes))
+    return TensorType(result, relation.apply(shapes, variadic, attributes))
 
 
 def infer_function_type(name: str, type_: QuantifiedType | FunctionType, types: Sequence[Type]) -> Type:

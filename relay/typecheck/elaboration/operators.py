@@ -328,7 +328,7 @@ def _relation(
 
     def rule() -> tuple[object, ...]:
         flat = [flat_shape(s) for s in shapes]
-        return relation.shape(*((tuple(flat),) if operator.variadic else flat), **attributes)
+        return relation.apply(flat, operator.variadic, attributes)
 
     waiting = _open(shapes)
     if not waiting:
