@@ -25,6 +25,7 @@ from relay.ir.expr import (
     Block,
     Call,
     CustomGradient,
+    Expr,
     Function,
     Global,
     MakeTuple,
@@ -116,20 +117,24 @@ def silent(function: Function, reachable: list[Function]) -> Function:
     """The function without its prints, to be computed again. Raises DifferentiationError if a called one prints."""
     for other in reachable:
         for inner in walk(other.body):
-            if other.name != function.name and isinstance(inner.value, Print):
+            if other.name != function.name and _prints(inner.value):
                 raise DifferentiationError(
                     f"{function.name} is computed again for its derivative, and calls a function that prints",
                     inner.value.span,
                     help="print outside of what is recomputed",
                 )
-    if not any(isinstance(b.value, Print) for b in walk(function.body)):
+    if not any(_prints(b.value) for b in walk(function.body)):
         return function
 
     def without(block: Block) -> Block:
-        kept = (b for b in block.bindings if not isinstance(b.value, Print))
+        kept = (b for b in block.bindings if not _prints(b.value))
         return Block(tuple(Binding(b.targets, map_blocks(b.value, without)) for b in kept), block.terminator)
 
     return _with(function, without(function.body))
+
+
+def _prints(expression: Expr) -> bool:
+    return isinstance(expression, Print) and not expression.fails
 
 
 def _with(function: Function, body: Block) -> Function:

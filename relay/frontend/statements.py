@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from relay.errors import FrontendError, Label
+from relay.errors import FrontendError, Label, Span
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_if
 from relay.frontend.context import Context, NoValue, temporary_name
@@ -14,7 +14,7 @@ from relay.frontend.lists import lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
 from relay.frontend.matching import lower_match
 from relay.frontend.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
-from relay.ir.expr import Apply, Assert, Exit, MakeTuple, Static
+from relay.ir.expr import Apply, Arm, Assert, Atom, Block, Exit, If, MakeTuple, Static, Yield
 from relay.ir.intrinsic import Intrinsic
 
 
@@ -128,13 +128,20 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
         case ast.Constant(value=str(text)):
             message = text
         case ast.JoinedStr() as text_node:
-            span = context.span(node.test)
-            called = Apply(Static(Intrinsic("assert"), span), (condition, context.atom(text_node)), (), span)
-            context.bind(called, "asserted", span)
+            _lower_assert_with_values(context, condition, text_node, context.span(node.test))
             return
         case other:
             raise FrontendError("the text of an assertion is a plain string", context.span(other), help='write "text"')
     context.emit((), Assert(condition, message, context.span(node.test)))
+
+
+def _lower_assert_with_values(context: Context, condition: Atom, text: ast.JoinedStr, span: Span) -> None:
+    """`assert c, f".."`: the text is made only where the condition does not hold."""
+    with context.new_block() as failing:
+        called = Apply(Static(Intrinsic("assert"), span), (condition, context.atom(text)), (), span)
+        context.bind(called, "asserted", span)
+    arm = Arm(Block((), Yield((condition,), span)), Block((), Yield((), span)))
+    context.emit((), If((arm,), failing.finished(Yield((), span)), span))
 
 
 def _lower_expression_statement(context: Context, statement: ast.Expr, node: ast.expr) -> None:

@@ -398,7 +398,7 @@ class _Serialiser:
                 self.put("assert", json.dumps(message))
                 self.atoms((condition,))
             case Print(pieces, values, formats):
-                self.put("print", json.dumps(pieces), json.dumps(formats))
+                self.put("fail" if expression.fails else "print", json.dumps(pieces), json.dumps(formats))
                 self.atoms(values)
             case Construct(definition, constructor, arguments):
                 self.put("construct", self.data(definition), json.dumps(constructor))

@@ -267,12 +267,16 @@ class Assert:
 
 @node
 class Print:
-    """Write pieces[0] values[0] pieces[1] .. to `sys.stdout`, each value in its format. Binds no target."""
+    """Write pieces[0] values[0] pieces[1] .. to `sys.stdout`, each value in its format. Binds no target.
+
+    `fails`: instead, stop with an ExecutionError of this text at `span`.
+    """
 
     pieces: tuple[str, ...]
     values: tuple[Atom, ...]
     formats: tuple[str, ...]
     span: Span | None = None
+    fails: bool = False
 
 
 @node

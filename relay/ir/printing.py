@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relay.errors import ExecutionError
 from relay.ir.expr import Print
 
 
@@ -24,10 +25,12 @@ def check_format(specification: str, dtype: np.dtype[np.generic], rank: int) -> 
 
 
 def write(node: Print, values: Sequence[np.ndarray]) -> None:
-    """Write the text of a `Print` with these values to `sys.stdout`."""
+    """Write the text of a `Print` with these values to `sys.stdout`. Raises ExecutionError if it `fails`."""
     parts = [node.pieces[0]]
     for value, specification, piece in zip(values, node.formats, node.pieces[1:], strict=True):
         array = np.asarray(value)
         parts.append(format(array.item(), specification) if specification else str(array))
         parts.append(piece)
+    if node.fails:
+        raise ExecutionError("".join(parts), node.span)
     sys.stdout.write("".join(parts))

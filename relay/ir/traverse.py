@@ -369,7 +369,7 @@ def map_parts(
         case Assert(condition, message, span):
             return Assert(atom(condition), message, span)
         case Print(pieces, values, formats, span):
-            return Print(pieces, tuple(map(atom, values)), formats, span)
+            return Print(pieces, tuple(map(atom, values)), formats, span, expression.fails)
         case Construct(definition, constructor, arguments, span):
             return Construct(definition, constructor, tuple(map(atom, arguments)), span)
         case StackNew():

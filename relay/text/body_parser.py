@@ -358,6 +358,8 @@ class BodyParser:
                 return Assert(condition, cursor.string("the message, in quotes"), cursor.span_from(start))
             case "print":
                 return self._print(start)
+            case "fail":
+                return self._print(start, fails=True)
             case "stack":
                 cursor.expect("[", " and the type of the elements")
                 element = self.types.type()
@@ -386,7 +388,7 @@ class BodyParser:
         cursor.expect("]")
         return Extent(dim, base, cursor.span_from(start))
 
-    def _print(self, start: Token) -> Print:
+    def _print(self, start: Token, *, fails: bool = False) -> Print:
         cursor = self.cursor
         pieces = [cursor.string("the text to print, in quotes")]
         values: list[Atom] = []
@@ -395,7 +397,7 @@ class BodyParser:
             values.append(self.atoms.atom())
             formats.append(cursor.string("a format, in quotes") if cursor.accept("as") else "")
             pieces.append(cursor.string("the text that follows the value, in quotes"))
-        return Print(tuple(pieces), tuple(values), tuple(formats), cursor.span_from(start))
+        return Print(tuple(pieces), tuple(values), tuple(formats), cursor.span_from(start), fails)
 
     def grad_options(self) -> GradOptions:
         """`{wrt=(0,), output=0, keeping=(0,), seedable, with_value}` or nothing."""

@@ -430,7 +430,7 @@ class _Printer:
             case Assert(condition, message):
                 self._put(f"assert {atom(condition)} {quoted(message)}")
             case Print(pieces, values, formats):
-                self._put(f"print {quoted(pieces[0])}")
+                self._put(f"{'fail' if expression.fails else 'print'} {quoted(pieces[0])}")
                 for value, specification, piece in zip(values, formats, pieces[1:], strict=True):
                     form = f" as {quoted(specification)}" if specification else ""
                     self._put(f" {atom(value)}{form} {quoted(piece)}")

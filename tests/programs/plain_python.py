@@ -126,7 +126,17 @@ def deleted_and_copied(x):
     return y.sum()
 
 
+def asserted(x):
+    total = 1.0
+    for i, v in enumerate(x):
+        total = total * (v + 2.0)
+        assert total > 0.0, f"round {i}: {total:.3f} of {x[0]}"
+    assert x.ndim == 1 and x.shape == (3,), f"not for {x.shape}"
+    return total
+
+
 PYTHON = [
+    (asserted, (ROW,)),
     (first_above_or_else, (SIX,)),
     (nested_else, (SIX,)),
     (primes_below, (1.0, np.int32(20))),

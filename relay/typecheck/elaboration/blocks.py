@@ -44,7 +44,7 @@ from relay.ir.traverse import free_variables, operands
 from relay.ir.types import BOOL, Form, Kind, RefType, StackType, TensorType, TupleType, Type, prune, show
 from relay.operator import Operator, Undetermined
 from relay.typecheck.dims import follows_equal
-from relay.typecheck.elaboration import comparisons, growing
+from relay.typecheck.elaboration import comparisons, growing, texts
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Computed,
@@ -229,7 +229,10 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             calls.write(session, out, entity_of(atom), entity_of(new), span)
             entity = None
         case Assert(atom, message, span):
-            condition = require_bool(session, out, entity_of(atom), span, "the condition of assert")
+            held = entity_of(atom)
+            if isinstance(held, Typed) and held.known is False:
+                raise texts.never_holds(message, span)
+            condition = require_bool(session, out, held, span, "the condition of assert")
             out.items.append(Binding((), Assert(condition.atom, message, span)))
             entity = None
         case _:

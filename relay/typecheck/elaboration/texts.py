@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Assert, Binding, Print
 from relay.ir.printing import check_format
-from relay.ir.types import TensorType
+from relay.ir.types import TensorType, show
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Text, Tuple, Typed, is_constant_bool
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import Session
@@ -120,12 +120,18 @@ def print_(
     writer.text(options["end"])
     node = Print(tuple(writer.pieces), tuple(v.atom for v in writer.values), tuple(writer.formats), span)
     out.items.append(Binding((), node))
+    _check_formats(session, writer.values, writer.formats, span)
+    return Tuple(())
+
+
+def _check_formats(session: Session, values: Sequence[Typed], formats: Sequence[str], span: Span | None) -> None:
+    """See at the end that the values can be written."""
 
     def check() -> None:
-        for value, specification in zip(writer.values, writer.formats, strict=True):
+        for value, specification in zip(values, formats, strict=True):
             type_ = resolve(value.type)
             if not isinstance(type_, TensorType):
-                message = f"print cannot write a value of type {type_}"
+                message = f"print cannot write a value of type {show(type_)}"
                 raise TypeMismatch(message, span, help="print tensors and numbers")
             wrong = check_format(specification, type_.dtype, type_.rank)
             if wrong is not None:
@@ -133,20 +139,27 @@ def print_(
 
     if not session.generic:
         session.finishers.append(check)
-    return Tuple(())
+
+
+def never_holds(message: str, span: Span | None) -> TypeCheckError:
+    """The error for an assertion whose condition the checker knows not to hold. (`assert False` is one of the run.)"""
+    return TypeCheckError(f"this assertion cannot hold: {message}", span)
 
 
 def assert_(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    """`assert c, f".."`"""
+    """`assert c, f".."`, where c does not hold."""
     from relay.typecheck.elaboration.blocks import require_bool
 
     condition, text = arguments
-    if not isinstance(text, Object) or not isinstance(text.value, str):
-        raise TypeCheckError(
-            "the text of an assertion holds only values that are known before the program runs",
-            span,
-            help="print the others: `if not ok: print(..)` before the assertion",
-        )
-    typed = require_bool(session, out, condition, span, "the condition of assert")
-    out.items.append(Binding((), Assert(typed.atom, text.value, span)))
+    if isinstance(condition, Typed) and condition.known is False:
+        shown = text.value if isinstance(text, Object) else "".join(text.pieces) if isinstance(text, Text) else ""
+        raise never_holds(str(shown), span)
+    if isinstance(text, Object) and isinstance(text.value, str):
+        typed = require_bool(session, out, condition, span, "the condition of assert")
+        out.items.append(Binding((), Assert(typed.atom, text.value, span)))
+        return Tuple(())
+    assert isinstance(text, Text)
+    values = tuple(v.atom for v in text.values)
+    out.items.append(Binding((), Print(text.pieces, values, text.formats, span, fails=True)))
+    _check_formats(session, text.values, text.formats, span)
     return Tuple(())
