@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import sys
 import types
+import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any as _Any
+from typing import Protocol as _Protocol
 from typing import TypeVar as _TypeVar
+from typing import dataclass_transform as _dataclass_transform
 from typing import overload
 
 import relay.logs as _logs
@@ -35,7 +38,7 @@ from relay.errors import (
     TypeCheckError,
     TypeMismatch,
 )
-from relay.frontend.annotations import Fn, Ref, Tensor, base_type_var, dims, shape_var, type_var
+from relay.frontend.annotations import base_type_var, dims, shape_var, type_var
 from relay.frontend.values import replace as _replace
 from relay.ir.types import ANY as Any
 from relay.ir.types import (
@@ -85,6 +88,19 @@ from relay.text.printer import to_text
 from relay.tracebacks import install as _install
 from relay.transform.pipeline import optimize
 
+if _typing.TYPE_CHECKING:
+
+    class _Notation:
+        """`Tensor[Float, (3,)]` as an expression; in annotations it needs the plugin."""
+
+        def __getitem__(self, item: _Any) -> _Any: ...
+
+    Tensor: _Notation
+    Fn: _Notation
+    Ref: _Notation
+else:
+    from relay.frontend.annotations import Fn, Ref, Tensor
+
 Float, Int = Float32, Int32
 _T = _TypeVar("_T")
 _Value = _TypeVar("_Value")
@@ -105,6 +121,7 @@ read = _inside_only("read", "The content of a cell; also `cell.value`.")
 write = _inside_only("write", "write(cell, value): replace the content; also `cell.value = value`.")
 
 
+@_dataclass_transform(frozen_default=True)
 def data(cls: type[_T]) -> type[_T]:
     """Make a class a data type, for programs and for Python.
 
@@ -126,6 +143,12 @@ def replace(value: _Value, /, **fields: _Any) -> _Value:
 replace.__relay_builtin__ = "replace"  # type: ignore[attr-defined]
 
 
+class _Decorator(_Protocol):
+    """`relay(static_argnames=..)`: what decorates."""
+
+    def __call__(self, function: Callable[..., _Any], /) -> RelayFunction: ...
+
+
 class _Relay(types.ModuleType):
     """The module, callable: the decorator."""
 
@@ -140,7 +163,7 @@ class _Relay(types.ModuleType):
         opt_level: int = ...,
         static_argnames: str | Sequence[str] = ...,
         dynamic: bool = ...,
-    ) -> Callable[[Callable[..., _Any]], RelayFunction]: ...
+    ) -> _Decorator: ...
     def __call__(
         self,
         function: Callable[..., _Any] | None = None,
@@ -182,8 +205,8 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_PRELUDE, *get_env().names()])
 
 
-relay = sys.modules[__name__]
-relay.__class__ = _Relay
+sys.modules[__name__].__class__ = _Relay
+relay: _Relay = sys.modules[__name__]  # type: ignore[assignment]
 _install()
 
 _logs.configure()

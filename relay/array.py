@@ -4,10 +4,17 @@ copy."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+
+
+class ArrayLike(Protocol):
+    """What a call takes for a tensor: arrays of NumPy, Relay and all that speak DLPack."""
+
+    @property
+    def __dlpack__(self) -> Any: ...
 
 
 class Array(NDArrayOperatorsMixin):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import relay
+from relay.checking import check_text
 from relay.cli import main
-from relay.cli.check import check_text
 from relay.diagnostic import Diagnostic
 
 

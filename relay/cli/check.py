@@ -8,14 +8,14 @@ import runpy
 import sys
 import tokenize
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from relay.checking import check_text, in_order, place_of
 from relay.cli.inputs import Refusal, read_program
-from relay.compiler import Options, RelayFunction
+from relay.compiler import RelayFunction
 from relay.diagnostic import Diagnostic, Span, wants_color
 from relay.errors import RelayError, together
-from relay.frontend.files import OutsideName, read_file
 from relay.frontend.unused import unused
 from relay.ir.definition import Definition
 from relay.typecheck.elaboration import scheme
@@ -107,38 +107,14 @@ def check_program(name: str) -> list[Diagnostic]:
     return []
 
 
-def check_text(text: str, filename: str) -> list[Diagnostic]:
-    """The diagnostics of a file's text, in the order of its lines. The file is not imported."""
-    try:
-        read = read_file(text, filename, lambda definition: RelayFunction(definition, Options()))
-    except RelayError as error:
-        return list(error.diagnostics)
-    errors = list(read.errors)
-    found = [_not_checked(name, unknown, span) for name, span, unknown in read.outside]
-    for definition in read.definitions:
-        found += unused(definition)
-        try:
-            scheme(definition)
-        except SchemeOnly:
-            pass  # only a call's shapes can tell; nothing is wrong so far
-        except OutsideName as outside:
-            if not outside.mistaken:
-                found.append(_not_checked(definition.function.name, outside.name, definition.function.span))
-        except RelayError as error:
-            errors.append(error)
-    if errors:
-        found += together(errors).diagnostics
-    return _in_order(found)
-
-
 def check_imported(path: Path, text: str) -> list[Diagnostic]:
     """The diagnostics of a file that is imported (its top level runs, as under another name than `__main__`)."""
     try:
         names = runpy.run_path(str(path), run_name="<relay check>")
     except RelayError as error:
         found = check_text(text, str(path))  # which finds more than the first mistake
-        told = {_place_of(d) for d in found}
-        return [*(d for d in error.diagnostics if _place_of(d) not in told), *found]
+        told = {place_of(d) for d in found}
+        return [*(d for d in error.diagnostics if place_of(d) not in told), *found]
     except (Exception, SystemExit) as error:
         said = traceback.format_exception_only(error)[-1].strip()
         return [*check_text(text, str(path)), Diagnostic("error", f"{path} cannot be imported: {said}", code="import")]
@@ -152,7 +128,7 @@ def check_imported(path: Path, text: str) -> list[Diagnostic]:
             pass
         except RelayError as error:
             errors.append(error)
-    return _in_order([*warnings, *(together(errors).diagnostics if errors else ())])
+    return in_order([*warnings, *(together(errors).diagnostics if errors else ())])
 
 
 def _definitions(names: Mapping[str, object], path: Path) -> Iterator[Definition]:
@@ -164,16 +140,3 @@ def _definitions(names: Mapping[str, object], path: Path) -> Iterator[Definition
                 yield definition
         elif isinstance(value, type) and value.__module__ == names.get("__name__"):
             yield from _definitions(dict(vars(value)), path)
-
-
-def _in_order(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    return sorted(diagnostics, key=_place_of)
-
-
-def _place_of(diagnostic: Diagnostic) -> tuple[int, int]:
-    return (diagnostic.span.line, diagnostic.span.column) if diagnostic.span is not None else (0, 0)
-
-
-def _not_checked(function: str, name: str, span: Span | None) -> Diagnostic:
-    message = f"{function} was not checked: only importing the file can tell what {name!r} is; use --import"
-    return Diagnostic("note", message, span, code="not-checked")
