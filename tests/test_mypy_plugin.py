@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -156,10 +157,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         for name, text in files.items():
             (folder / f"{name}.py").write_text(text)
         before, os.environ["MYPYPATH"] = os.environ.get("MYPYPATH"), root
+        depth = sys.getrecursionlimit()  # mypy raises it
         try:
             paths = [str(folder / f"{name}.py") for name in files]
             out, err, _ = api.run(["--config-file", str(configuration), "--hide-error-codes", *paths])
         finally:
+            sys.setrecursionlimit(depth)
             os.environ.pop("MYPYPATH") if before is None else os.environ.update(MYPYPATH=before)
         assert not err, err
         said: dict[str, list[tuple[int, str]]] = {name: [] for name in files}

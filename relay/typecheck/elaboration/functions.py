@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError
+from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.derivative import gradient_type
 from relay.ir.dims import DimExpr, settled, variables
 from relay.ir.expr import (
@@ -321,8 +321,11 @@ def _new_instance(
     def on_exit(out: Output, results: tuple[Entity, ...], at: Span | None) -> None:
         nonlocal returned, declared_at
         value = _result(session, out, function, instance, results[0], at)
-        result_labels = tuple(Label(span, text()) for span, text in declared_at if span is not None)
-        session.unify_at(value.type, instance.result, at, f"the result of {function.name}", labels=result_labels)
+        try:
+            session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
+        except TypeMismatch as error:
+            error.labels = tuple(Label(span, text()) for span, text in declared_at if span is not None)
+            raise
         out.terminator = Exit(label, (value.atom,), at)
         returned = True
         if not declared_at:

@@ -15,7 +15,8 @@ from relay.errors import FrontendError, Span
 from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope, data_class
 from relay.ir.expr import Constant
 from relay.ir.structure import fields_of, form_of, is_record_class
-from relay.ir.types import BaseType, TensorType, base_of_dtype
+from relay.ir.type_parameters import is_parameter
+from relay.ir.types import BaseType, TensorType, TypeId, base_of_dtype
 from relay.operator import Operator
 from relay.operator import resolve_name as resolve_operator
 from relay.typecheck.elaboration.entities import (
@@ -110,6 +111,12 @@ def object_entity(value: object, span: Span | None) -> Entity:
             f"{name or value!r} is a Python function that Relay does not know",
             span,
             help="decorate it with @relay, or register an operator",
+        )
+    if isinstance(value, TypeId) or is_parameter(value):
+        raise FrontendError(
+            f"{name or value} is a variable of types, which has no value",
+            span,
+            help="a size is an attribute of a tensor: `x.shape[0]`",
         )
     raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
 
