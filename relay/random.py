@@ -7,6 +7,9 @@
 A key gives the same numbers in the interpreter, in compiled programs, on every target and in every run.
 """
 
+from relay.ops.distributions import random_bernoulli as bernoulli
+from relay.ops.distributions import random_categorical as categorical
+from relay.ops.distributions import random_permutation as permutation
 from relay.ops.random import random_bits as bits
 from relay.ops.random import random_exponential as exponential
 from relay.ops.random import random_gumbel as gumbel
@@ -16,4 +19,16 @@ from relay.ops.random import random_randint as randint
 from relay.ops.random import random_split as split
 from relay.ops.random import random_uniform as uniform
 
-__all__ = ["bits", "exponential", "gumbel", "key", "normal", "randint", "split", "uniform"]
+__all__ = [
+    "bernoulli",
+    "bits",
+    "categorical",
+    "exponential",
+    "gumbel",
+    "key",
+    "normal",
+    "permutation",
+    "randint",
+    "split",
+    "uniform",
+]

@@ -21,7 +21,13 @@ shapes would not do.
     pooling       maxima and means over windows; adaptive_pooling, over bins
     nn            softmax, log_softmax
     barriers      recomputed
-    random        keys, and numbers drawn with them
+    random        keys, and numbers drawn with them; distributions, choices made of those
+    normalisation  batch, layer, group, instance, rms and local response normalisation, prelu
+    losses        squared, absolute, Huber, hinge, cross-entropies, Kullback-Leibler
+    attention     embedding, scaled dot-product attention
+    image         resizing, grid_sample, bilateral_slice
+    sorting       argsort, sort, topk, searchsorted, unique
+    quantised     quantize, dequantize, requantize, products of 8-bit numbers
     creation      zeros, ones, full, arange
     equations     what calls equal: the table that simplification uses
 
@@ -31,6 +37,7 @@ stages (te stages), reproducible (functions of floats with the same bits everywh
 
 from relay.ops import (
     adaptive_pooling,
+    attention,
     barriers,
     comparison,
     contraction,
@@ -38,22 +45,29 @@ from relay.ops import (
     creation,
     decompositions,
     diagonals,
+    distributions,
     elementary,
     elementwise,
+    image,
     equations,
     indexing,
     linalg,
+    losses,
     nn,
+    normalisation,
     pooling,
+    quantised,
     random,
     reduction,
     shape,
     slicing,
+    sorting,
     windows,
 )
 
 __all__ = [
     "adaptive_pooling",
+    "attention",
     "barriers",
     "comparison",
     "contraction",
@@ -61,16 +75,22 @@ __all__ = [
     "creation",
     "decompositions",
     "diagonals",
+    "distributions",
     "elementary",
     "elementwise",
+    "image",
     "equations",
     "indexing",
     "linalg",
+    "losses",
     "nn",
+    "normalisation",
     "pooling",
+    "quantised",
     "random",
     "reduction",
     "shape",
     "slicing",
+    "sorting",
     "windows",
 ]

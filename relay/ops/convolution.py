@@ -61,7 +61,7 @@ def _places(outer: Sequence[Element], inner: Sequence[Element], over: Windows) -
     return [o * s + k * d for o, k, s, d in zip(outer, inner, over.stride, over.dilation, strict=True)]
 
 
-def _convolution(
+def convolution_stage(
     x: Stage, weight: Stage, stride: Numbers, padding: Padding, dilation: Numbers, groups: int, layout: str,
     dtype: str | None = None,
 ) -> Stage:  # fmt: skip
@@ -406,7 +406,7 @@ def _define(rank: int) -> None:
         name=f"conv{rank}d",
         relation=Relation("T:number, T -> T", functools.partial(rules.convolution, rank)),
         pattern=Pattern.OUTPUT_FUSABLE,
-        compute=_convolution,
+        compute=convolution_stage,
         gradient=convolution_gradient,
         linear=(0, 1),
         sampler=_samples(rank, *(_CALLS_3D if rank == 3 else _CALLS)),

@@ -30,7 +30,7 @@ from relay.typecheck import relations
 from relay.typecheck.dims import follows_at_least, normalise_axis
 
 
-def _in_range(indices: Value, extent: Dim) -> Value | None:
+def in_range(indices: Value, extent: Dim) -> Value | None:
     """Whether all indices are in [-extent, extent); None if they are known to be."""
     number = constant_number(indices)
     if number is not None and follows_at_least(extent, int(-number if number < 0 else number + 1)):
@@ -51,7 +51,7 @@ def _from_start(index: Element, extent: int) -> Element:
 
 
 def _index_in_range(x: Value, index: Value, *new: Value) -> Value | None:
-    return _in_range(index, x.shape[0])
+    return in_range(index, x.shape[0])
 
 
 _INDEX_IN_RANGE = Requirement(_index_in_range, "index out of range")
@@ -176,7 +176,7 @@ def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
 
 
 def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | None:
-    return None if mode == "clip" else _in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
+    return None if mode == "clip" else in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
 
 
 def _take_position(index: Element, extent: int, mode: str) -> Element:
@@ -273,7 +273,7 @@ def _scatter_add_in_place(x: Stage, indices: Stage, updates: Stage, axis: int) -
 
 
 def _scatter_in_range(x: Value, indices: Value, updates: Value, axis: int) -> Value | None:
-    return _in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
+    return in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
 
 
 def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:

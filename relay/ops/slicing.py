@@ -227,9 +227,7 @@ def _add_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, stride
     in_place=InPlace(0, _add_slice_in_place),
     sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
 )
-def add_slice(
-    x: Tensor, new: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]
-) -> Tensor:
+def add_slice(x: Tensor, new: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     """x with `new` added to a slice; the bounds are as in `strided_slice`. x: (T, s), new: (T, the slice's shape)
     -> (T, s).
 

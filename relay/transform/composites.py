@@ -63,8 +63,9 @@ def _differentiated(module: Module) -> set[str]:
 def _is_expanded(operator: Operator, differentiated: bool) -> bool:
     if operator.composition is None:
         return False
-    has_gradient = operator.gradient is not None or operator.no_gradient is not None
-    return (operator.compute is None and operator.external is None) or (differentiated and not has_gradient)
+    if differentiated:  # one with a gradient of its own is expanded when that has been used
+        return operator.gradient is None and operator.no_gradient is None
+    return operator.compute is None and operator.external is None
 
 
 class _Expansion:

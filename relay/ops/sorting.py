@@ -1,0 +1,357 @@
+"""Sorting along an axis: stable, NaN counts as larger than every number, with derivatives through the order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relay.errors import ShapeError
+from relay.ir.types import BOOL, INT32, Dim, Shape, show_shape
+from relay.ops import scalar, stages
+from relay.ops.comparison import where
+from relay.ops.lazy import te, tirx
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, expansion, loops, register_op
+from relay.ops.samples import case, cases
+from relay.typecheck import relations
+from relay.typecheck.dims import equal, equal_shapes, known, normalise_axis, numbers, product
+
+_NAN = np.array([[2.0, np.nan, -np.inf, 2.0, 0.0, -1.0, np.inf, 2.0]], np.float32)
+
+
+def _before(x: Element, y: Element, descending: bool) -> Element:
+    """Whether x comes before y, and must not come after."""
+    if scalar.dtype_of(x) == "bool":
+        x, y = tirx.Cast("uint8", x), tirx.Cast("uint8", y)
+    if descending:
+        x, y = y, x
+    less = tirx.LT(x, y)
+    if not scalar.is_float(scalar.dtype_of(x)):
+        return less
+    return tirx.Or(less, tirx.And(scalar.is_nan(y), scalar.negation(scalar.is_nan(x))))
+
+
+def _order(x: Stage, descending: bool) -> Stage:
+    """The order along the last axis, by merging runs of 1, 2, 4, .. places, from one half of a buffer to the other."""
+    shape = dims(x)
+    length = shape[-1]
+    if 0 in shape:
+        return stages.full(shape, 0, "int32")
+    rounds = max(length - 1, 0).bit_length()
+
+    def number(value: int) -> Element:
+        return tirx.const(value, "int32")
+
+    def statement(result: Any, x: Any) -> Any:
+        work = tirx.decl_buffer((2 * length,), "int32", "places")
+        left, right = (tirx.decl_buffer((1,), "int32", name) for name in ("left", "right"))
+
+        def row(batch: list[Any]) -> Any:
+            def element(place: Element) -> Element:
+                return tirx.BufferLoad(x, [*batch, place])
+
+            def merge(number_of: list[Any]) -> Any:
+                (turn,) = number_of
+                width = tirx.shift_left(number(1), turn)
+                source = tirx.bitwise_and(turn, number(1)) * length
+                target = number(length) - source
+                block = tirx.shift_left(width, number(1))
+
+                def step(index: list[Any]) -> Any:
+                    (k,) = index
+                    start = tirx.truncdiv(k, block) * block
+                    middle = tirx.min(start + width, number(length))
+                    end = tirx.min(start + block, number(length))
+                    i, j = (tirx.BufferLoad(register, [0]) for register in (left, right))
+                    last = number(length - 1)
+                    # places beyond a run are not used, but must lie in the buffer
+                    from_left = tirx.BufferLoad(work, [source + tirx.min(i, last)])
+                    from_right = tirx.BufferLoad(work, [source + tirx.min(j, last)])
+                    ahead = _before(element(from_right), element(from_left), descending)
+                    take_right = tirx.Or(tirx.GE(i, middle), tirx.And(tirx.LT(j, end), ahead))
+                    begin = tirx.IfThenElse(
+                        tirx.EQ(k, start),
+                        tirx.SeqStmt([tirx.BufferStore(left, start, [0]), tirx.BufferStore(right, middle, [0])]),
+                        None,
+                    )
+                    move = tirx.IfThenElse(
+                        take_right,
+                        tirx.SeqStmt(
+                            [
+                                tirx.BufferStore(work, from_right, [target + k]),
+                                tirx.BufferStore(right, j + 1, [0]),
+                            ]
+                        ),
+                        tirx.SeqStmt(
+                            [tirx.BufferStore(work, from_left, [target + k]), tirx.BufferStore(left, i + 1, [0])]
+                        ),
+                    )
+                    return tirx.SeqStmt([begin, move])
+
+                return loops((length,), step)
+
+            last_half = (rounds % 2) * length
+            return tirx.SeqStmt(
+                [
+                    loops((length,), lambda i: tirx.BufferStore(work, i[0], [i[0]])),
+                    loops((rounds,), merge),
+                    loops(
+                        (length,),
+                        lambda i: tirx.BufferStore(result, tirx.BufferLoad(work, [last_half + i[0]]), [*batch, i[0]]),
+                    ),
+                ]
+            )
+
+        return tirx.SeqStmt(
+            [tirx.AllocBuffer(work), tirx.AllocBuffer(left), tirx.AllocBuffer(right), loops(shape[:-1], row)]
+        )
+
+    return stages.written(shape, [x], "int32", statement)
+
+
+def _argsort(x: Stage, axis: int, descending: bool) -> Stage:
+    rank = len(dims(x))
+    position = normalise_axis(axis, rank)
+    if position == rank - 1:
+        return _order(x, descending)
+    order = (*(i for i in range(rank) if i != position), position)
+    moved = te.compute(
+        tuple(dims(x)[i] for i in order), lambda *index: x(*(index[order.index(i)] for i in range(rank))), name="moved"
+    )
+    ordered = _order(moved, descending)
+    return te.compute(dims(x), lambda *index: ordered(*(index[i] for i in order)))
+
+
+def _numpy_argsort(x: Tensor, axis: int, descending: bool) -> Tensor:
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable").astype(np.int32)
+    # the other way round, of what is the other way round, so that equal ones keep their order
+    backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return np.ascontiguousarray(x.shape[axis] - 1 - np.flip(backwards, axis)).astype(np.int32)
+
+
+@register_op(
+    relation=Relation("T -> int32", lambda shape, *, axis, descending: relations.along_axis(shape, axis=axis)),
+    compute=_argsort,
+    no_gradient="the result is an order",
+    sampler=cases(
+        case((7,)), case((3, 5)), case((3, 4, 2), axis=1), case((2, 6), descending=True), case((4, 1), axis=0),
+        case((0, 3)), case((3, 0)), case(_NAN), case(_NAN, descending=True), case((1,)), case((33,)),
+    ),
+)  # fmt: skip
+def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
+    """The places of the elements along an axis in ascending order; equal ones keep their order, NaN is the largest.
+    x: (T, s) -> (int32, s).
+
+    >>> relay.argsort(np.float32([3, 1, 2]))
+    array([1, 2, 0], dtype=int32)
+    """
+    return _numpy_argsort(x, axis, descending)
+
+
+def along_axis(x: Value, indices: Value, axis: int) -> Value:
+    """The elements of x at places along an axis, for other axes that are the same: x (*a, n, *b), indices (*a, k, *b)."""
+    position = normalise_axis(axis, x.ndim)
+    order = (*(i for i in range(x.ndim) if i != position), position)
+    last = indices.op("transpose", axes=order).op("cast", dtype=INT32)
+    rows, extent = product(last.shape[:-1]), known(x.shape[position])
+    starts = (np.arange(known(rows), dtype=np.int32) * extent).reshape(-1, 1)
+    flat = x.op("transpose", axes=order).op("reshape", shape=(product(x.shape),))
+    places = last.op("reshape", shape=(rows, last.shape[-1])).op("add", starts)
+    found = flat.op("take", places).op("reshape", shape=last.shape)
+    return found.op("transpose", axes=tuple(order.index(i) for i in range(x.ndim)))
+
+
+@expansion(
+    relation=Relation("T -> T", lambda shape, *, axis, descending: relations.along_axis(shape, axis=axis)),
+    sampler=cases(
+        case((7,)), case((3, 5)), case((3, 4, 2), axis=1, descending=True), case((0, 3)), case((3, 0)), case(_NAN)
+    ),
+)
+def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
+    """The elements along an axis in ascending order; NaN is the largest. x: (T, s) -> (T, s).
+
+    >>> relay.sort(np.float32([3, 1, 2]))
+    array([1., 2., 3.], dtype=float32)
+    """
+    order = x.op("argsort", axis=axis, descending=descending)
+    return along_axis(x, order, axis)
+
+
+# ---- the largest
+
+
+def _topk_shape(shape: Shape, *, k: int, axis: int, largest: bool) -> Shape:
+    position = normalise_axis(axis, len(shape))
+    extent = shape[position]
+    if isinstance(k, bool) or not isinstance(k, int) or k < 0 or (isinstance(extent, int) and k > extent):
+        raise ShapeError(
+            f"k must be an integer from 0 to the extent of axis {axis} of {show_shape(shape)}, found {k!r}"
+        )
+    numbers((extent,))
+    return (*shape[:position], k, *shape[position + 1 :])
+
+
+def _first(x: Value, k: int, axis: int) -> Value:
+    """The first k along an axis."""
+    position = normalise_axis(axis, x.ndim)
+    return x.op("take", np.arange(k, dtype=np.int32), axis=position)
+
+
+_TOPK = cases(
+    case((7,), k=3),
+    case((3, 5), k=2),
+    case((3, 4, 2), k=4, axis=1),
+    case((2, 5), k=0),
+    case((2, 5), k=2, largest=False),
+)
+
+
+@expansion(relation=Relation("T -> int32", _topk_shape), no_gradient="the result is an order", sampler=_TOPK)
+def topk_indices(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value:
+    """The places of the k largest (or smallest) elements along an axis, the best first; of equal ones the earlier.
+    x: (T, s) -> (int32, s with k along the axis).
+
+    >>> relay.topk_indices(np.float32([3, 1, 4, 2]), 2)
+    array([2, 0], dtype=int32)
+    """
+    return _first(x.op("argsort", axis=axis, descending=largest), k, axis)
+
+
+@expansion(relation=Relation("T -> T", _topk_shape), sampler=_TOPK)
+def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value:
+    """The k largest (or smallest) elements along an axis, the best first. x: (T, s) -> (T, s with k along the axis).
+
+    >>> relay.topk_values(np.float32([3, 1, 4, 2]), 2)
+    array([4., 3.], dtype=float32)
+    """
+    order = _first(x.op("argsort", axis=axis, descending=largest), k, axis)
+    return along_axis(x, order, axis)
+
+
+# ---- places in what is sorted
+
+
+def _searchsorted_shape(ordered: Shape, values: Shape, *, side: str) -> Shape:
+    if not ordered or (len(ordered) > 1 and not equal_shapes(ordered[:-1], values[:-1])):
+        raise ShapeError(
+            f"searchsorted needs a vector, or rows for rows: found the shapes {show_shape(ordered)} and"
+            f" {show_shape(values)}"
+        )
+    if side not in ("left", "right"):
+        raise ShapeError(f"side must be 'left' or 'right', found {side!r}")
+    return values
+
+
+def _searchsorted(ordered: Stage, values: Stage, side: str) -> Stage:
+    """Bisection with as many steps as the extent has bits."""
+    extent = dims(ordered)[-1]
+    shape = dims(values)
+    if extent == 0 or 0 in shape:
+        return stages.full(shape, 0, "int32")
+
+    def element(registers: stages.Registers, index: Any, buffers: Any) -> Element:
+        rows = [] if len(dims(ordered)) == 1 else list(index[:-1])
+        value = registers.name(tirx.BufferLoad(buffers[1], list(index)))
+        low: Element = tirx.const(0, "int32")
+        high: Element = tirx.const(extent, "int32")
+        for _ in range(extent.bit_length()):
+            middle = registers.name(tirx.shift_right(low + high, tirx.const(1, "int32")))
+            probe = registers.name(
+                tirx.BufferLoad(buffers[0], [*rows, tirx.min(middle, tirx.const(extent - 1, "int32"))])
+            )
+            if side == "left":
+                beyond = _before(probe, value, False)
+            else:
+                beyond = scalar.negation(_before(value, probe, False))
+            open_ = tirx.LT(low, high)
+            low, high = (
+                registers.name(tirx.Select(tirx.And(open_, beyond), middle + 1, low)),
+                registers.name(tirx.Select(tirx.And(open_, scalar.negation(beyond)), middle, high)),
+            )
+        return low
+
+    return stages.programmed(shape, [ordered, values], "int32", element)
+
+
+def _ordered(*extents: int) -> Tensor:
+    return np.sort(np.random.default_rng(1).integers(-2, 3, extents).astype(np.float32), axis=-1)
+
+
+@register_op(
+    relation=Relation("T:number, T -> int32", _searchsorted_shape),
+    compute=_searchsorted,
+    no_gradient="the result is a place",
+    sampler=cases(
+        case(_ordered(5), np.array([-3, -2, 0, 0.5, 2, 9, np.nan], np.float32)),
+        case(_ordered(8), np.array([[-2, 1], [2, 0]], np.float32), side="right"),
+        case(_ordered(2, 3), np.array([[0, 1], [-1, 2]], np.float32)),
+        case(np.array([1, 3, 3, 7], np.int32), np.array(3, np.int32), side="right"),
+        case(np.zeros(0, np.float32), np.array([1, 2], np.float32)),
+        case(np.array([1, np.nan], np.float32), np.array([2, np.nan], np.float32)),
+    ),
+)
+def searchsorted(ordered: Tensor, values: Tensor, side: str = "left") -> Tensor:
+    """Where to insert values so that what is ascending stays so: before equal ones, or behind them with side="right".
+    ordered: (T, (n,)), values: (T, s), or rows of both: (T, (*b, n)), (T, (*b, m)) -> (int32, the shape of values).
+
+    >>> relay.searchsorted(np.float32([1, 2, 2, 3]), np.float32([2, 5]))
+    array([1, 4], dtype=int32)
+    """
+    if ordered.ndim == 1:
+        return np.asarray(np.searchsorted(ordered, values, side=side)).astype(np.int32)  # type: ignore[call-overload]
+    result = np.zeros(values.shape, np.int32)
+    for row in np.ndindex(*values.shape[:-1]):
+        result[row] = np.searchsorted(ordered[row], values[row], side=side)  # type: ignore[call-overload]
+    return result
+
+
+# ---- distinct elements
+
+
+def _unique_shape(shape: Shape, *, size: int, fill_value: float | None) -> Shape:
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ShapeError(f"size, the number of distinct elements, must be a positive integer, found {size!r}")
+    if any(equal(dim, 0) for dim in shape):
+        raise ShapeError(f"a tensor of shape {show_shape(shape)} has no distinct elements")
+    return (size,)
+
+
+_REPEATED = np.array([[3, 1, 3], [2, 1, 1]], np.float32)
+
+
+@expansion(
+    relation=Relation("T:number -> T", _unique_shape),
+    sampler=cases(
+        case((2, 3), size=6), case(_REPEATED, size=5), case(_REPEATED, size=2), case(_REPEATED, size=5, fill_value=-1),
+        case(np.array([2, 2, 1], np.int32), size=2), case(_NAN, size=6),
+    ),
+)  # fmt: skip
+def unique(x: Value, size: int, fill_value: float | None = None) -> Value:
+    """The distinct elements in ascending order, of which there are `size`: of more, only the first; after fewer, the
+    smallest again, or `fill_value`. x: (T, s) -> (T, (size,)).
+
+    >>> relay.unique(np.int32([3, 1, 3]), size=4)
+    array([1, 3, 1, 1], dtype=int32)
+    """
+    flat = x.op("reshape", shape=(product(x.shape),))
+    order = flat.op("argsort")
+    ordered = flat.op("take", order)
+    (count,) = numbers(flat.shape)
+    later = ordered.op("strided_slice", begin=(1,), end=(count,), strides=(1,))
+    earlier = ordered.op("strided_slice", begin=(0,), end=(count - 1,), strides=(1,))
+    differs = (later != earlier) & ((later == later) | (earlier == earlier))  # NaN is one element
+    first = np.zeros(count, bool)
+    first[:1] = True
+    padded = differs.op("cast", dtype=INT32).op("place_slice", shape=(count,), begin=(1,), end=(count,), strides=(1,))
+    new = padded.op("cast", dtype=BOOL).op("logical_or", first)
+    # those that are new stand first where the order is stable
+    ranks = new.op("logical_not").op("argsort").op("take", np.minimum(np.arange(size), count - 1).astype(np.int32))
+    present = new.op("sum").op("greater", np.arange(size, dtype=np.int32))
+    found = ranks
+    values = flat.op("take", order.op("take", where(present, found, found.op("zeros_like"))))
+    if fill_value is None:
+        return values
+    return where(present, values, values.emitter.constant(fill_value, values.base))  # type: ignore[no-any-return]
