@@ -344,9 +344,7 @@ class Session:
             self._refuse_assumptions()
         self.stop()
         if not self.generic:
-            self._force()
-            self.default_literals()
-            self.solver.run()
+            self.force()
             self.stop()
             waiting = [p for p in self.pending if not p.done]
             if waiting:
@@ -425,8 +423,13 @@ class Session:
                 pending.force()
                 self.solver.run()
 
-    def default_literals(self) -> None:
-        """Give the literals whose base types are not decided their defaults."""
+    def force(self) -> None:
+        """Decide what is open with what is known: function values that wait, then the base types of literals."""
+        self._force()
+        self._default_literals()
+        self.solver.run()
+
+    def _default_literals(self) -> None:
         for unknown in self.solver.literal_bases:
             base = prune(unknown)
             if not isinstance(base, Unknown):

@@ -210,8 +210,7 @@ def _opened(session: Session, out: Output, entity: Entity, span: Span | None) ->
         case Typed():
             type_ = prune(entity.type)
             if isinstance(type_, Unknown) and not session.generic:
-                session.default_literals()  # which may be all that its type waits for
-                session.solver.run()
+                session.force()  # as at the end: nothing that follows tells more of its type
                 entity = expand(session, out, entity, span)
                 if isinstance(entity, Tuple):
                     return entity
