@@ -46,7 +46,7 @@ from relay.ir.types import SymbolicSize, Type
 from relay.operator import Undetermined
 from relay.signatures import History, Symbolic, axes, kind
 from relay.text.printer import to_text
-from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline, simplify_derivative
+from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
 from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.functions import wrong_count
 from relay.typecheck.elaboration.session import SchemeOnly
@@ -131,6 +131,17 @@ def lowering(level: int) -> Pipeline:
         return reverse.differentiate(module, lambda derived: simplify_derivative(derived, level))
 
     return Pipeline(["specialise, structure", *PREPARATION[level], differentiate, *LEVELS[level]], stage="typed")
+
+
+def _derivative_text(typed: Module) -> str:
+    """The code of a derivative, simplified, its names and lines as the source has them."""
+
+    def differentiate(module: Module) -> Module:
+        return reverse.differentiate(module, lambda derived: simplify_derivative(derived, DEFAULT_LEVEL))
+
+    steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[DEFAULT_LEVEL]]
+    steps += [differentiate, *BETWEEN[DEFAULT_LEVEL]]
+    return to_text(Pipeline(steps, stage="typed")(typed), elide=True, sources=True)
 
 
 def to_core(typed: Module, level: int) -> Module:
@@ -321,12 +332,22 @@ class RelayFunction:
         except SchemeOnly as error:
             raise TypeCheckError(error.message, error.span, labels=error.labels, help=error.help) from None
 
-    def text(self) -> str:
-        """The typed program as text. Parts that only a call decides are shown by variables, or untyped."""
+    def text(self, *arguments: Any, **keywords: Any) -> str:
+        """The program as text: the typed program, of a derivative its code, under the lines of the source.
+
+        Without arguments it is at the types that the annotations give, and parts that only a call decides are shown by
+        variables, or untyped; a derivative's code needs all types, from annotations or from arguments.
+        """
+        if arguments or keywords:
+            typed = self.typed(*arguments, **keywords)
+            derived = isinstance(self.__relay__, DerivedDefinition)
+            return _derivative_text(typed) if derived else to_text(typed, elide=True)
         try:
             module, type_ = scheme(self.__relay__)
         except SchemeOnly:
             return to_text(self._function)
+        if isinstance(self.__relay__, DerivedDefinition) and is_known(module.main.type):
+            return _derivative_text(elaborate_structured(self.__relay__, list(module.main.type.parameters)).module)
         if isinstance(self.__relay__, Definition) and not is_known(module.main.type):
             return f"# {type_}\n{to_text(module, elide=True)}"
         return to_text(module, elide=True)

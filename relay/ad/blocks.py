@@ -25,7 +25,7 @@ from relay.ad.interface import Interface
 from relay.ad.loops import reverse_loop
 from relay.ad.references import References, reverse_new, reverse_read, reverse_write
 from relay.ad.rules import barrier, refuse_references, reverse_custom
-from relay.ad.scopes import Scope
+from relay.ad.scopes import UNNAMED, Scope
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError
 from relay.ir.expr import (
@@ -252,6 +252,9 @@ class Reversal:
         emitted = {b.targets[0]: b.value for b in emitter.bindings[start:]}
         for operand, gradient in zip(values, gradients, strict=True):
             if gradient is not None and self.tracked(operand.atom):
+                part, of = gradient.atom, operand.atom
+                if part in emitted and isinstance(part, Var) and isinstance(of, Var) and part.name == UNNAMED:
+                    part.name = f"d_{of.name}"
                 self._add_gradient(scope, operand, gradient, emitted)
 
     def _add_gradient(self, scope: Scope, operand: Value, gradient: Value, emitted: Mapping[Var, Expr]) -> None:
@@ -263,7 +266,7 @@ class Reversal:
         if isinstance(before, Var) and isinstance(call, OpCall):
             into = _into(call, before, emitted)
             if into is not None:
-                scope.known[atom] = scope.emitter.bind(into, operand.type, f"d{atom.name}").atom
+                scope.known[atom] = scope.emitter.bind(into, operand.type, f"d_{atom.name}").atom
                 return
         self.accumulate(scope, atom, _sum_to(gradient, operand).atom)
 

@@ -177,7 +177,7 @@ def _join(
             if candidates[0] not in inside and all(c is candidates[0] for c in candidates):
                 results.append(candidates[0])
                 continue
-            target = Var(f"d{var.name}", leaf_type)
+            target = Var(f"d_{var.name}", leaf_type)
             targets.append(target)
             results.append(target)
             for arm, atom in zip(reached, candidates, strict=True):

@@ -98,7 +98,7 @@ class _LoopReversal:
         for parameter, position in growing.items():
             reversal.entries[parameter] = self._entry(inner, self.seeds[position])
         following = {
-            p: cotangents.variables(type_of(p), f"d{p.name}")
+            p: cotangents.variables(type_of(p), f"d_{p.name}")
             for p in loop.parameters
             if reversal.tracked(p) and p not in growing
         }

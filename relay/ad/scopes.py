@@ -14,6 +14,9 @@ from relay.ir.expr import Binding, Block, Dead, Expr, If, Loop, Match, Var
 from relay.ir.traverse import free_variables, operands, walk
 from relay.operator import Emitter
 
+UNNAMED = "t"
+"""The name of what an emitter binds without a name."""
+
 
 class Scope:
     """The backward part of one block. `local` are the variables that the forward block binds."""
@@ -43,7 +46,9 @@ class Scope:
     def accumulate(self, var: Var, cotangent: Cotangent) -> None:
         """var' += cotangent"""
         if cotangent is not None:
-            self.known[var] = self._cotangents.add(self.emitter, self.current(var), cotangent)
+            self.known[var] = total = self._cotangents.add(self.emitter, self.current(var), cotangent)
+            if isinstance(total, Var) and total.name == UNNAMED and total is not cotangent:
+                total.name = f"d_{var.name}"
 
 
 class LoopScope(Scope):
@@ -55,7 +60,7 @@ class LoopScope(Scope):
 
     def _inherit(self, var: Var, outer: Scope) -> Cotangent:
         if var not in self.carried:
-            self.carried[var] = self._cotangents.variables(type_of(var), f"d{var.name}")
+            self.carried[var] = self._cotangents.variables(type_of(var), f"d_{var.name}")
         return self._cotangents.unflatten(self.carried[var], type_of(var))
 
 

@@ -13,6 +13,7 @@ structure, variables and data definitions by identity.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, assert_never
 
@@ -78,7 +79,12 @@ BASE_TYPES: dict[str, BaseType] = {
 
 def base_of_dtype(dtype: object) -> BaseType | None:
     """The base type of a NumPy dtype (or what `np.dtype` accepts); None if Relay has none."""
-    return BASE_TYPES.get(np.dtype(dtype).name)  # type: ignore[call-overload]
+    return _base_of(np.dtype(dtype))  # type: ignore[call-overload]
+
+
+@functools.cache
+def _base_of(dtype: np.dtype) -> BaseType | None:
+    return BASE_TYPES.get(dtype.name)
 
 
 Base: TypeAlias = BaseType | TypeId | Unknown

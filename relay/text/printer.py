@@ -132,15 +132,18 @@ def to_text(
     elide: bool = False,
     constants: dict[str, np.ndarray] | None = None,
     spans: bool = False,
+    sources: bool = False,
 ) -> str:
     """A module, function, block or expression as text, without a newline at its end. Linear in its size.
 
     The text of a typed or core module is complete: `relay.parse` reads it back. With `elide`, which is for reading, it
     lacks the elements of large constants. With `constants` they are put into this dict instead of the text, by names
     that the text mentions, for `numpy.savez` and `relay.parse(text, constants=..)`. With `spans` it says where
-    expressions come from, `at "0:3:5-3:9"` (source, line, column, end), and has the sources at its end.
+    expressions come from, `at "0:3:5-3:9"` (source, line, column, end), and has the sources at its end. With `sources`
+    the lines of the source stand as comments above what was made of them.
     """
     printer = _Printer(spans)
+    printer.sources = sources
     match part:
         case Module():
             printer.module(part, elide, constants)
@@ -207,6 +210,8 @@ class _Printer:
         self._data_names = _Names(RESERVED)
         self._data: list[DataDefinition] = []
         self._starts: dict[int, Binding] = {}  # where bindings begin, as the number of pieces before them
+        self.sources = False
+        self._last_source: tuple[object, int] | None = None
         self._declared = 0  # how many pieces were put before all others at the end
 
     def lines(self) -> list[Line]:
@@ -267,7 +272,11 @@ class _Printer:
     def _declaration(self, definition: DataDefinition) -> str:
         parameters = ", ".join(f"{p.name}: {p.kind.value}" for p in definition.parameters)
         constructors = ", ".join(map(self._constructor, definition.constructors))
-        return f"data {self._data_name(definition)}{f'[{parameters}]' * bool(parameters)} {{ {constructors} }}"
+        name = f"{self._data_name(definition)}{f'[{parameters}]' * bool(parameters)}"
+        made = definition.gradient
+        if made is not None and made is not definition and made in self._data_names:
+            name = f"{name} gradient {self._data_name(made)}"
+        return f"data {name} {{ {constructors} }}"
 
     def _constructor(self, constructor: Constructor) -> str:
         fields = [self._type(t) for t in constructor.fields]
@@ -348,10 +357,22 @@ class _Printer:
     def block_lines(self, block: Block, returns: bool = False) -> None:
         """The lines of a block. With `returns` a return at its end is only the value."""
         for binding in block.bindings:
+            if self.sources:
+                self._source(binding.value.span)
             self._binding(binding)
             self._put(";")
             self._line()
         self._terminator(block, returns)
+
+    def _source(self, span: Span | None) -> None:
+        """The line of the source as a comment, where it is not the line of the binding before."""
+        if span is None or (span.source, span.line) == self._last_source:
+            return
+        self._last_source = (span.source, span.line)
+        text = span.source.line(span.line).strip()
+        if text:
+            self._put(f"# {span.line}: {text}")
+            self._line()
 
     def _binding(self, binding: Binding) -> None:
         self._starts[len(self._pieces)] = binding

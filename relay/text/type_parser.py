@@ -76,6 +76,8 @@ class TypeParser:
         definition = self.data[cursor.name("the name of a data type")]
         if cursor.at("["):
             cursor.position = cursor.closing[cursor.position] + 1
+        if cursor.accept("gradient"):  # the type of its gradients, where that is another one
+            definition.gradient = self.definition()
         outer, self._variables = self._variables, {**self._variables, **{p.name: p for p in definition.parameters}}
         self._constructors(definition)
         self._variables = outer

@@ -573,7 +573,9 @@ def _derived_value(
         try:
             session.unify_at(gradient_type(known, node, session.monomorphic), type_, span, "the derivative")
         except DifferentiationError as error:
-            raise error.at(span) from None
+            from relay.typecheck.elaboration.lost_gradients import explain
+
+            raise explain(error, session, entity.of, grad.output).at(grad.span or span) from None
         return None
 
     session.defer(attempt, span, "the differentiated function")

@@ -148,6 +148,8 @@ def position_of(function: Entity, parameter: int | str, span: Span | None) -> in
     while isinstance(base, Derived):
         base = base.of
     names = []
+    if span is None and isinstance(base, GlobalFunction):
+        span = surface_function(base).span
     if isinstance(base, GlobalFunction) or type(base).__name__ == "LocalFunction":
         names = [p.name for p in surface_function(base).parameters]  # type: ignore[arg-type]
     if isinstance(parameter, str):

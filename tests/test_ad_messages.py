@@ -1,0 +1,193 @@
+"""What users read: derivatives as text, and the errors of those that do not exist."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relay
+from relay import Float64, Tensor
+from relay.errors import DifferentiationError, FrontendError
+
+Vector = Tensor[Float64, (3,)]
+
+
+@relay
+def linear_loss(a: Vector, b: Vector, x: Vector, y: Vector):
+    y_hat = a * x + b
+    diff = y - y_hat
+    return relay.sum(diff * diff)
+
+
+def error_of(call):
+    with pytest.raises(DifferentiationError) as caught:
+        call()
+    return caught.value
+
+
+# ---- text
+
+
+def test_names_come_from_the_primal_and_lines_from_the_source() -> None:
+    text = relay.grad(linear_loss, wrt=("a", "b")).text()
+    first = linear_loss._function.span.line
+    for name in ("%y_hat", "%diff", "%d_diff", "%d_y_hat", "%d_a"):
+        assert f"let {name}: " in text
+    assert f"# {first + 1}: y_hat = a * x + b" in text
+    assert f"# {first + 2}: diff = y - y_hat" in text
+    forward, backward = text.index("let %y_hat"), text.index("let %d_y_hat")
+    assert text.index("y_hat = a * x + b") < forward < backward < text.rindex("y_hat = a * x + b")
+    relay.parse(text)  # comments and all
+
+
+def test_the_text_of_a_derivative_at_the_types_of_arguments() -> None:
+    @relay
+    def loop(w, x):
+        h = x
+        for _ in range(3):
+            z = w @ h
+            h = relay.tanh(z)
+        return relay.sum(h)
+
+    derivative = relay.grad(loop, wrt="w")
+    text = derivative.text(np.ones((2, 2)), np.ones(2))
+    assert "let %d_z: Tensor[float64, (2,)]" in text
+    assert "loop 'backward" in text
+    assert "grad{wrt=(0,)} %loop" in derivative.text()  # whose types only a call decides
+    assert "tanh" in loop.text(np.ones((2, 2)), np.ones(2))
+
+
+# ---- errors
+
+
+def test_the_gradient_of_an_integer_says_where_the_gradient_is_lost() -> None:
+    @relay
+    def best(x):
+        y = x * x
+        k = relay.argmax(y)
+        return k + 1
+
+    error = error_of(lambda: relay.grad(best)(np.ones(3)))
+    first = best._function.span.line
+    assert "the function returns Tensor[int32, ()]" in error.message
+    assert [(label.span.line, label.text) for label in error.labels] == [
+        (first + 2, "Tensor[int32, ()] has no gradient")
+    ]
+    assert error.notes == ("argmax reads x -> y",)
+
+
+def test_an_integer_from_a_branch_and_a_loop() -> None:
+    @relay
+    def counted(x):
+        n = 0
+        for i in range(3):
+            y = x * float(i)
+            if y > 1.0:
+                n = n + int(y)
+        return n
+
+    error = error_of(lambda: relay.grad(counted)(np.float64(1.0)))
+    first = counted._function.span.line
+    assert error.labels[0].span.line == first + 5
+    assert "x -> y" in error.notes[0]
+
+
+def test_a_result_of_many_elements_proposes_a_sum_or_a_seed() -> None:
+    @relay
+    def doubled(x):
+        y = x * 2.0
+        return y
+
+    error = error_of(lambda: relay.grad(doubled)(np.ones(3)))
+    assert "a result with one element; the function returns Tensor[float64, (3,)]" in error.message
+    assert "sum the result" in error.help
+    assert "seedable=True" in error.help
+    assert error.labels[0].span.line == doubled._function.span.line + 1
+
+
+def test_inside_of_a_program_the_error_stands_at_grad() -> None:
+    @relay
+    def inner(x):
+        return x * 2.0
+
+    @relay
+    def outer(x):
+        return relay.sum(relay.grad(inner)(x))
+
+    error = error_of(lambda: outer(np.ones(3)))
+    assert error.span.line == outer._function.span.line + 1
+    assert error.labels[0].span.line == inner._function.span.line + 1
+
+
+def test_an_operator_without_a_gradient_names_the_path() -> None:
+    name = "opaque_double"
+    relay.register_op(
+        relation=relay.Relation("T -> T", lambda s: s), no_gradient="it is a table", compute=lambda x: x
+    )(named(name))
+    try:
+
+        @relay
+        def through(x):
+            y = relay.sin(x)
+            z = relay.opaque_double(y * y)
+            return relay.sum(z)
+
+        error = error_of(lambda: relay.grad(through)(np.ones(3)))
+        assert error.message == "opaque_double has no gradient: it is a table"
+        assert error.span.line == through._function.span.line + 2
+        assert "x through y" in error.notes[0]
+
+        @relay
+        def harmless(x):
+            return relay.sum(x * relay.stop_gradient(relay.opaque_double(x)))
+
+        np.testing.assert_allclose(relay.grad(harmless).interpret(np.ones(3)), 1.0)
+        relay.grad(harmless).core(np.ones(3))  # it does not matter there
+    finally:
+        del relay.get_env()._operators[name]
+
+
+def named(name: str):
+    def function(x: relay.Tensor) -> relay.Tensor:
+        """x. x: (T, s) -> (T, s)."""
+        return x
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def test_a_run_time_order_of_differentiation_is_an_error() -> None:
+    @relay
+    def nth(x, n):
+        f = relay.sin
+        for _ in range(n):
+            f = relay.grad(f)
+        return f(x)
+
+    error = error_of(lambda: nth(1.0, 3))
+    assert error.message == "the order of differentiation depends on a run-time value"
+    assert error.span.line == nth._function.span.line + 3
+
+
+def test_a_reference_from_outside_says_so() -> None:
+    @relay
+    def outer(x):
+        r = relay.ref(x)
+
+        def inner(v):
+            r.value = r.value * v
+            return r.value
+
+        return relay.grad(inner)(x)
+
+    error = error_of(lambda: outer(np.float64(2.0)))
+    assert "a reference that is created outside of the differentiated function" in error.message
+    assert error.span.line == outer._function.span.line + 7
+
+
+def test_wrong_parameters_are_named_at_the_function() -> None:
+    with pytest.raises(FrontendError, match="there is no parameter 'c'") as caught:
+        relay.grad(linear_loss, wrt="c")
+    assert caught.value.span.line == linear_loss._function.span.line
+    error = error_of(lambda: relay.grad(linear_loss, output=1)(*[np.ones(3)] * 4))
+    assert "one result; there is no output 1" in error.message
