@@ -163,6 +163,7 @@ class _Relay(types.ModuleType):
         opt_level: int = ...,
         static_argnames: str | Sequence[str] = ...,
         dynamic: bool = ...,
+        pure: bool = ...,
     ) -> _Decorator: ...
     def __call__(
         self,
@@ -173,14 +174,15 @@ class _Relay(types.ModuleType):
         opt_level: int = _DEFAULT_LEVEL,
         static_argnames: str | Sequence[str] = (),
         dynamic: bool = False,
+        pure: bool = False,
     ) -> _Any:
         """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option.
 
         A function is compiled for the sizes of its first call, and for all sizes when others come; `dynamic`: for all
-        sizes at once.
+        sizes at once. `pure`: a program that prints, asserts or uses references is an error.
         """
         __tracebackhide__ = True
-        chosen = _Options(target, opt_level, static_argnames, dynamic)
+        chosen = _Options(target, opt_level, static_argnames, dynamic, pure)
         if function is not None:
             return _decorate(function, chosen)
         return lambda python: _decorate(python, chosen)

@@ -34,7 +34,7 @@ from relay.arguments import (
     wrap,
 )
 from relay.array import Array
-from relay.errors import CompileError, FrontendError, InternalError, RelayError, TypeCheckError, TypeMismatch
+from relay.errors import CompileError, FrontendError, InternalError, Label, RelayError, TypeCheckError, TypeMismatch
 from relay.eval import interpreter
 from relay.eval.values import Data
 from relay.frontend import data_classes, lower
@@ -47,7 +47,7 @@ from relay.operator import Undetermined
 from relay.signatures import History, Symbolic, axes, kind
 from relay.text.printer import to_text
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
-from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, scheme
+from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.functions import wrong_count
 from relay.typecheck.elaboration.session import SchemeOnly
 from relay.typecheck.unification import is_known
@@ -72,6 +72,7 @@ class Options:
     opt_level: int = DEFAULT_LEVEL
     static_argnames: str | Sequence[str] = ()
     dynamic: bool = False  # sizes are symbolic from the first call on
+    pure: bool = False  # effects are refused
 
     def __attrs_post_init__(self) -> None:
         if self.target != "cpu":
@@ -414,9 +415,22 @@ class RelayFunction:
     def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> Lowered:
         log.info("compiling %s for %s", self.__name__, key)
         made = elaborate_structured(self.__relay__, arguments)
+        self._refuse_effects(made)
         self._used.update(made.used)
         lowered = self._cache[key] = Lowered(made.module, made.result, self._options.opt_level)
         return lowered
+
+    def _refuse_effects(self, made: Elaborated) -> None:
+        """Raise TypeCheckError if the function is declared pure and its program has an effect."""
+        if self._options.pure and made.effects:
+            effect = made.effects[0]
+            labels = (Label(self._function.span, "declared pure"),) if self._function.span is not None else ()
+            raise TypeCheckError(
+                f"{self.__name__} must be pure, but it {effect.what}",
+                effect.span,
+                labels=labels,
+                help="leave `pure=True` out, or return what it would tell",
+            )
 
     def _make_symbolic(
         self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place]

@@ -160,11 +160,14 @@ UNIT = TupleType(())
 
 @attrs.frozen
 class FunctionType:
-    """fn(parameters) -> result. `where` holds what a polymorphic function demands of its arguments, as text."""
+    """fn(parameters) -> result. `where` holds what a polymorphic function demands of its arguments, as text; `effects`
+    says what a call does beside giving its result. They tell users of the type, and types that differ in them only are
+    equal."""
 
     parameters: tuple[Type, ...] = attrs.field(converter=_types)
     result: Type
     where: tuple[str, ...] = ()
+    effects: tuple[str, ...] = attrs.field(default=(), eq=False)
 
     def __str__(self) -> str:
         return show(self)
@@ -379,8 +382,9 @@ def show(type_: Type) -> str:
         case TupleType(items):
             inside = ", ".join(show(t) for t in items)
             return f"({inside},)" if len(items) == 1 else f"({inside})"
-        case FunctionType(parameters, result, where):
-            clause = f" where {', '.join(where)}" if where else ""
+        case FunctionType(parameters, result, where, effects):
+            clause = f" ! {{{', '.join(effects)}}}" if effects else ""
+            clause += f" where {', '.join(where)}" if where else ""
             return f"fn({', '.join(show(t) for t in parameters)}) -> {show(result)}{clause}"
         case QuantifiedType(identifiers, body):
             binders = " ".join(f"({i.name}: {i.kind.value})" for i in identifiers)

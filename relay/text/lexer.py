@@ -1,6 +1,6 @@
 """The tokens of Relay's notation, and a cursor over them that reports what it found where it expected something else.
 
-%x  @f  @"a b"  'l  constant#0  name  "text"  2.5e-3  -inf  ->  ( ) [ ] { } , ; : = . < * + - // % == != >=   # comment
+%x  @f  @"a b"  'l  constant#0  name  "text"  2.5e-3  -inf  ->  ( ) [ ] { } , ; : = . < * + - // % == != >= !  # comment
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TOKEN = re.compile(
     rf"""(?P<skip>(?:[ \t\r\n]+|\#[^\n]*)+)
     |(?P<VARIABLE>%\w+)|(?P<GLOBAL>@(?:\w+|{_STRING}))|(?P<LABEL>'\w+)|(?P<CONSTANT>constant\#\d+)
     |(?P<NUMBER>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-(?:inf|nan)\b)|(?P<NAME>[^\W\d]\w*)|(?P<STRING>{_STRING})
-    |(?P<SYMBOL>->|//|==|!=|>=|[()\[\]{{}},;:=.<*+%-])""",
+    |(?P<SYMBOL>->|//|==|!=|>=|!|[()\[\]{{}},;:=.<*+%-])""",
     re.VERBOSE | re.ASCII,
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}

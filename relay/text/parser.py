@@ -19,7 +19,7 @@ import numpy as np
 from relay.errors import FrontendError, Label, Source, Span, TypeCheckError
 from relay.ir.check import Violation, check
 from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, Recompute, Rule, Var
-from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
+from relay.ir.facts import DimConstraint
 from relay.ir.types import BaseType, FunctionType, Type
 from relay.text.atoms import Declared
 from relay.text.body_parser import BodyParser
@@ -121,17 +121,9 @@ class _Parser:
         return tuple(where)
 
     def _constraint(self) -> DimConstraint:
-        cursor = self.cursor
-        start = cursor.next
-        left = self.types.dim()
-        relation = cursor.next.text
-        if relation not in (EQUAL, DIFFERENT, AT_LEAST):
-            raise cursor.expected("`==`, `!=` or `>=`")
-        cursor.take()
-        right = self.types.dim()
-        span = cursor.span_from(start)
-        reason = cursor.string("a reason") if cursor.next.kind is Kind.STRING else ""
-        return DimConstraint(left, relation, right, reason, span)
+        constraint = self.types.constraint()
+        reason = self.cursor.string("a reason") if self.cursor.next.kind is Kind.STRING else ""
+        return attrs.evolve(constraint, reason=reason)
 
     def _starts(self) -> list[tuple[str, int]]:
         """The declarations: the word that each begins with, and the position after it."""

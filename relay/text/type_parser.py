@@ -5,11 +5,12 @@ Tensor[float32, (3, 2*n + 1)]   (T, U)   fn(T) -> U   Ref[T]   Stack[T]   List  
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from relay.errors import FrontendError, Label, Span
 from relay.ir import dims
+from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import (
     ANY,
     BASE_TYPES,
@@ -144,7 +145,7 @@ class TypeParser:
             cursor.position += 2
             parameters = self.separated(")", self.type)
             cursor.expect("->", " and the type of the result")
-            return FunctionType(tuple(parameters), self.type())
+            return self._function(parameters, self.type())
         if cursor.at("forall"):
             return self._forall()
         if cursor.at("Tensor", "["):
@@ -159,6 +160,32 @@ class TypeParser:
             cursor.expect("]")
             return RefType(inner) if is_reference else StackType(inner)
         return self._named()
+
+    def _function(self, parameters: Sequence[Type], result: Type) -> FunctionType:
+        """`! {io}` and `where n >= 1` behind the type of a result."""
+        cursor = self.cursor
+        effects: list[str] = []
+        where: list[str] = []
+        if cursor.accept("!"):
+            cursor.expect("{", " and the effects")
+            effects = self.separated("}", lambda: cursor.name("an effect"))
+        if cursor.accept("where"):
+            where.append(str(self.constraint()))
+            while cursor.accept(","):
+                where.append(str(self.constraint()))
+        return FunctionType(tuple(parameters), result, tuple(where), tuple(effects))
+
+    def constraint(self) -> DimConstraint:
+        """`n >= 1`: what is demanded of dims."""
+        cursor = self.cursor
+        start = cursor.next
+        left = self.dim()
+        relation = cursor.next.text
+        if relation not in (EQUAL, DIFFERENT, AT_LEAST):
+            raise cursor.expected("`==`, `!=` or `>=`")
+        cursor.take()
+        right = self.dim()
+        return DimConstraint(left, relation, right, span=cursor.span_from(start))
 
     def tensor(self) -> TensorType:
         """`B, (d, ..)`: what stands in the brackets of a tensor type."""

@@ -62,7 +62,7 @@ from relay.typecheck.elaboration.functions import (
     type_ids,
 )
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
-from relay.typecheck.elaboration.session import Decisions, Instance, ListGrows, Session
+from relay.typecheck.elaboration.session import Decisions, Effect, Instance, ListGrows, Session
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
 from relay.typecheck.unification import is_known, resolve, unknowns
 
@@ -115,12 +115,13 @@ def elaborate(definition: Definition | DerivedDefinition, arguments: Sequence[Ar
 @attrs.frozen
 class Elaborated:
     """A program, its result's type with the Python structures that its tuples stand for, the decorated functions in it,
-    and the symbolic axes that became numbers or equal to others."""
+    the symbolic axes that became numbers or equal to others, and what it does beside computing."""
 
     module: Module
     result: Type
     used: list[Definition]
     pins: tuple[Pin, ...]
+    effects: tuple[Effect, ...]
 
 
 def elaborate_structured(
@@ -133,7 +134,8 @@ def elaborate_structured(
     """
     session, module = _run(False, definition, arguments, frozenset(symbolic))
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
-    return Elaborated(module, resolve(session.globals[module.entry].result), used, tuple(session.hints.pins))
+    result = resolve(session.globals[module.entry].result)
+    return Elaborated(module, result, used, tuple(session.hints.pins), tuple(session.effects))
 
 
 def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
@@ -146,10 +148,11 @@ def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
     while isinstance(base, DerivedDefinition):
         base = base.of
     assert isinstance(base, Definition)
-    _, module = _run(True, definition, [None] * len(base.function.parameters))
+    session, module = _run(True, definition, [None] * len(base.function.parameters))
     type_ = resolve(module.main.type)
-    if isinstance(type_, FunctionType) and module.where:
-        type_ = attrs.evolve(type_, where=tuple(map(str, module.where)))
+    if isinstance(type_, FunctionType):
+        effects = tuple(sorted({effect.kind for effect in session.effects}))
+        type_ = attrs.evolve(type_, where=tuple(map(str, module.where)), effects=effects)
     return module, _quantify(type_)
 
 

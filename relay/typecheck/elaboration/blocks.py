@@ -229,6 +229,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             calls.write(session, out, entity_of(atom), entity_of(new), span)
             entity = None
         case Assert(atom, message, span):
+            session.effect("assert", "may fail in an assertion", span)
             held = entity_of(atom)
             if isinstance(held, Typed) and held.known is False:
                 raise texts.never_holds(message, span)

@@ -235,6 +235,7 @@ def _is_entity(value: object) -> bool:
 
 def read(session: Session, out: Output, reference: Entity, span: Span | None) -> Entity:
     """The content of a reference."""
+    session.effect("ref", "reads a reference", span)
     typed = session.materialise(out, reference, span)
     content = session.solver.fresh(Kind.Type)
     session.unify_at(typed.type, RefType(content), span, "the reference")
@@ -243,6 +244,7 @@ def read(session: Session, out: Output, reference: Entity, span: Span | None) ->
 
 def write(session: Session, out: Output, reference: Entity, new: Entity, span: Span | None) -> None:
     """Replace the content of a reference."""
+    session.effect("ref", "writes a reference", span)
     typed = session.materialise(out, reference, span)
     content = session.solver.fresh(Kind.Type)
     session.unify_at(typed.type, RefType(content), span, "the reference")

@@ -151,6 +151,16 @@ class ListGrows(Exception):
         self.place = place
 
 
+@attrs.frozen
+class Effect:
+    """What a program does beside computing: `kind` is `io` (it prints), `ref` (it reads or writes references) or
+    `assert`."""
+
+    kind: str
+    what: str
+    span: Span | None
+
+
 class Session:
     """One elaboration of one program."""
 
@@ -170,6 +180,7 @@ class Session:
         self.call_spans: list[tuple[str, Span | None]] = []
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
+        self.effects: list[Effect] = []
         self.rounds = Rounds()
         self.linear: dict[Var, tuple[dict[Var, Dim], Dim]] = {}  # integers of the run as sums (windows.py)
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
@@ -179,6 +190,10 @@ class Session:
         self.unknown: Consequence | None = None  # of a subclass: what depends on a name that the scope cannot tell
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.monomorphisation = Monomorphisation()
+
+    def effect(self, kind: str, what: str, span: Span | None) -> None:
+        """Note an effect."""
+        self.effects.append(Effect(kind, what, span))
 
     # ---- variables and constants
 

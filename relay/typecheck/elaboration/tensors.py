@@ -127,6 +127,7 @@ def _value_attribute(
             raise TypeCheckError(f"a reference has no attribute {name!r}, only `value`", span)
         content = session.solver.fresh(Kind.Type)
         session.unify_at(typed.type, RefType(content), span, described)
+        session.effect("ref", "reads a reference", span)
         return expand(session, out, session.bind(out, RefRead(typed.atom, span), content, "value", span), span)
     if isinstance(type_, TupleType):
         raise TypeCheckError(f"{described} is a tuple, it has no attribute {name!r}", span)

@@ -107,6 +107,7 @@ def print_(
     span: Span | None,
 ) -> Entity:
     """`print(..)`"""
+    session.effect("io", "prints", span)
     options = {"sep": " ", "end": "\n"}
     for name, entity in keywords:
         if not isinstance(entity, Object) or not isinstance(entity.value, str | None):
@@ -150,6 +151,7 @@ def assert_(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
     """`assert c, f".."`, where c does not hold."""
     from relay.typecheck.elaboration.blocks import require_bool
 
+    session.effect("assert", "may fail in an assertion", span)
     condition, text = arguments
     if isinstance(condition, Typed) and condition.known is False:
         shown = text.value if isinstance(text, Object) else "".join(text.pieces) if isinstance(text, Text) else ""
