@@ -145,6 +145,7 @@ def update_item(
     match base:
         case ast.Name(id=name):
             _require_local(context, base, target)
+            context.change_parameter(name, context.span(target))
             whole: Atom = context.read(name, context.span(base))
         case ast.Attribute(value=reference, attr="value"):
             cell = context.atom(reference)

@@ -184,6 +184,7 @@ class Context:
         self.captures_of: dict[LoopLabel, tuple[Capture, ...]] = {} if parent is None else parent.captures_of
         self.errors: list[RelayError] = [] if parent is None else parent.errors
         self.incomplete = False  # a mistake has left statements of this function out
+        self.changed_parameters: dict[str, Span] = {}  # whose items or length the function changes, and where first
         self.valued_return: Span | None = None
         self.bare_return: Span | None = None
 
@@ -318,6 +319,12 @@ class Context:
             self.outer_names = self.outer_names | {name}
         if owner is not self or name in self.cells:
             owner.found_lists.setdefault(id(owner.node), set()).add(name)
+
+    def change_parameter(self, name: str, span: Span) -> None:
+        """Note that the function changes an item or the length of an argument, if the name is a parameter's."""
+        arguments = self.node.args
+        if any(a.arg == name for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)):
+            self.changed_parameters.setdefault(name, span)
 
     def _write(self, owner: Context, name: str, var: Var, span: Span) -> None:
         """Assign a variable that is kept in a cell; the first assignment makes the cell."""

@@ -48,6 +48,7 @@ def lower_body(
         documentation = ast.get_docstring(node)
         context.statements(node.body if documentation is None else node.body[1:])
         _end(context, node)
+        _refuse_lost_changes(context)
     static = [_is_static(context, argument) for argument in all_parameters(node)]
     signature = tuple(map(Parameter, _kinds(node.args), defaults, static))
     span = context.file.function_span(node)
@@ -150,6 +151,16 @@ def _annotation(
     except FrontendError as error:
         context.errors.append(error.at(reader.file.span(node)))
         return None
+
+
+def _refuse_lost_changes(context: Context) -> None:
+    """Note an error for a function without a result that changes what it is given, as Python's functions may."""
+    if context.valued_return is None:
+        for name, span in context.changed_parameters.items():
+            message = f"`{name}` is a value of the caller's, which does not see this change; nothing is returned"
+            context.errors.append(
+                FrontendError(message, span, help=f"return {name}, and assign the result of the call")
+            )
 
 
 def _end(context: Context, node: ast.FunctionDef) -> None:

@@ -30,6 +30,7 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
     match held:
         case ast.Name(id=name) if context.defines(name):
             context.change_list(name)
+            context.change_parameter(name, span)
             context.assign(name, changed(context.read(name, context.span(held))), span)
         case ast.Subscript():
             update_item(context, held, lambda old: context.bind(changed(old), "list", span))
