@@ -73,7 +73,8 @@ def _notebook_lines(error: RelayError) -> list[str]:
     """What IPython prints for an uncaught error. It has its own frames outside of the cell's, which are left out."""
     if shows_all():
         return traceback_module.format_exception(error)
-    frames = traceback_module.extract_tb(without_own_frames(error.__traceback__))
-    first = next((i for i, frame in enumerate(frames) if not os.path.abspath(frame.filename).startswith(_LIBRARIES)), 0)
-    lines = ["Traceback (most recent call last):\n", *traceback_module.format_list(frames[first:])]
+    traceback = without_own_frames(error.__traceback__)
+    while traceback is not None and str(traceback.tb_frame.f_globals.get("__name__")).startswith("IPython."):
+        traceback = traceback.tb_next
+    lines = ["Traceback (most recent call last):\n", *traceback_module.format_tb(traceback)]
     return "".join([*lines, f"{type(error).__name__}: {error}"]).split("\n")
