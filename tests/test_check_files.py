@@ -230,6 +230,30 @@ def test_no_python() -> None:
     assert found.severity == "error" and "not valid Python" in found.message
 
 
+PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_programs_that_run_have_no_mistakes(path: Path) -> None:
+    found = check_text(path.read_text(encoding="utf-8"), str(path))
+    assert not [str(d) for d in found if d.severity == "error"]
+
+
+def test_what_only_the_call_of_a_function_without_annotations_tells() -> None:
+    text = """
+    from relay import relay
+
+    @relay
+    def f(state, rows, axis=0):
+        position, *rest = rows
+        total = state.velocity * 2.0 + state["mass"]
+        for row in rows:
+            total = total + row
+        return {**state, "sum": total.sum(axis=axis)}, (*rest, position), wrong
+    """
+    assert said(text) == ["9 error: the name 'wrong' is not defined"]
+
+
 # ---- what is never used
 
 

@@ -58,7 +58,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.patterns import Occurrence, Path, Row, aligned, known_value, pattern_fields, simple
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import resolve
 
 
@@ -302,6 +302,10 @@ class DecisionTree:
 
     def _data(self, occurrence: Occurrence, pattern: ClassPattern) -> tuple[Typed, DataType]:
         """The value and its type, which the pattern may tell."""
+        found = atom_entity(self.context, pattern.function)
+        unknown = isinstance(found, Object) and not data.is_data_class(found.value)
+        if unknown and self.session.is_open(occurrence.entity):
+            raise SchemeOnly(pattern.span, "the type of the matched value")
         owner, _ = self._constructor(pattern)
         entity = occurrence.entity
         if not isinstance(entity, Typed):

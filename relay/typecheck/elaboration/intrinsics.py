@@ -22,7 +22,7 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.elaboration.tensors import index, tensor_type
 
 UNROLLED = 256
@@ -117,6 +117,8 @@ def apply(
 
 def _known(session: Session, out: Output, entity: Entity, what: str, span: Span | None) -> list[Entity]:
     found = elements(session, out, entity, span)
+    if found is None and session.is_open(entity):
+        raise SchemeOnly(span, f"the length that {what} needs")
     if found is None:
         raise TypeCheckError(
             f"{what} needs a length that is known before the program runs",

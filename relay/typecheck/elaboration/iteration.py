@@ -298,6 +298,8 @@ def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Sp
             return operators.apply(session, out, lookup("cast"), [count], {"dtype": base}, span, [])
         case Typed():
             type_ = tensor_type(part)
+            if session.is_open(part):
+                raise SchemeOnly(span, "what the loop goes through")
             if type_ is None and not isinstance(prune(part.type), TensorType):
                 raise TypeCheckError(f"{show(resolve(part.type))} cannot be iterated over", span)
             if type_ is None or not is_known(type_.shape) or ANY in type_.shape:

@@ -47,7 +47,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.relations import broadcast, same
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
 
@@ -575,6 +575,8 @@ def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool
                 return known
             if isinstance(entity.atom, Constant) and entity.atom.value.ndim == 0:
                 return entity.atom.value.item()
+            if isinstance(prune(entity.type), Unknown):
+                raise SchemeOnly(span, name)
             raise TypeMismatch(
                 f"{name} must be known before the program runs, found a value of type {show(resolve(entity.type))}",
                 span,

@@ -11,7 +11,7 @@ from relay.ir.structure import field_names, is_named_tuple
 from relay.ir.types import Form
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 
 Keywords = Sequence[tuple[str, Entity]]
 
@@ -42,6 +42,8 @@ def make_dict(
     fields: dict[str, Entity] = {}
     for argument in arguments:
         record = as_record(session, out, argument, span)
+        if record is None and session.is_open(argument):
+            raise SchemeOnly(span, "what is merged")
         if record is None or record.form is None or record.form.cls is not dict:
             raise TypeCheckError("only a dict can be merged into a dict", span)
         fields.update(zip(record.form.names, record.items, strict=True))

@@ -464,6 +464,10 @@ class Session:
 
     # ---- errors
 
+    def is_open(self, entity: Entity) -> bool:
+        """Whether nothing is known of a value since only a scheme is sought: it may be a tensor, or a structure."""
+        return self.generic and isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown)
+
     def report(self, error: RelayError | Consequence, labels: tuple[Label, ...] | None = None) -> None:
         """Note a mistake and go on. `labels`: the call in which it arose, if that is not the present one."""
         self.failures += 1

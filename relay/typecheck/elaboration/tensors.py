@@ -83,6 +83,11 @@ def tensor_type(typed: Typed) -> TensorType | None:
     return None if shape_variable(shape) is not None else TensorType(prune(type_.base), shape)  # type: ignore[arg-type]
 
 
+def _is_attribute(name: str) -> bool:
+    """Whether tensors have an attribute or a method of this name."""
+    return name in _ATTRIBUTES or name in METHODS or name in _COPIES or resolve_name(name) is not None
+
+
 def attribute(session: Session, out: Output, entity: Entity, name: str, span: Span | None, described: str) -> Entity:
     """`entity.name`."""
     from relay.typecheck.elaboration.objects import object_entity
@@ -132,6 +137,8 @@ def _value_attribute(
     if isinstance(type_, TupleType):
         raise TypeCheckError(f"{described} is a tuple, it has no attribute {name!r}", span)
     if isinstance(type_, Unknown):
+        if session.generic and not _is_attribute(name):
+            raise SchemeOnly(span, f"the type of {described}")
         session.solver.unify(type_, session.solver.fresh_tensor())
         type_ = prune(type_)
     if not isinstance(type_, TensorType):
@@ -152,7 +159,7 @@ def _value_attribute(
         return size(product(known.shape), span)
     if name == "T":
         return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
-    if name in METHODS or name in _COPIES or resolve_name(name) is not None:
+    if _is_attribute(name):
         return Method(typed, name)
     help = _NO_ATTRIBUTE.get(name)
     if help is None:
