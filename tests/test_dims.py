@@ -15,8 +15,11 @@ from relay.ir import dims
 from relay.ir.alpha import alpha_equal, alpha_hash
 from relay.ir.dims import ANY, Dim, Kind, TypeId, Unknown
 from relay.ir.facts import DimConstraint, Facts
+from relay.ir.types import FLOAT32, QuantifiedType, TensorType
+from relay.operator.relation import substitute
 from relay.text.parser import parse
 from relay.text.printer import to_text
+from relay.text.type_parser import parse_type
 from relay.transform.pipeline import optimize
 
 N, M, K = (TypeId(name, Kind.Dim) for name in "nmk")
@@ -289,3 +292,17 @@ def test_dims_are_declared_once_and_before_use() -> None:
         parse(PROGRAM.replace("dims n, m", "dims n, n"))
     with pytest.raises(FrontendError, match="expected a dim"):
         parse(PROGRAM.replace("dims n, m", "dims n, q"))
+
+
+@given(st.lists(expressions, min_size=1, max_size=3))
+def test_a_type_with_dims_is_read_back(found: list[object]) -> None:
+    try:
+        shape = tuple(map(symbolic, found))
+    except ZeroDivisionError:
+        assume(False)
+    type_ = QuantifiedType(VARIABLES, TensorType(FLOAT32, shape))
+    read = parse_type(str(type_))
+    assert isinstance(read, QuantifiedType) and isinstance(read.body, TensorType)
+    assert str(read) == str(type_)
+    renamed = dict(zip(read.identifiers, VARIABLES, strict=True))
+    assert substitute(read.body, renamed) == type_.body
