@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+import ml_dtypes
 import numpy as np
 
-import relay.ops  # noqa: F401  registers the operators
-from relay.ir.expr import Atom, Constant, OpCall, Var
-from relay.ir.types import BOOL, BaseType, TensorType
-from relay.operator import Emitter, Operator, Pattern, Relation, Value, lookup, operators
+import relay
+from relay import RelayFunction
+from relay.codegen import cpu
+from relay.errors import TypeMismatch
+from relay.eval import interpreter
+from relay.ir.expr import Atom, Block, Constant, Exit, Function, LoopLabel, MakeTuple, Module, OpCall, Var
+from relay.ir.types import BFLOAT16, BOOL, BaseType, TensorType, TupleType
+from relay.operator import Emitter, Operator, Relation, lookup, operators
 from relay.ops.samples import ELEMENTWISE_SHAPES, case, cases
+from relay.transform.pipeline import optimize
+from relay.typecheck.relations import broadcast, same
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 OPERATORS = {
     operator.name: operator
     for operator in operators()
-    if operator.compute is not None and operator.reference.__module__.startswith("relay.")  # not those of other tests
+    if operator.reference.__module__.startswith("relay.")  # not those of other tests
 }
-DTYPES = ("float32", "float64", "int32", "uint8", "bool")
+DTYPES = ("float32", "float64", "int32", "uint8", "bool", "float16", "bfloat16", "int64")
+SEED = int(os.environ.get("RELAY_TEST_SEED", datetime.date.today().toordinal()))
+"""What chooses the samples that are compiled; it changes daily, and failing tests print it."""
+
+COMPILED = 10**9 if os.environ.get("RELAY_TEST_ALL") else 3
+"""How many samples of each operator are compiled, beside that with the corners of a dtype."""
+
+LARGEST = 3000
+"""The most elements that a sample made from another one may have."""
 
 
 # ---- the samples
@@ -45,6 +62,15 @@ class Sample:
         result = self.operator.infer(self.types, self.attributes)
         assert isinstance(result, TensorType)
         return result
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the operator has a type for this call: a number may be none of the dtype, for example."""
+        try:
+            self.operator.infer(self.types, self.attributes)
+        except TypeMismatch:
+            return False
+        return True
 
     def __str__(self) -> str:
         return f"{self.operator.name}({', '.join(map(str, self.types))}, {dict(self.attributes)})"
@@ -73,16 +99,25 @@ def samples(operator: Operator) -> Iterator[Sample]:
     sampler = operator.sampler or default_sampler(operator)
     seen = set()
     for dtype in DTYPES:
-        for operands, attributes in sampler(np.random.default_rng(0), np.dtype(dtype)):
+        for operands, attributes in sampler(np.random.default_rng(0), BaseType(dtype).dtype):
             _, filled = operator.bind((operands,) if operator.variadic else tuple(operands), attributes)
             key = (tuple((a.dtype.name, a.shape, a.tobytes()) for a in operands), tuple(filled.items()))
             if key not in seen and admits(operator, operands, filled):
                 seen.add(key)
-                yield Sample(operator, tuple(operands), filled)
-        if operator.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST) and not operator.attributes:
+                sample = Sample(operator, tuple(operands), filled)
+                if sample.is_typed:
+                    yield sample
+        if is_elementwise(operator):
             corners = corner_operands(dtype, operator)
             if admits(operator, corners, {}):
                 yield Sample(operator, tuple(corners), {}, extreme=True)
+
+
+def is_elementwise(operator: Operator) -> bool:
+    """Whether the operator works on single elements and has no attributes, so that it takes any numbers."""
+    if operator.attributes or not isinstance(operator.relation, Relation):
+        return False
+    return operator.relation.shape in (same, broadcast) and operator.fill is None and bool(operator.operands)
 
 
 def corner_operands(dtype: str, operator: Operator) -> list[Array]:
@@ -90,9 +125,11 @@ def corner_operands(dtype: str, operator: Operator) -> list[Array]:
     if dtype == "bool":
         numbers = np.array([False, True])
     elif "float" in dtype:
-        limits = np.finfo(dtype)
-        one = [0.0, 1e-30, 1e-8, 0.3, 0.5, 1.0, 2.0, 7.3, 12.0, 88.0, 1e10, limits.tiny, limits.max, np.inf]
-        numbers = np.array([*one, *(-x for x in one), np.nan, limits.tiny / 8], dtype)
+        limits = ml_dtypes.finfo(dtype)
+        tiny, largest = float(limits.tiny), float(limits.max)
+        one = [0.0, 1e-30, 1e-8, 0.3, 0.5, 1.0, 2.0, 7.3, 12.0, 88.0, 1e10, tiny, largest, np.inf]
+        with np.errstate(all="ignore"):
+            numbers = np.array([*one, *(-x for x in one), np.nan, tiny / 8]).astype(BaseType(dtype).dtype)
     else:
         limits_ = np.iinfo(dtype)
         numbers = np.array(
@@ -102,17 +139,90 @@ def corner_operands(dtype: str, operator: Operator) -> list[Array]:
         return [numbers]
     pair = [np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))]
     if operator.requirements:
-        pair = [a[pair[1] > 0] for a in pair] if not dtype.startswith("float") else pair
+        pair = [a[pair[1] > 0] for a in pair] if "float" not in dtype else pair
     if len(operator.operands) == 2:
         return pair
     return [np.arange(len(pair[0])) % 2 == 0, *pair]
 
 
-SAMPLES = [sample for operator in OPERATORS.values() for sample in samples(operator)]
+def resized(sample: Sample, rng: np.random.Generator) -> Sample | None:
+    """The sample with other dims: each dim of its float operands replaced by another number, the same one for equal
+    dims; None where the operator has no type for that."""
+    if sample.extreme or not any(o.shape for o in sample.operands):
+        return None
+    if any(o.dtype.kind in "iub" for o in sample.operands):
+        return None
+    found = {dim: int(rng.choice([1, 2, 3, 4, 5, 7])) for o in sample.operands for dim in o.shape}
+    operands = []
+    for operand in sample.operands:
+        shape = tuple(found[dim] for dim in operand.shape)
+        if not operand.size or np.prod(shape) > LARGEST:
+            return None
+        chosen_again = np.asarray(rng.choice(operand.reshape(-1), shape)).astype(operand.dtype)
+        # no ties, where derivatives jump, and still away from the integers
+        operands.append(np.asarray(chosen_again + rng.uniform(-0.02, 0.02, shape).astype(operand.dtype)))
+    made = Sample(sample.operator, tuple(operands), sample.attributes)
+    if not made.is_typed or (made.result.dims and np.prod(made.result.dims) > LARGEST):
+        return None
+    return made
+
+
+def all_samples() -> list[Sample]:
+    rng, found = np.random.default_rng(SEED), []
+    for operator in OPERATORS.values():
+        own = list(samples(operator))
+        found += own
+        for sample in own:
+            other = resized(sample, rng)
+            if other is not None:
+                found.append(other)
+    return found
+
+
+SAMPLES = all_samples()
+OF: dict[str, list[Sample]] = {name: [s for s in SAMPLES if s.operator is o] for name, o in OPERATORS.items()}
+"""The samples of each operator."""
+
+
+def may_be_compiled(sample: Sample) -> bool:
+    """Code for bfloat16 is elementwise only: TVM has no literals of it."""
+    return is_elementwise(sample.operator) or all(t.base != BFLOAT16 for t in (*sample.types, sample.result))
+
+
+def chosen() -> list[Sample]:
+    """The samples that are compiled today: some of each operator, and the corners of one dtype."""
+    rng, found = np.random.default_rng(SEED), []
+    for of_operator in OF.values():
+        own = [s for s in of_operator if may_be_compiled(s)]
+        for group, count in (([s for s in own if s.extreme], 1), ([s for s in own if not s.extreme], COMPILED)):
+            picked = rng.permutation(len(group))[: max(count, COMPILED // 10**8 * len(group))]
+            found += [group[i] for i in sorted(picked)]
+    return found
 
 
 def reference(sample: Sample) -> Array:
     return sample.operator.evaluate(sample.operands, sample.attributes)
+
+
+# ---- compiled code
+
+
+def compiled(batch: Sequence[Sample]) -> list[Array]:
+    """The samples' results, from one native program that computes them all."""
+    emitter = Emitter()
+    parameters: list[Var] = []
+    results = []
+    for sample in batch:
+        own = [Var(f"x{i}", type_) for i, type_ in enumerate(sample.types)]
+        parameters += own
+        results.append(emitter.call(sample.operator, [emitter.value(v) for v in own], sample.attributes))
+    whole = emitter.bind(MakeTuple(tuple(r.atom for r in results)), TupleType(tuple(r.type for r in results)))
+    label = LoopLabel("main")
+    body = Block(tuple(emitter.bindings), Exit(label, (whole.atom,)))
+    module = optimize(Module({"main": Function("main", tuple(parameters), body, label, whole.type)}, "main"), 0)
+    answers = cpu.compile_module(module)([o for sample in batch for o in sample.operands])
+    assert isinstance(answers, tuple)
+    return [np.asarray(a) for a in answers]
 
 
 # ---- gradients
@@ -122,49 +232,51 @@ def differentiable(sample: Sample) -> bool:
     """Whether central differences in float64 say what the gradient must be."""
     floats = [operand for operand in sample.operands if operand.dtype == np.float64]
     finite = all(np.isfinite(operand).all() for operand in floats)
-    return not sample.extreme and finite and bool(floats) and sample.result.dtype == np.float64
+    known = sample.operator.composition is not None or sample.operator.gradient is not None
+    return known and not sample.extreme and finite and any(o.size for o in floats) and sample.result.dtype == np.float64
 
 
-def emit_gradient(emitter: Emitter, sample: Sample) -> tuple[list[Var], list[Value | None]]:
-    """The gradient expression of a sample's operator: its variables (operands, result, seed) and the cotangents."""
-    variables = [Var(f"x{i}", type_) for i, type_ in enumerate(sample.types)]
-    variables += [Var("out", sample.result), Var("dout", sample.result)]
-    *operands, out, dout = (emitter.value(variable) for variable in variables)
-    assert sample.operator.gradient is not None
-    first = (tuple(operands),) if sample.operator.variadic else operands
-    cotangents = sample.operator.gradient(*first, out=out, dout=dout, **sample.attributes)
-    found = list(cotangents) if isinstance(cotangents, tuple) else [cotangents]
-    assert len(found) == len(operands), sample
-    for position, cotangent in enumerate(found):
-        if cotangent is not None and cotangent.shape != sample.operands[position].shape:
-            # broadcast axes are summed by whoever asks for the gradient
-            assert sample.operator.pattern is Pattern.BROADCAST and cotangent.shape == sample.result.dims, sample
-            found[position] = cotangent.op("sum_to", shape=sample.operands[position].shape)
-    return variables, found
+def floats(sample: Sample) -> list[int]:
+    """The positions of the operands that have a gradient."""
+    return [i for i, o in enumerate(sample.operands) if o.dtype == np.float64]
 
 
-def gradient(sample: Sample, seed: Array) -> list[Array | None]:
-    emitter = Emitter()
-    variables, cotangents = emit_gradient(emitter, sample)
-    values = dict(zip(variables, (*sample.operands, reference(sample), seed), strict=True))
-    evaluate(emitter, values)
-    return [None if c is None else atom_value(c.atom, values) for c in cotangents]
+def program(sample: Sample, order: int) -> tuple[RelayFunction, list[Array]]:
+    """The gradients of sum(seed * op(x..)) with respect to the float operands, or for order 2 those of
+    sum(direction * gradient); and random arguments: the operands, the seed, the directions."""
+    operator, where = sample.operator, floats(sample)
+    names = [f"x{i}" for i in range(len(sample.operands))]
+    attributes = "".join(f", {name}=given_{name}" for name in sample.attributes)
+    operands = f"({', '.join(names)},)" if operator.variadic else ", ".join(names)
+    call = f"op({operands}{attributes})" if names else f"op({attributes[2:]})"
+    rng = np.random.default_rng(SEED)
+    seed = np.asarray(rng.uniform(0.5, 1.5, sample.result.dims))
+    text = f"def value({', '.join([*names, 'seed'])}):\n    return relay.sum({call} * seed)\n"
+    wrt = ", ".join(map(str, where))
+    arguments = [*sample.operands, seed]
+    if order == 2:
+        directions = [f"u{i}" for i in where]
+        parameters = ", ".join([*names, "seed", *directions])
+        results = ", ".join(f"g{i}" for i in where)
+        total = " + ".join(f"relay.sum(g{i} * u{i})" for i in where)
+        text += f"def along({parameters}):\n    {results}{',' if len(where) == 1 else ''} = "
+        text += f"{'(' if len(where) == 1 else ''}relay.grad(value, wrt=({wrt},))({', '.join([*names, 'seed'])})"
+        text += f"{',)' if len(where) == 1 else ''}\n    return {total}\n"
+        arguments += [np.asarray(rng.uniform(-1, 1, sample.operands[i].shape)) for i in where]
+    given = {f"given_{name}": value for name, value in sample.attributes.items()}
+    made = relay.from_source(text, {"relay": relay, "op": operator} | given)
+    function = made["along"] if isinstance(made, dict) else made
+    return relay.grad(function, wrt=tuple(where)), arguments
 
 
-def atom_value(atom: Atom, values: Mapping[Var, Array]) -> Array:
-    if isinstance(atom, Constant):
-        return atom.value
-    assert isinstance(atom, Var)
-    return values[atom]
+def gradients(sample: Sample) -> list[Array]:
+    """The gradient of sum(seed * result) for each float operand, by the transformed program."""
+    function, arguments = program(sample, 1)
+    return as_list(interpreter.run(function.core(*arguments), arguments))
 
 
-def evaluate(emitter: Emitter, values: dict[Var, Array]) -> None:
-    """Run what was emitted, adding each variable's value."""
-    for binding in emitter.bindings:
-        call = binding.value
-        assert isinstance(call, OpCall)
-        operands = [atom_value(argument, values) for argument in call.arguments]
-        values[binding.targets[0]] = lookup(call.operator).evaluate(operands, call.attributes)
+def as_list(value: object) -> list[Array]:
+    return list(value) if isinstance(value, tuple) else [np.asarray(value)]
 
 
 def finite_difference(sample: Sample, position: int, seed: Array, step: float = 1e-5) -> Array:
@@ -182,12 +294,29 @@ def finite_difference(sample: Sample, position: int, seed: Array, step: float = 
     return derivative
 
 
-def gradient_of(name: str, *operands: Any, **attributes: Any) -> list[Array | None]:
+def evaluate(emitter: Emitter, values: dict[Var, Array]) -> None:
+    """Run what was emitted, adding each variable's value."""
+    for binding in emitter.bindings:
+        call = binding.value
+        assert isinstance(call, OpCall)
+        operands = [atom_value(argument, values) for argument in call.arguments]
+        values[binding.targets[0]] = lookup(call.operator).evaluate(operands, call.attributes)
+
+
+def atom_value(atom: Atom, values: Mapping[Var, Array]) -> Array:
+    if isinstance(atom, Constant):
+        return atom.value
+    assert isinstance(atom, Var)
+    return values[atom]
+
+
+def gradient_of(name: str, *operands: Any, **attributes: Any) -> list[Array]:
     """The gradient of the sum of an operator's results."""
     operator = OPERATORS[name]
     arrays, filled = operator.bind([np.asarray(operand) for operand in operands], attributes)
-    sample = Sample(operator, arrays, filled)
-    return gradient(sample, np.ones(sample.result.dims, sample.result.dtype))
+    function, arguments = program(Sample(operator, arrays, filled), 1)
+    arguments[-1] = np.ones_like(arguments[-1])
+    return as_list(interpreter.run(function.core(*arguments), arguments))
 
 
 # ---- requirements

@@ -61,7 +61,8 @@ def inlined(atom: Atom) -> bool:
         return False
     if atom.value.dtype.kind in "iu":
         return int(atom.value) < 2**63
-    return atom.value.dtype.kind == "b" or atom.value != 0
+    # The bits of a bfloat16 literal cannot be had: TVM breaks down over them.
+    return atom.value.dtype.kind == "b" or (atom.value.dtype.kind == "f" and bool(atom.value != 0))
 
 
 def signature(group: Group) -> tuple[tuple[Atom, ...], object]:

@@ -113,6 +113,7 @@ class Operator:
             there is no such call. For elementwise operators it follows from the pattern.
         total: the sum of the calls of many rounds, whose operands all have the rounds as a new first axis; or None.
         fill: the number that all elements of the result are, whatever the operands.
+        intricate: whether `compute` names many parts of its expression, as polynomials do; fusion nests few of them.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
         not do.
     """
@@ -148,6 +149,7 @@ class Operator:
     total: Callable[..., Value | None] | None = None
     fill: float | None = None
     sizes: frozenset[str] = frozenset()
+    intricate: bool = False
     sampler: Callable[..., Any] | None = None
     documentation: str = ""
 
@@ -167,7 +169,10 @@ class Operator:
         if not self.variadic and len(types) != len(self.operands):
             raise TypeMismatch(f"{self.name} takes {len(self.operands)} operands, found {len(types)}")
         if isinstance(self.relation, Relation):
-            return infer_relation(self.name, self.relation, self.variadic, types, attributes)
+            result = infer_relation(self.name, self.relation, self.variadic, types, attributes)
+            if self.composition is not None:
+                self.composition.body(types, attributes)  # which may have no type where the relation has one
+            return result
         if isinstance(self.relation, QuantifiedType | FunctionType):
             return infer_function_type(self.name, self.relation, types)
         return self.relation(*((tuple(types),) if self.variadic else types), **attributes)

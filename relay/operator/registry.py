@@ -120,6 +120,7 @@ def register_op(
     total: Callable[..., Any] | None = ...,
     fill: float | None = ...,
     sizes: frozenset[str] = ...,
+    intricate: bool = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def register_op(*positional: Any, **definition: Any) -> Any:

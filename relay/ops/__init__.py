@@ -7,10 +7,19 @@ shapes would not do.
 
     elementwise   arithmetic
     elementary    exp, log, sqrt, tanh, ..
+    trigonometric sin's relatives, erf
+    rounding      floor, round, ..
+    activation    silu, gelu, elu, .., composed of others
     comparison    comparisons, logic, bits, where, cast
     slicing       slices with constant bounds
     shape         reshaping, axes, broadcasting, joining
     reduction     sum, mean, prod, max, min, argmax, argmin, any, all
+    statistics    variance, norms, logsumexp
+    scan          running sums and products
+    rearrangement axes and elements elsewhere: flip, roll, tile, layouts, ..
+    padding       pad
+    triangles     eye, tri, tril, triu
+    gathering     along an axis, by index vectors, windows, sequences of different lengths
     indexing      run-time indices: index, take, scatter_add, one_hot
     linalg        matmul, dense
     contraction   einsum, tensordot, dot, outer, batch_matmul
@@ -36,6 +45,7 @@ stages (te stages), reproducible (functions of floats with the same bits everywh
 """
 
 from relay.ops import (
+    activation,
     adaptive_pooling,
     attention,
     barriers,
@@ -48,24 +58,33 @@ from relay.ops import (
     distributions,
     elementary,
     elementwise,
-    image,
     equations,
+    gathering,
+    image,
     indexing,
     linalg,
     losses,
     nn,
     normalisation,
+    padding,
     pooling,
     quantised,
     random,
+    rearrangement,
     reduction,
+    rounding,
+    scan,
     shape,
     slicing,
     sorting,
+    statistics,
+    triangles,
+    trigonometric,
     windows,
 )
 
 __all__ = [
+    "activation",
     "adaptive_pooling",
     "attention",
     "barriers",
@@ -78,19 +97,27 @@ __all__ = [
     "distributions",
     "elementary",
     "elementwise",
-    "image",
     "equations",
+    "gathering",
+    "image",
     "indexing",
     "linalg",
     "losses",
     "nn",
     "normalisation",
+    "padding",
     "pooling",
     "quantised",
     "random",
+    "rearrangement",
     "reduction",
+    "rounding",
+    "scan",
     "shape",
     "slicing",
     "sorting",
+    "statistics",
+    "triangles",
+    "trigonometric",
     "windows",
 ]

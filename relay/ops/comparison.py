@@ -144,6 +144,21 @@ def isfinite(x: Tensor) -> Tensor:
     return np.isfinite(x)
 
 
+@register_op(
+    relation=Relation("T:number -> bool", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.is_infinite, direct=True),
+    no_gradient=_TRUTH,
+)
+def isinf(x: Tensor) -> Tensor:
+    """Whether an element is infinite. x: (T, s) -> (bool, s).
+
+    >>> relay.isinf(np.float32([1, -np.inf, np.nan]))
+    array([False,  True, False])
+    """
+    return np.isinf(x)
+
+
 # ---- logic
 
 
@@ -183,6 +198,24 @@ def logical_or(x: Tensor, y: Tensor) -> Tensor:
     array([ True, False])
     """
     return np.logical_or(x, y)
+
+
+@register_op(
+    relation=_LOGIC,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.not_equal, direct=True),
+    no_gradient=_TRUTH,
+    commutative=True,
+    associative=True,
+    identity=False,
+)
+def logical_xor(x: Tensor, y: Tensor) -> Tensor:
+    """One only. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.logical_xor(np.array([True, False]), True)
+    array([False,  True])
+    """
+    return np.logical_xor(x, y)
 
 
 @register_op(
@@ -362,7 +395,7 @@ _FLOAT32, _FLOAT64, _INT32, _BOOL = (BaseType(name) for name in ("float32", "flo
 @register_op(
     relation=Relation("T -> @dtype", same),
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(lambda x, dtype: scalar.cast(x, dtype)),
+    compute=elementwise(scalar.cast, direct=True, widened=False),
     gradient=_cast_gradient,
     sampler=cases(
         case((2, 3), dtype=_FLOAT64),
@@ -398,6 +431,23 @@ def stop_gradient(x: Tensor) -> Tensor:
     """x itself, as a constant to differentiation. x: (T, s) -> (T, s).
 
     >>> relay.stop_gradient(np.float32([1, 2]))
+    array([1., 2.], dtype=float32)
+    """
+    return np.array(x)
+
+
+@register_op(
+    relation=Relation("T -> T", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(lambda x: x, direct=True),
+    gradient=lambda x, out, dout: dout,
+    linear=(0,),
+    idempotent=True,
+)
+def copy(x: Tensor) -> Tensor:
+    """x itself. x: (T, s) -> (T, s).
+
+    >>> relay.copy(np.float32([1, 2]))
     array([1., 2.], dtype=float32)
     """
     return np.array(x)

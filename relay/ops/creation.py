@@ -8,6 +8,7 @@ import numpy as np
 
 from relay.errors import TypeMismatch
 from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType
+from relay.operator import composite
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Pattern, Relation, Stage, Tensor, is_integer, register_op
@@ -175,3 +176,56 @@ def arange(start: float, stop: float, step: float = 1, dtype: BaseType = INT32) 
     """
     (extent,) = relations.arange(start=start, stop=stop, step=step)
     return (np.arange(known(extent)) * step + start).astype(dtype.dtype)
+
+
+@composite(
+    relation=Relation("T -> T", relations.same),
+    sampler=cases(case((), value=1), case((2, 3), value=0), case((0, 3), value=1)),
+)
+def full_like(x: Tensor, value: float) -> Tensor:
+    """One number everywhere, in x's shape and dtype. x: (T, s) -> (T, s).
+
+    >>> relay.full_like(np.int32([1, 2]), 7)
+    array([7, 7], dtype=int32)
+    """
+    return full(x.shape, value, x.dtype)
+
+
+def _linspace_shape(*, start: float, stop: float, num: int, endpoint: bool, dtype: BaseType) -> tuple[Any, ...]:
+    if not dtype.is_float:
+        raise TypeMismatch(f"linspace cannot be {dtype}; give a float dtype")
+    return relations.literal_shape(num)
+
+
+def _linspace(start: float, stop: float, num: int, endpoint: bool, dtype: BaseType) -> Stage:
+    last = num - 1 if endpoint else num
+
+    def element(i: Any) -> Any:
+        value = tirx.Cast("float64", i) * tirx.const((stop - start) / max(last, 1), "float64")
+        value = value + tirx.const(start, "float64")
+        if endpoint and num > 1:
+            value = scalar.select(tirx.EQ(i, last), tirx.const(stop, "float64"), value)
+        return scalar.cast(value, dtype)
+
+    return te.compute((num,), element)
+
+
+@register_op(
+    relation=Relation("-> @dtype", _linspace_shape),
+    pattern=Pattern.INJECTIVE,
+    compute=_linspace,
+    no_gradient=_CONSTANT,
+    sampler=cases(
+        case(start=0.0, stop=1.0, num=5),
+        case(start=1.0, stop=-2.0, num=7, endpoint=False, dtype=FLOAT64),
+        case(start=3.0, stop=4.0, num=1),
+        case(start=0.0, stop=1.0, num=0),
+    ),
+)
+def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: BaseType = FLOAT32) -> Tensor:
+    """Numbers in equal steps from start to stop, which is one of them only with `endpoint`. () -> (dtype, (num,)).
+
+    >>> relay.linspace(0.0, 1.0, 5)
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    return np.linspace(start, stop, num, endpoint).astype(dtype.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from relay.ops import scalar, transcendental
@@ -17,6 +19,7 @@ _UNARY_FLOAT = Relation("T:float -> T", same)
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(transcendental.exp),
+    intricate=True,
     gradient=lambda x, out, dout: dout * out,
 )
 def exp(x: Tensor) -> Tensor:
@@ -31,7 +34,24 @@ def exp(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.exp2, half=transcendental.library("exp2")),
+    intricate=True,
+    gradient=lambda x, out, dout: dout * out * math.log(2),
+)
+def exp2(x: Tensor) -> Tensor:
+    """2 to the x. x: (T float, s) -> (T, s).
+
+    >>> relay.exp2(np.float32([0, 3]))
+    array([1., 8.], dtype=float32)
+    """
+    return np.exp2(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
     compute=elementwise(transcendental.expm1),
+    intricate=True,
     gradient=lambda x, out, dout: dout * (out + 1),
 )
 def expm1(x: Tensor) -> Tensor:
@@ -47,6 +67,7 @@ def expm1(x: Tensor) -> Tensor:
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(transcendental.log),
+    intricate=True,
     gradient=lambda x, out, dout: dout / x,
     sampler=uniform(0.2, 3.0),
 )
@@ -62,7 +83,42 @@ def log(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.log2),
+    intricate=True,
+    gradient=lambda x, out, dout: dout / (x * math.log(2)),
+    sampler=uniform(0.2, 3.0),
+)
+def log2(x: Tensor) -> Tensor:
+    """Logarithm to base 2: -inf at 0, NaN below. x: (T float, s) -> (T, s).
+
+    >>> relay.log2(np.float32([8, 0]))
+    array([  3., -inf], dtype=float32)
+    """
+    return np.log2(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(transcendental.log10),
+    intricate=True,
+    gradient=lambda x, out, dout: dout / (x * math.log(10)),
+    sampler=uniform(0.2, 3.0),
+)
+def log10(x: Tensor) -> Tensor:
+    """Logarithm to base 10: -inf at 0, NaN below. x: (T float, s) -> (T, s).
+
+    >>> relay.log10(np.float32([100, 0]))
+    array([2.0000002,      -inf], dtype=float32)
+    """
+    return np.log10(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
     compute=elementwise(transcendental.log1p),
+    intricate=True,
     gradient=lambda x, out, dout: dout / (x + 1),
     sampler=uniform(-0.8, 3.0),
 )
@@ -110,6 +166,22 @@ def rsqrt(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(lambda x: scalar.constant(1, x) / x, direct=True),
+    gradient=lambda x, out, dout: -(dout * out * out),
+    sampler=uniform(0.2, 3.0),
+)
+def reciprocal(x: Tensor) -> Tensor:
+    """1 / x. x: (T float, s) -> (T, s).
+
+    >>> relay.reciprocal(np.float32([4, 0]))
+    array([0.25,  inf], dtype=float32)
+    """
+    return np.reciprocal(x)
+
+
+@register_op(
+    relation=_UNARY_FLOAT,
+    pattern=Pattern.ELEMENTWISE,
     compute=elementwise(transcendental.sin),
     gradient=lambda x, out, dout: dout * x.op("cos"),
 )
@@ -141,6 +213,7 @@ def cos(x: Tensor) -> Tensor:
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(transcendental.tanh),
+    intricate=True,
     gradient=lambda x, out, dout: dout * (1 - out * out),
 )
 def tanh(x: Tensor) -> Tensor:
@@ -156,6 +229,7 @@ def tanh(x: Tensor) -> Tensor:
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(transcendental.sigmoid),
+    intricate=True,
     gradient=lambda x, out, dout: dout * out * (1 - out),
 )
 def sigmoid(x: Tensor) -> Tensor:

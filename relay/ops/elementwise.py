@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from relay.operator import composite
 from relay.ops import scalar
 from relay.ops.comparison import where
 from relay.ops.lazy import te, tirx
@@ -348,6 +349,16 @@ def maximum(x: Tensor, y: Tensor) -> Tensor:
     array([3., 5.], dtype=float32)
     """
     return np.maximum(x, y)
+
+
+@composite(relation=Relation("T:number, T, T -> T", broadcast))
+def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    """x y + z; whether the product is rounded is open. x: (T, s1), y: (T, s2), z: (T, s3) -> (T, broadcast(s1, s2, s3)).
+
+    >>> relay.fma(np.float32([1, 2]), 3, 4)
+    array([ 7., 10.], dtype=float32)
+    """
+    return x * y + z
 
 
 for _name, _operator in (

@@ -41,7 +41,7 @@ def in_range(indices: Value, extent: Dim) -> Value | None:
     return inside.op("all") if inside.ndim else inside
 
 
-def _from_start(index: Element, extent: int) -> Element:
+def from_start(index: Element, extent: int) -> Element:
     """An index in [-extent, extent) as one counted from 0, in int32."""
     position = scalar.cast(index, INT32)
     return scalar.select(tirx.LT(position, 0), position + extent, position)
@@ -63,7 +63,7 @@ def _index(x: Stage, index: Stage) -> Stage:
     shape = dims(x)
     if shape[0] == 0:
         return stages.full(shape[1:], 0, str(x.dtype))
-    return te.compute(shape[1:], lambda *rest: x(_from_start(index(), shape[0]), *rest))
+    return te.compute(shape[1:], lambda *rest: x(from_start(index(), shape[0]), *rest))
 
 
 @register_op(
@@ -92,7 +92,7 @@ def _at_index(value: Callable[[Element, Element], Element]) -> Callable[[Stage, 
         extent = dims(x)[0]
 
         def element(first: Element, *rest: Element) -> Element:
-            here = tirx.EQ(first, _from_start(index(), extent))
+            here = tirx.EQ(first, from_start(index(), extent))
             return tirx.if_then_else(here, value(x(first, *rest), new(*rest)), x(first, *rest))
 
         return te.compute(dims(x), element)
@@ -107,7 +107,7 @@ def _at_index_in_place(value: Callable[[Element, Element], Element]) -> InPlace:
         shape = dims(x)
 
         def statement(result: Any, index: Any, new: Any) -> Any:
-            first = _from_start(tirx.BufferLoad(index, []), shape[0])
+            first = from_start(tirx.BufferLoad(index, []), shape[0])
 
             def store(rest: list[Any]) -> Any:
                 place = [first, *rest]
@@ -182,7 +182,7 @@ def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | No
 def _take_position(index: Element, extent: int, mode: str) -> Element:
     if mode == "clip":
         return tirx.min(tirx.max(scalar.cast(index, INT32), 0), max(extent - 1, 0))
-    return _from_start(index, extent)
+    return from_start(index, extent)
 
 
 def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
@@ -246,7 +246,7 @@ def _accumulation(x: Stage, indices: Stage, updates: Stage, axis: int) -> Callab
     def statement(result: Any, indices: Any, updates: Any) -> Any:
         def accumulate(index: list[Any]) -> Any:
             chosen = tirx.BufferLoad(indices, index[position : position + rank])
-            place = [*index[:position], _from_start(chosen, shape[position]), *index[position + rank :]]
+            place = [*index[:position], from_start(chosen, shape[position]), *index[position + rank :]]
             value = scalar.add(tirx.BufferLoad(result, place), tirx.BufferLoad(updates, index))
             return tirx.BufferStore(result, value, place)
 

@@ -18,9 +18,12 @@ import numpy as np
 from relay.ir.expr import Constant
 from relay.ir.types import BaseClass, BaseType
 from relay.operator import InPlace, Pattern, Relation, Requirement, Value, alias, expansion, register_op
+from relay.ops import scalar
 from relay.ops.lazy import te, tirx
+from relay.ops.scalar import Element
 
 __all__ = [
+    "Element",
     "InPlace",
     "Pattern",
     "Relation",
@@ -42,7 +45,6 @@ __all__ = [
 
 Tensor: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Stage: TypeAlias = Any
-Element: TypeAlias = Any  # a TIR expression
 
 
 # ---- symbolic values
@@ -56,7 +58,7 @@ def number_like(value: Value, number: float) -> Value:
 def constant_number(value: Value) -> float | None:
     """The number that a value is known to be: that of a rank-0 constant, otherwise None."""
     if isinstance(value.atom, Constant) and value.atom.value.ndim == 0:
-        return value.atom.value.item()  # type: ignore[no-any-return]
+        return value.atom.value.item()
     return None
 
 
@@ -84,11 +86,20 @@ def dims(stage: Stage) -> tuple[int, ...]:
     return tuple(int(dim) for dim in stage.shape)
 
 
-def elementwise(function: Callable[..., Element], *, direct: bool = False) -> Callable[..., Stage]:
+def elementwise(
+    function: Callable[..., Element],
+    *,
+    direct: bool = False,
+    widened: bool = True,
+    half: Callable[..., Element] | None = None,
+) -> Callable[..., Stage]:
     """The compute function that applies `function` to the elements, with operands broadcast; attributes are passed on.
 
     Each element is bound to a variable, so that fusion does not copy what is inlined there to every use; `direct` is
     for functions that use each operand once.
+
+    TVM computes hardly anything in bfloat16: `widened` gives the function float32 instead, and rounds its result.
+    `half` takes the function's place for bfloat16 and float16: long polynomials between conversions take TVM seconds.
     """
 
     def compute(*stages: Stage, **attributes: Any) -> Stage:
@@ -96,17 +107,25 @@ def elementwise(function: Callable[..., Element], *, direct: bool = False) -> Ca
 
         def body(*index: Element) -> Element:
             elements = [broadcast_load(stage, index) for stage in stages]
+            halved = any(str(e.ty) in ("bfloat16", "float16") for e in elements)
+            applied = half if half is not None and halved else function
+            narrow = widened and any(str(e.ty) == "bfloat16" for e in elements)
+            if narrow:
+                elements = [scalar.cast(e, "float32") if str(e.ty) == "bfloat16" else e for e in elements]
             if direct:
-                return function(*elements, **attributes)
+                return rounded(applied(*elements, **attributes), narrow)
             # LLVM code generation takes no name for vectors of bools; these are used as they are.
             named = [(element, tirx.Var("x", element.ty)) for element in elements if str(element.ty) != "bool"]
             uses = [next((v for e, v in named if e is element), element) for element in elements]
-            result = function(*uses, **attributes)
+            result = rounded(applied(*uses, **attributes), narrow)
             for element, variable in reversed(named):
                 result = tirx.Let(variable, element, result)
             return result
 
         return te.compute(shape, body)
+
+    def rounded(result: Element, narrow: bool) -> Element:
+        return scalar.cast(result, "bfloat16") if narrow and str(result.ty) == "float32" else result
 
     return compute
 

@@ -342,7 +342,7 @@ def random_normal(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FL
     >>> relay.random_normal(relay.random_key(0), (2,))
     array([1.6226428, 2.025265 ], dtype=float32)
     """
-    return _numpy_normal(key, shape, dtype)  # type: ignore[no-any-return]
+    return _numpy_normal(key, shape, dtype)
 
 
 def _exponential_quantile(a: Arithmetic, p: Any) -> Any:
@@ -361,7 +361,7 @@ def random_exponential(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType
     >>> relay.random_exponential(relay.random_key(0), (2,))
     array([0.053752  , 0.02165283], dtype=float32)
     """
-    return _numpy_exponential(key, shape, dtype)  # type: ignore[no-any-return]
+    return _numpy_exponential(key, shape, dtype)
 
 
 def _gumbel_quantile(a: Arithmetic, p: Any) -> Any:
@@ -378,7 +378,7 @@ def random_gumbel(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FL
     >>> relay.random_gumbel(relay.random_key(0), (2,))
     array([2.9233744, 3.8326192], dtype=float32)
     """
-    return _numpy_gumbel(key, shape, dtype)  # type: ignore[no-any-return]
+    return _numpy_gumbel(key, shape, dtype)
 
 
 # ---- integers

@@ -38,7 +38,7 @@ def _kept_shape(x: Value, axis: Axes) -> Shape:
     return relations.reduce(x.shape, axis=axis, keepdims=True)
 
 
-def _kept(value: Value, x: Value, axis: Axes) -> Value:
+def kept(value: Value, x: Value, axis: Axes) -> Value:
     """A result of a reduction of x, with the axes that it lost."""
     shape = _kept_shape(x, axis)
     return value if value.shape == shape else value.op("reshape", shape=shape)
@@ -66,7 +66,7 @@ def _sum(x: Stage, axis: Axes, keepdims: bool) -> Stage:
 
 
 def _sum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
-    return _kept(dout, x, axis).op("broadcast_to", shape=x.shape)
+    return kept(dout, x, axis).op("broadcast_to", shape=x.shape)
 
 
 @register_op(
@@ -99,7 +99,7 @@ def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
 
 def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
     count = _count(x, axis)
-    share = _kept(dout, x, axis) / (count if follows_at_least(count, 1) else maximum(count, 1))
+    share = kept(dout, x, axis) / (count if follows_at_least(count, 1) else maximum(count, 1))
     return share.op("broadcast_to", shape=x.shape)
 
 
@@ -186,47 +186,63 @@ def _extremum(reduce: Callable[..., Stage]) -> Callable[..., Stage]:
 
 def _extremum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
     """The cotangent goes in equal shares to the elements that are the extremum."""
-    winners = (x == _kept(out, x, axis)).op("cast", dtype=x.base)
-    shares = _kept(dout, x, axis) / winners.op("sum", axis=axis, keepdims=True)
+    winners = (x == kept(out, x, axis)).op("cast", dtype=x.base)
+    shares = kept(dout, x, axis) / winners.op("sum", axis=axis, keepdims=True)
     return winners * shares
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else np.asarray(-math.inf, dtype)
+
+
+def _highest(dtype: np.dtype[Any]) -> Any:
+    return np.iinfo(dtype).max if dtype.kind in "iu" else np.asarray(math.inf, dtype)
 
 
 @register_op(
     name="max",
-    relation=Relation("T:number -> T", relations.reduce_nonempty),
+    relation=Relation("T:number -> T", relations.reduce),
     pattern=Pattern.REDUCTION,
     compute=_extremum(stages.largest),
     gradient=_extremum_gradient,
     sampler=cases(
-        *_NONEMPTY, case(np.array([1, np.nan, 3], np.float32)), case(np.array([-np.inf, -np.inf], np.float32))
+        *_NONEMPTY,
+        *_EMPTY,
+        case(np.array([1, np.nan, 3], np.float32)),
+        case(np.array([-np.inf, -np.inf], np.float32)),
     ),
 )
 def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """The largest element along axes, of which there is at least one; NaN if there is one; ties share the gradient
+    """The largest element along axes; the lowest number (-inf) over none; NaN if there is one; ties share the gradient
     evenly. x: (T, s) -> (T, s without the axes).
 
     >>> relay.max(np.float32([[1, 2], [4, 3]]), axis=1)
     array([2., 4.], dtype=float32)
     """
-    return np.asarray(np.max(x, axis=axis, keepdims=keepdims))
+    return np.asarray(np.max(x, axis=axis, keepdims=keepdims, initial=_lowest(x.dtype)))
 
 
 @register_op(
     name="min",
-    relation=Relation("T:number -> T", relations.reduce_nonempty),
+    relation=Relation("T:number -> T", relations.reduce),
     pattern=Pattern.REDUCTION,
     compute=_extremum(stages.smallest),
     gradient=_extremum_gradient,
-    sampler=cases(*_NONEMPTY, case(np.array([1, np.nan, 3], np.float32)), case(np.array([np.inf, np.inf], np.float32))),
+    sampler=cases(
+        *_NONEMPTY,
+        *_EMPTY,
+        case(np.array([1, np.nan, 3], np.float32)),
+        case(np.array([np.inf, np.inf], np.float32)),
+    ),
 )
 def min_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """The smallest element along axes, of which there is at least one; NaN if there is one; ties share the gradient
+    """The smallest element along axes; the highest number (inf) over none; NaN if there is one; ties share the gradient
     evenly. x: (T, s) -> (T, s without the axes).
 
     >>> relay.min(np.float32([[1, 2], [4, 3]]), axis=1)
     array([1., 3.], dtype=float32)
     """
-    return np.asarray(np.min(x, axis=axis, keepdims=keepdims))
+    return np.asarray(np.min(x, axis=axis, keepdims=keepdims, initial=_highest(x.dtype)))
 
 
 _NO_INDEX = 2**31 - 1

@@ -11,12 +11,15 @@ because Python's `==` between expressions does not make one. TIR rewrites `Not(x
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from relay.ir.types import BASE_TYPES, BaseType
 from relay.ops.lazy import tirx
-from relay.ops.notation import Element
+
+Element: TypeAlias = Any
+"""A TIR expression."""
 
 
 def dtype_of(x: Element) -> str:
@@ -34,13 +37,43 @@ def constant(number: float, like: Element) -> Element:
 
 
 def cast(x: Element, dtype: BaseType | str) -> Element:
-    """A conversion; to bool it asks whether the number is not zero."""
+    """A conversion; to bool it asks whether the number is not zero.
+
+    TVM's own conversions of bfloat16 do not survive its passes, so they are made of bits here.
+    """
     source, target = dtype_of(x), str(dtype)
     if source == target:
         return x
+    if source == "bfloat16":
+        return cast(_widened(x), target)
+    if target == "bfloat16":
+        return _narrowed(cast(x, "float32"))
     if target == "bool":
         return not_equal(x, constant(0, x))
     return tirx.Cast(target, x)
+
+
+def _widened(x: Element) -> Element:
+    """bfloat16 as float32: the upper half of its bits."""
+    return tirx.reinterpret("float32", tirx.shift_left(tirx.Cast("uint32", tirx.reinterpret("uint16", x)), _bits(16)))
+
+
+def _narrowed(x: Element) -> Element:
+    """float32 as bfloat16, rounded to the nearest, of two the even one; NaN stays NaN."""
+
+    def rounded(bits: Element) -> Element:
+        odd = tirx.bitwise_and(tirx.shift_right(bits, _bits(16)), _bits(1))
+        # no overflow: the largest bits that are no NaN are those of -infinity
+        upper = tirx.shift_right(bits + _bits(0x7FFF) + odd, _bits(16))
+        magnitude = tirx.bitwise_and(bits, _bits(0x7FFFFFFF))
+        chosen = select(tirx.GT(magnitude, _bits(0x7F800000)), _bits(0x7FC0), upper)
+        return tirx.reinterpret("bfloat16", tirx.Cast("uint16", chosen))
+
+    return let(tirx.reinterpret("uint32", x), rounded)
+
+
+def _bits(number: int) -> Element:
+    return tirx.const(number, "uint32")
 
 
 def let(value: Element, body: Callable[[Element], Element]) -> Element:
@@ -89,6 +122,13 @@ def is_finite(x: Element) -> Element:
         return tirx.const(True, "bool")
     wide = _at_least_float32(x)
     return tirx.LT(tirx.abs(wide), tirx.infinity(dtype_of(wide)))
+
+
+def is_infinite(x: Element) -> Element:
+    if not is_float(dtype_of(x)):
+        return tirx.const(False, "bool")
+    wide = _at_least_float32(x)
+    return tirx.EQ(tirx.abs(wide), tirx.infinity(dtype_of(wide)))
 
 
 def _at_least_float32(x: Element) -> Element:

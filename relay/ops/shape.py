@@ -112,7 +112,8 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 # ---- reshaping
 
 
-def _reshape(x: Stage, shape: tuple[int, ...]) -> Stage:
+def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
+    """The stage's elements, the last axis fastest, in another shape."""
     source = dims(x)
     target = tuple(map(known, relations.reshape(source, shape=shape)))
     steps = [math.prod(target[i + 1 :]) for i in range(len(target))]
@@ -134,7 +135,7 @@ def _reshape(x: Stage, shape: tuple[int, ...]) -> Stage:
     sizes=frozenset({"shape"}),
     relation=Relation("T -> T", relations.reshape),
     pattern=Pattern.INJECTIVE,
-    compute=_reshape,
+    compute=reshaped_stage,
     gradient=lambda x, out, dout, shape: dout.op("reshape", shape=x.shape),
     stacked=lambda rounds, x, shape: x.op("reshape", shape=(x.shape[0], *relations.reshape(x.shape[1:], shape=shape))),
     linear=(0,),
@@ -161,7 +162,8 @@ def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return np.reshape(x, shape).copy()
 
 
-def _transpose(x: Stage, axes: Sequence[int] | None) -> Stage:
+def permuted_stage(x: Stage, axes: Sequence[int] | None) -> Stage:
+    """The stage with its axes in another order; reversed without one."""
     order = relations.permutation(axes, len(dims(x)))
     places = [order.index(axis) for axis in range(len(order))]
     return te.compute(tuple(dims(x)[axis] for axis in order), lambda *index: x(*(index[place] for place in places)))
@@ -175,7 +177,7 @@ def _transpose_gradient(x: Value, out: Value, dout: Value, axes: Sequence[int] |
 @register_op(
     relation=Relation("T -> T", relations.transpose),
     pattern=Pattern.INJECTIVE,
-    compute=_transpose,
+    compute=permuted_stage,
     gradient=_transpose_gradient,
     permutes=True,
     stacked=lambda rounds, x, axes: x.op(
@@ -204,7 +206,7 @@ def transpose(x: Tensor, axes: tuple[int, ...] | None = None) -> Tensor:
 @register_op(
     relation=Relation("T -> T", relations.expand_dims),
     pattern=Pattern.INJECTIVE,
-    compute=lambda x, axis: _reshape(x, relations.expand_dims(dims(x), axis=axis)),  # type: ignore[arg-type]
+    compute=lambda x, axis: reshaped_stage(x, relations.expand_dims(dims(x), axis=axis)),  # type: ignore[arg-type]
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
     stacked=lambda rounds, x, axis: x.op("reshape", shape=(x.shape[0], *relations.expand_dims(x.shape[1:], axis=axis))),
     linear=(0,),
@@ -222,7 +224,7 @@ def expand_dims(x: Tensor, axis: int | tuple[int, ...]) -> Tensor:
 @register_op(
     relation=Relation("T -> T", relations.squeeze),
     pattern=Pattern.INJECTIVE,
-    compute=lambda x, axis: _reshape(x, relations.squeeze(dims(x), axis=axis)),  # type: ignore[arg-type]
+    compute=lambda x, axis: reshaped_stage(x, relations.squeeze(dims(x), axis=axis)),  # type: ignore[arg-type]
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
     linear=(0,),
     sampler=cases(case(()), case((1, 3, 1)), case((1, 3, 1), axis=-1), case((1, 1), axis=(0, 1)), case((0, 1), axis=1)),

@@ -10,6 +10,10 @@ library. float16 and bfloat16 go through float32.
     log1p    the same polynomial where 1 + x lies in that interval, else log(1 + x)
     tanh     x P(x**2) / R(x**2)  for |x| <= 9.02, beyond it is 1
     sigmoid  e**-|x| / (1 + e**-|x|)  or  1 / (1 + e**-|x|)
+    exp2     x = n + r, |r| <= 1/2:                 2**n e**(r ln2), with exp's polynomial
+    log2     k + (m - m**2/2 + m**3 L(m)) / ln2;    log10 in the same way
+    erf      x E(x**2)  for |x| <= 1, beyond it 1 - erfc
+    erfc     e**(-x**2) / x C(1/x)  for x >= 1, where x**2 is made of two parts to keep all its bits
 """
 
 from __future__ import annotations
@@ -29,7 +33,14 @@ _TANH_NUMERATOR = (
     -8.436045645e-14, 5.257777547e-11, -2.018396117e-8, 1.114425322e-5, 3.103001043e-3, 1.308315694e-1, 1.0,
 )  # fmt: skip
 _TANH_DENOMINATOR = (2.544750751e-4, 2.449137904e-2, 4.641648233e-1, 1.0)
+_ERF = (-5.6314219995e-4, 4.9175513727e-3, -2.6711311264e-2, 1.1280180110e-1, -3.7612326186e-1, 1.1283791225)
+_ERFC = (
+    7.9122034310e-2, -4.3516929911e-1, 1.0200566773, -1.2859700310, 8.3781677304e-1, -7.8438669607e-2,
+    -2.7355335394e-1, -4.8041128888e-4, 5.6419994456e-1,
+)  # fmt: skip
 
+_LN2, _LOG2_E, _LOG10_E = 0.6931471805599453, 1.4426950408889634, 0.4342944819032518
+_LOG10_2_HIGH, _LOG10_2_LOW = 0.301025390625, 4.605038981195214e-6
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4  # the first has few bits, so that its multiples are exact
 _ROUND = 12582912.0  # 1.5 * 2**23: after adding it the integer nearest to a number stands in the low bits
 _ROUND_BITS = 0x4B400000
@@ -94,8 +105,14 @@ def _exp_in_range(x: Element) -> Element:
     """x is a variable in [-104, 89] or NaN."""
 
     def remainder(t: Element, n: Element) -> Element:
-        r = x - n * _single(_LN2_HIGH) - n * _single(_LN2_LOW)
-        return let(r, lambda r: let(_bits(t) - _ROUND_BITS, lambda n: scale(_expm1_reduced(r) + _single(1.0), n)))
+        return _scaled(x - n * _single(_LN2_HIGH) - n * _single(_LN2_LOW), t)
+
+    shifted = x * _single(_LOG2_E) + _single(_ROUND)
+    return let(shifted, lambda t: let(t - _single(_ROUND), lambda n: remainder(t, n)))
+
+
+def _scaled(r: Element, shifted: Element) -> Element:
+    """2**n e**r, where `shifted` is n + _ROUND."""
 
     def scale(value: Element, n: Element) -> Element:
         half = n >> 1  # in two factors, so that neither leaves the range of exponents
@@ -104,10 +121,20 @@ def _exp_in_range(x: Element) -> Element:
     def power_of_two(n: Element) -> Element:
         return _from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)
 
-    shifted = x * _single(1.44269504088896341) + _single(_ROUND)
-    return let(shifted, lambda t: let(t - _single(_ROUND), lambda n: remainder(t, n)))
+    return let(r, lambda r: let(_bits(shifted) - _ROUND_BITS, lambda n: scale(_expm1_reduced(r) + _single(1.0), n)))
 
 
+def _exp2_single(x: Element) -> Element:
+    def in_range(c: Element) -> Element:
+        shifted = c + _single(_ROUND)
+        return let(
+            shifted, lambda t: let(t - _single(_ROUND), lambda n: _scaled((c - n) * _single(_LN2), t))
+        )
+
+    return let(_clamp(x, -151.0, 129.0), in_range)
+
+
+exp2 = _by_dtype(_exp2_single, _library("exp2"))
 exp = _by_dtype(_exp_single, lambda x: tirx.exp(x))
 
 
@@ -127,34 +154,56 @@ def _log1p_reduced(m: Element) -> Element:
     return _horner(m, _LOG) * m * m * m - _single(0.5) * m * m
 
 
-def _log_single(x: Element) -> Element:
-    smallest_normal, lift = 2.0**-126, 25
-    tiny = tirx.LT(x, _single(smallest_normal))
+def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Element], Element]:
+    """The logarithm that `joined(k, m)` gives for 2**k (1 + m)."""
 
-    def of_normal(y: Element) -> Element:
-        exponent = (_bits(y) - 0x3F3504F3) >> _MANTISSA_BITS  # the bits of sqrt(1/2)
-        return let(
-            exponent, lambda e: let(_from_bits(_bits(y) - (e << _MANTISSA_BITS)) - _single(1.0), lambda m: joined(e, m))
-        )
+    def single(x: Element) -> Element:
+        smallest_normal, lift = 2.0**-126, 25
+        tiny = tirx.LT(x, _single(smallest_normal))
 
-    def joined(exponent: Element, m: Element) -> Element:
-        k = tirx.Cast("float32", exponent) - select(tiny, _single(lift), _single(0))
-        return let(k, lambda k: m + (_log1p_reduced(m) + k * _single(_LN2_LOW)) + k * _single(_LN2_HIGH))
+        def of_normal(y: Element) -> Element:
+            exponent = (_bits(y) - 0x3F3504F3) >> _MANTISSA_BITS  # the bits of sqrt(1/2)
+            return let(
+                exponent,
+                lambda e: let(
+                    _from_bits(_bits(y) - (e << _MANTISSA_BITS)) - _single(1.0),
+                    lambda m: let(
+                        tirx.Cast("float32", e) - select(tiny, _single(lift), _single(0)), lambda k: joined(k, m)
+                    ),
+                ),
+            )
 
-    infinity = _from_bits(tirx.const(0x7F800000, "int32"))
-    not_a_number = _from_bits(tirx.const(0x7FC00000, "int32"))
-    value = let(select(tiny, x * _single(2.0**lift), x), of_normal)
-    value = select(tirx.EQ(x, infinity), infinity, value)
-    outside = select(tirx.EQ(x, _single(0)), _single(0) - infinity, not_a_number)
-    return select(tirx.GT(x, _single(0)), value, outside)
+        infinity = _from_bits(tirx.const(0x7F800000, "int32"))
+        not_a_number = _from_bits(tirx.const(0x7FC00000, "int32"))
+        value = let(select(tiny, x * _single(2.0**lift), x), of_normal)
+        value = select(tirx.EQ(x, infinity), infinity, value)
+        outside = select(tirx.EQ(x, _single(0)), _single(0) - infinity, not_a_number)
+        return select(tirx.GT(x, _single(0)), value, outside)
+
+    return single
 
 
+def _natural(k: Element, m: Element) -> Element:
+    return m + (_log1p_reduced(m) + k * _single(_LN2_LOW)) + k * _single(_LN2_HIGH)
+
+
+def _binary(k: Element, m: Element) -> Element:
+    return k + (m + _log1p_reduced(m)) * _single(_LOG2_E)
+
+
+def _decimal(k: Element, m: Element) -> Element:
+    return k * _single(_LOG10_2_HIGH) + (k * _single(_LOG10_2_LOW) + (m + _log1p_reduced(m)) * _single(_LOG10_E))
+
+
+_log_single = _logarithm(_natural)
+log2 = _by_dtype(_logarithm(_binary), _library("log2"))
+log10 = _by_dtype(_logarithm(_decimal), _library("log10"))
 log = _by_dtype(_log_single, lambda x: tirx.log(x))
 
 
 def _log1p_single(x: Element) -> Element:
     near_zero = tirx.And(tirx.GT(x, _single(-0.2928)), tirx.LT(x, _single(0.4142)))
-    return select(near_zero, x + _log1p_reduced(x), _log_single(x + _single(1.0)))
+    return select(near_zero, x + _log1p_reduced(x), let(x + _single(1.0), _log_single))
 
 
 log1p = _by_dtype(_log1p_single, _library("log1p"))
@@ -185,13 +234,67 @@ def _sigmoid(exp: Callable[[Element], Element]) -> Callable[[Element], Element]:
 
 
 def _exp_of_negative(x: Element) -> Element:
+    """e**x for x that is not large."""
     return let(x, lambda x: let(select(tirx.LT(x, _single(-104.0)), _single(-104.0), x), _exp_in_range))
 
 
 sigmoid = _by_dtype(_sigmoid(_exp_of_negative), _sigmoid(lambda x: tirx.exp(x)))
 
 
+# ---- erf, erfc
+
+
+def _erf_near_zero(x: Element) -> Element:
+    return x * let(x * x, lambda s: _horner(s, _ERF))
+
+
+def _erfc_beyond_one(x: Element) -> Element:
+    """erfc(x) for a variable x >= 1; NaN stays NaN."""
+
+    def parts(a: Element, high: Element) -> Element:
+        # The results below the smallest normal number are rounded once, at the end.
+        shift = select(tirx.GT(high, _single(5.0)), _single(20.0), _single(0.0))
+        back = select(tirx.GT(high, _single(5.0)), _single(2.0611536224385579e-9), _single(1.0))
+        main = _exp_of_negative(shift - high * high)
+        rest = let((high - a) * (high + a), lambda t: _single(1.0) + _expm1_reduced(t))
+        inverse = _single(1.0) / a
+        return main * rest * let(inverse, lambda u: _horner(u, _ERFC) * u) * back
+
+    def split(a: Element) -> Element:
+        return let(_from_bits(tirx.bitwise_and(_bits(a), tirx.const(-4096, "int32"))), lambda high: parts(a, high))
+
+    return let(_clamp(x, 1.0, 10.5), split)
+
+
+def _erf_single(x: Element) -> Element:
+    far = let(tirx.abs(x), lambda a: _single(1.0) - _erfc_beyond_one(a))
+    signed = let(far, lambda v: select(tirx.LT(x, _single(0)), _single(0) - v, v))
+    return select(tirx.LE(tirx.abs(x), _single(1.0)), _erf_near_zero(x), signed)
+
+
+def _erfc_single(x: Element) -> Element:
+    far = let(tirx.abs(x), _erfc_beyond_one)
+    signed = let(far, lambda v: select(tirx.LT(x, _single(0)), _single(2.0) - v, v))
+    return select(tirx.LE(tirx.abs(x), _single(1.0)), _single(1.0) - _erf_near_zero(x), signed)
+
+
+erf = _by_dtype(_erf_single, _library("erf"))
+erfc = _by_dtype(_erfc_single, _library("erfc"))
+
+
 # ---- others: the C library
+
+
+def library(name: str) -> Callable[[Element], Element]:
+    """A function of the C mathematics library for float32 and float64; other floats go through float32."""
+    return _by_dtype(_library(name), _library(name))
+
+
+def atan2(y: Element, x: Element) -> Element:
+    """The angle of the point (x, y)."""
+    dtype = dtype_of(y)
+    wide = dtype if dtype in ("float32", "float64") else "float32"
+    return cast(external("atan2", cast(y, wide), cast(x, wide)), dtype)
 
 
 def _through_single(function: str) -> Callable[[Element], Element]:

@@ -31,10 +31,14 @@ from relay.ir.dims import add, product
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, OpCall, Var
 from relay.ir.facts import facts
 from relay.ir.traverse import blocks, free_variables, operands, terminator_operands
-from relay.ir.types import Shape, TensorType
+from relay.ir.types import BFLOAT16, Shape, TensorType
 from relay.operator import Pattern, lookup
 
 LIMIT = 64
+
+NESTED = 1
+"""How many intricate operators may be computed from each other in one expression: TVM's time doubles with every name
+that another one is computed from, and two of them can take it seconds."""
 
 _INJECTIVE = (Pattern.ELEMENTWISE, Pattern.BROADCAST, Pattern.INJECTIVE)
 _ARITHMETIC = (Pattern.ELEMENTWISE, Pattern.BROADCAST)
@@ -147,14 +151,28 @@ class _Planner:
     def _measure(self) -> None:
         """Cut what would grow too large: find the size of each call's expression with all that can be inlined in it."""
         sizes: dict[int, int] = {}
+        nested: dict[int, int] = {}
         for i in self.users:
+            here = self._is_intricate(i)
+            for j in self._operands(i):
+                if self._inlinable(j) and nested[j] + here > NESTED:
+                    self.escaping.add(j)
             inlined = [j for j in self._operands(i) if self._inlinable(j)]
+            nested[i] = here + max((nested[j] for j in inlined), default=0)
             size = 1 + sum(sizes[j] for j in inlined)
             for j in sorted(set(inlined), key=lambda j: -sizes[j]):
                 if size > LIMIT:
                     size -= sizes[j] * inlined.count(j)
                     self.escaping.add(j)
             sizes[i] = size
+
+    def _is_intricate(self, i: int) -> bool:
+        """Whether the expression of a call has many named parts, as polynomials do and the conversions of bfloat16."""
+        binding = self.block.bindings[i]
+        type_ = binding.targets[0].type if binding.targets else None
+        if isinstance(type_, TensorType) and type_.base == BFLOAT16:
+            return True
+        return isinstance(binding.value, OpCall) and lookup(binding.value.operator).intricate
 
     def _inlinable(self, i: int) -> bool:
         return i not in self.escaping and self.patterns[i] in _INJECTIVE and i not in self.updated

@@ -225,7 +225,7 @@ def apply(
         raise
     values = [v for v in found if v is not None]
     session.pending_attributes.append(attributes)
-    if operator.requirements:
+    if operator.requirements or operator.composition is not None:
         _require(session, out, operator, values, attributes, span)
     call = OpCall(operator.name, tuple(v.atom for v in values), attributes, span)  # type: ignore[arg-type]
     return session.bind(out, call, result, operator.name, span)
@@ -536,13 +536,19 @@ def _require(
     attributes: dict[str, object],
     span: Span | None,
 ) -> None:
-    """Write the operator's run-time requirements before it, once its operands' types are known."""
+    """Write the operator's run-time requirements before it, once its operands' types are known; then a composite
+    operator's body is checked as well."""
     place = out.slot()
 
     def finish() -> None:
         types = [resolve(v.type) for v in values]
         if not all(is_known(t) for t in types):
             return  # a scheme, which is not run
+        if operator.composition is not None:
+            try:
+                operator.composition.body(types, attributes)  # type: ignore[arg-type]
+            except TypeMismatch as error:
+                raise error.at(span) from None
         emitter = Emitter(span)
         for requirement in operator.requirements:
             symbols = [emitter.value(v.atom, t) for v, t in zip(values, types, strict=True)]

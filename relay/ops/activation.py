@@ -1,0 +1,138 @@
+"""Activation functions, composed of others; `relu` and `sigmoid` are in elementary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relay.operator import composite
+from relay.ops.comparison import where
+from relay.ops.elementary import exp, expm1, log1p, sigmoid, tanh
+from relay.ops.elementwise import absolute, maximum, minimum, square
+from relay.ops.notation import Relation, Tensor, Value, number_like
+from relay.ops.samples import case, cases
+from relay.ops.trigonometric import erfc
+from relay.typecheck.relations import same
+
+_FLOAT = Relation("T:float -> T", same)
+
+
+@composite(relation=_FLOAT, gradient=lambda x, out, dout: dout * x.op("sigmoid"))
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + exp(x)), without overflow. x: (T float, s) -> (T, s).
+
+    >>> relay.softplus(np.float32([0, 1000]))
+    array([6.931472e-01, 1.000000e+03], dtype=float32)
+    """
+    return maximum(x, 0.0) + log1p(exp(-absolute(x)))
+
+
+@composite(relation=_FLOAT)
+def silu(x: Tensor) -> Tensor:
+    """x sigmoid(x). x: (T float, s) -> (T, s).
+
+    >>> relay.silu(np.float32([0, 1]))
+    array([0.       , 0.7310586], dtype=float32)
+    """
+    return x * sigmoid(x)
+
+
+@composite(relation=_FLOAT)
+def mish(x: Tensor) -> Tensor:
+    """x tanh(softplus(x)). x: (T float, s) -> (T, s).
+
+    >>> relay.mish(np.float32([0, 1]))
+    array([0.       , 0.8650984], dtype=float32)
+    """
+    return x * tanh(softplus(x))
+
+
+@composite(relation=_FLOAT, sampler=cases(case(()), case((2, 3)), case((0, 3)), case((2, 3), approximate="tanh")))
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """x Phi(x), where Phi is the normal distribution function; approximate="tanh" takes
+    (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2 for it. x: (T float, s) -> (T, s).
+
+    >>> relay.gelu(np.float32([0, 1]))
+    array([0.       , 0.8413447], dtype=float32)
+    """
+    if approximate == "tanh":
+        return x * 0.5 * (tanh((x + x * square(x) * 0.044715) * 0.7978845608028654) + 1.0)
+    assert approximate == "none", "approximate is 'none' or 'tanh'"
+    return x * 0.5 * erfc(x * -0.7071067811865476)
+
+
+@composite(relation=Relation("T:float -> T", same))
+def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
+    """x where it is positive, otherwise alpha x. x: (T float, s) -> (T, s).
+
+    >>> relay.leaky_relu(np.float32([2, -2]))
+    array([ 2.  , -0.02], dtype=float32)
+    """
+    return where(x > 0.0, x, x * alpha)
+
+
+def _elu_gradient(x: Value, out: Value, dout: Value, alpha: float) -> Value:
+    return dout * where(x > 0, number_like(x, 1), out + alpha)
+
+
+@composite(relation=_FLOAT, gradient=_elu_gradient)
+def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, otherwise alpha (exp(x) - 1). x: (T float, s) -> (T, s).
+
+    >>> relay.elu(np.float32([2, -2]))
+    array([ 2.        , -0.86466473], dtype=float32)
+    """
+    return where(x > 0.0, x, expm1(minimum(x, 0.0)) * alpha)
+
+
+@composite(relation=_FLOAT)
+def selu(x: Tensor) -> Tensor:
+    """1.0507 elu(x, 1.6733): it keeps mean 0 and variance 1. x: (T float, s) -> (T, s).
+
+    >>> relay.selu(np.float32([2, -2]))
+    array([ 2.101402 , -1.5201665], dtype=float32)
+    """
+    return elu(x, 1.6732632423543772) * 1.0507009873554805
+
+
+@composite(relation=_FLOAT)
+def hardswish(x: Tensor) -> Tensor:
+    """x times x + 3 cut to [0, 6], divided by 6. x: (T float, s) -> (T, s).
+
+    >>> relay.hardswish(np.float32([1, -4]))
+    array([ 0.6666667, -0.       ], dtype=float32)
+    """
+    return x * clip(x + 3.0, 0.0, 6.0) / 6.0
+
+
+def _clip_gradient(x: Value, out: Value, dout: Value, low: float | None, high: float | None) -> Value:
+    kept: Any = None
+    if low is not None:
+        kept = x >= low
+    if high is not None:
+        kept = x <= high if kept is None else kept & (x <= high)
+    return dout if kept is None else where(kept, dout, number_like(dout, 0))
+
+
+@composite(
+    relation=Relation("T:number -> T", same),
+    gradient=_clip_gradient,
+    sampler=cases(
+        case((), low=0, high=1),
+        case((2, 3), low=-1),
+        case((2, 3), high=1),
+        case((0, 3), low=0, high=1),
+        case((3, 1, 5), low=0, high=2),
+    ),
+)
+def clip(x: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
+    """The larger of x and `low`, of that the smaller with `high`; NaN stays. The gradient passes where x is not outside
+    the bounds. x: (T, s) -> (T, s).
+
+    >>> relay.clip(np.float32([-2, 0.5, 3]), 0, 1)
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
+    if low is not None:
+        x = maximum(x, low)
+    if high is not None:
+        x = minimum(x, high)
+    return x

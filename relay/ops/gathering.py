@@ -1,0 +1,602 @@
+"""Elements and slices at run-time places: along an axis, by index vectors, and windows. Negative indices count from the
+end; an index out of range stops the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relay.errors import ShapeError
+from relay.ir.expr import Constant
+from relay.ir.types import INT32, INT64, Dim, Shape, show_shape
+from relay.ops import scalar, stages
+from relay.ops.indexing import from_start, in_range
+from relay.ops.lazy import te, tirx
+from relay.ops.notation import (
+    Element,
+    InPlace,
+    Pattern,
+    Relation,
+    Requirement,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    loops,
+    register_op,
+)
+from relay.ops.samples import case, cases
+from relay.typecheck import relations
+from relay.typecheck.dims import equal, equal_shapes, known, normalise_axis, numbers, resolve
+
+_OUT_OF_RANGE = "index out of range"
+
+
+# ---- along one axis, an index for each element
+
+
+def _along_shape(shape: Shape, indices: Shape, *, axis: int) -> Shape:
+    position = normalise_axis(axis, len(shape))
+    rest, others = ((*s[:position], *s[position + 1 :]) for s in (shape, indices))
+    if len(indices) != len(shape) or not equal_shapes(others, rest):
+        raise ShapeError(
+            f"indices along axis {axis} of the shape {show_shape(shape)} must have its other dims, "
+            f"found {show_shape(indices)}"
+        )
+    return indices
+
+
+def _add_along_shape(shape: Shape, indices: Shape, updates: Shape, *, axis: int) -> Shape:
+    wanted = _along_shape(shape, indices, axis=axis)
+    if not equal_shapes(updates, wanted):
+        raise ShapeError(f"the updates must have the indices' shape {show_shape(wanted)}, found {show_shape(updates)}")
+    return shape
+
+
+def _along_in_range(x: Value, indices: Value, *updates: Value, axis: int) -> Value | None:
+    return in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
+
+
+def _take_along_axis(x: Stage, indices: Stage, axis: int) -> Stage:
+    shape = dims(x)
+    position = normalise_axis(axis, len(shape))
+    if 0 in shape:
+        return stages.full(dims(indices), 0, str(x.dtype))
+    return te.compute(
+        dims(indices),
+        lambda *index: x(*index[:position], from_start(indices(*index), shape[position]), *index[position + 1 :]),
+    )
+
+
+_CHOICES = np.array([[2, 0, -1], [-3, 1, 1]], np.int32)
+
+
+@register_op(
+    relation=Relation("T, I:int -> T", _along_shape),
+    pattern=Pattern.INJECTIVE,
+    compute=_take_along_axis,
+    gradient=lambda x, indices, out, dout, axis: (
+        x.op("zeros_like").op("add_along_axis", indices, dout, axis=axis),
+        None,
+    ),
+    requirements=(Requirement(_along_in_range, _OUT_OF_RANGE),),
+    linear=(0,),
+    sampler=cases(
+        case((3,), np.array([2, -1, 0, 0], np.int64)),
+        case((2, 3), _CHOICES, axis=1),
+        case((3, 3), _CHOICES, axis=0),
+        case((0, 3), np.zeros((0, 2), np.int32), axis=-1),
+    ),
+)
+def take_along_axis(x: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
+    """x with the position along an axis of extent n chosen for each element. x: (T, (*a, n, *b)), indices: (int,
+    (*a, m, *b)) in [-n, n) -> (T, (*a, m, *b)).
+
+    >>> relay.take_along_axis(np.float32([[1, 2], [3, 4]]), np.int32([[1], [0]]), axis=1)
+    array([[2.],
+           [3.]], dtype=float32)
+    """
+    return np.take_along_axis(x, indices.astype(np.int64), axis)
+
+
+def _add_along(x: Stage, indices: Stage, axis: int) -> Callable[[Any, Any, Any], Any]:
+    shape, extents = dims(x), dims(indices)
+    position = normalise_axis(axis, len(shape))
+
+    def statement(result: Any, indices: Any, updates: Any) -> Any:
+        def accumulate(index: list[Any]) -> Any:
+            at = from_start(tirx.BufferLoad(indices, index), shape[position])
+            place = [*index[:position], at, *index[position + 1 :]]
+            value = scalar.add(tirx.BufferLoad(result, place), tirx.BufferLoad(updates, index))
+            return tirx.BufferStore(result, value, place)
+
+        return loops(extents, accumulate)
+
+    return statement
+
+
+def copied(
+    x: Stage, inputs: Sequence[Stage], statement: Callable[..., Any], *, changes: bool
+) -> Stage:
+    """A copy of x on which `statement(result, *inputs)` then runs; just the copy where it changes nothing."""
+    shape = dims(x)
+    if not changes:
+        return te.compute(shape, lambda *index: x(*index))
+
+    def both(result: Any, old: Any, *rest: Any) -> Any:
+        copy = loops(shape, lambda index: tirx.BufferStore(result, tirx.BufferLoad(old, index), index))
+        return tirx.SeqStmt([copy, statement(result, *rest)])
+
+    return stages.written(shape, [x, *inputs], str(x.dtype), both)
+
+
+def _add_along_axis(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
+    return copied(x, (indices, updates), _add_along(x, indices, axis), changes=0 not in dims(updates))
+
+
+def _numpy_add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
+    result = x.copy()
+    places: list[Any] = list(np.indices(indices.shape, sparse=True))
+    places[axis] = indices
+    np.add.at(result, tuple(places), updates)
+    return result
+
+
+@register_op(
+    relation=Relation("T:number, I:int, T -> T", _add_along_shape),
+    pattern=Pattern.OPAQUE,
+    compute=_add_along_axis,
+    gradient=lambda x, indices, updates, out, dout, axis: (
+        dout,
+        None,
+        dout.op("take_along_axis", indices, axis=axis),
+    ),
+    requirements=(Requirement(_along_in_range, _OUT_OF_RANGE),),
+    accumulates=0,
+    in_place=InPlace(
+        0,
+        lambda x, indices, updates, axis: stages.written(
+            dims(x), [indices, updates], str(x.dtype), _add_along(x, indices, axis)
+        ),
+    ),
+    sampler=cases(
+        case((3,), np.array([2, -1, 0, 0], np.int64), (4,)),
+        case((2, 3), _CHOICES, (2, 3), axis=1),
+        case((3, 3), _CHOICES, (2, 3), axis=0),
+        case((2, 3), np.zeros((2, 0), np.int32), (2, 0), axis=-1),
+    ),
+)
+def add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -> Tensor:
+    """x with each update added where `take_along_axis` reads; repeated indices accumulate, in order. x: (T, (*a, n,
+    *b)), indices: (int, (*a, m, *b)) in [-n, n), updates: (T, (*a, m, *b)) -> (T, (*a, n, *b)).
+
+    >>> relay.add_along_axis(np.float32([1, 2]), np.int32([1, 1]), np.float32([10, 20]))
+    array([ 1., 32.], dtype=float32)
+    """
+    return _numpy_add_along_axis(x, indices, updates, axis)
+
+
+# ---- index vectors
+
+
+def _depth(shape: Shape, indices: Shape) -> int:
+    """How many axes the index vectors name."""
+    depth = known(indices[-1]) if indices else -1
+    if not 0 <= depth <= len(shape):
+        raise ShapeError(
+            f"the last axis of the indices, {show_shape(indices)}, must have at most {len(shape)} elements, one for "
+            f"each axis of the shape {show_shape(shape)} that they name"
+        )
+    return depth
+
+
+def _gather_shape(shape: Shape, indices: Shape) -> Shape:
+    depth = _depth(shape, indices)
+    return (*indices[:-1], *shape[depth:])
+
+
+def _scatter_shape(shape: Shape, indices: Shape, updates: Shape, *, reduction: str = "none") -> Shape:
+    wanted = _gather_shape(shape, indices)
+    if not equal_shapes(updates, wanted):
+        raise ShapeError(f"the updates must have the shape {show_shape(wanted)}, found {show_shape(updates)}")
+    if reduction not in ("none", "add"):
+        raise ShapeError(f"the reduction of scatter_nd is 'none' or 'add', found {reduction!r}")
+    return shape
+
+
+def _vectors_in_range(x: Value, indices: Value, *updates: Value, **attributes: Any) -> Value | None:
+    extents = np.asarray(numbers(x.shape[: known(indices.shape[-1])]), np.int64)
+    wide = indices if indices.base == INT64 else indices.op("cast", dtype=INT64)
+    low, high = (indices.emitter.value(Constant(e)) for e in (-extents, extents))
+    return ((wide >= low) & (wide < high)).op("all")
+
+
+def _place(index: Sequence[Element], extents: Sequence[int]) -> list[Element]:
+    return [from_start(i, extent) for i, extent in zip(index, extents, strict=False)]
+
+
+def _gather_nd(x: Stage, indices: Stage) -> Stage:
+    shape, depth = dims(x), dims(indices)[-1]
+    result = tuple(map(known, _gather_shape(shape, dims(indices))))
+    if 0 in shape:
+        return stages.full(result, 0, str(x.dtype))
+    rank = len(dims(indices)) - 1
+    return te.compute(
+        result,
+        lambda *index: x(
+            *_place([indices(*index[:rank], axis) for axis in range(depth)], shape), *index[rank:]
+        ),
+    )
+
+
+_VECTORS = np.array([[[1, 0], [0, -1]], [[-2, 2], [1, 0]]], np.int32)
+
+
+@register_op(
+    relation=Relation("T, I:int -> T", _gather_shape),
+    pattern=Pattern.INJECTIVE,
+    compute=_gather_nd,
+    gradient=lambda x, indices, out, dout: (
+        x.op("zeros_like").op("scatter_nd", indices, dout, reduction="add"),
+        None,
+    ),
+    requirements=(Requirement(_vectors_in_range, _OUT_OF_RANGE),),
+    linear=(0,),
+    sampler=cases(
+        case((2, 3), _VECTORS),
+        case((2, 3, 2), _VECTORS),
+        case((3,), np.array([[2], [0]], np.int64)),
+        case((2, 3), np.array([1, 1], np.int32)),
+        case((2, 3), np.zeros((2, 0), np.int32)),
+        case((2, 3), np.zeros((0, 2), np.int32)),
+    ),
+)
+def gather_nd(x: Tensor, indices: Tensor) -> Tensor:
+    """The slices of x at index vectors, which stand along the last axis of `indices`. x: (T, (*a, *b)), indices: (int,
+    (*s, k)) with k the number of axes a -> (T, (*s, *b)).
+
+    >>> relay.gather_nd(np.float32([[1, 2], [3, 4]]), np.int32([[0, 1], [1, 0]]))
+    array([2., 3.], dtype=float32)
+    """
+    return np.array(x[tuple(np.moveaxis(indices, -1, 0))]) if indices.shape[-1] else _everywhere(x, indices)
+
+
+def _everywhere(x: Tensor, indices: Tensor) -> Tensor:
+    return np.broadcast_to(x, (*indices.shape[:-1], *x.shape)).copy()
+
+
+def _scatter(x: Stage, indices: Stage, updates: Stage, reduction: str) -> Callable[[Any, Any, Any], Any]:
+    shape, depth, rank = dims(x), dims(indices)[-1], len(dims(indices)) - 1
+
+    def statement(result: Any, indices: Any, updates: Any) -> Any:
+        def write(index: list[Any]) -> Any:
+            vector = [tirx.BufferLoad(indices, [*index[:rank], axis]) for axis in range(depth)]
+            place = [*_place(vector, shape), *index[rank:]]
+            value = tirx.BufferLoad(updates, index)
+            if reduction == "add":
+                value = scalar.add(tirx.BufferLoad(result, place), value)
+            return tirx.BufferStore(result, value, place)
+
+        return loops(dims(updates), write)
+
+    return statement
+
+
+def _scatter_nd(x: Stage, indices: Stage, updates: Stage, reduction: str) -> Stage:
+    statement = _scatter(x, indices, updates, reduction)
+    return copied(x, (indices, updates), statement, changes=0 not in dims(updates))
+
+
+def _scatter_nd_gradient(
+    x: Value, indices: Value, updates: Value, out: Value, dout: Value, reduction: str
+) -> tuple[Value, None, Value]:
+    share = dout.op("gather_nd", indices)
+    if reduction == "add":
+        return dout, None, share
+    # Where a place is written several times, the last one counts: the one whose number stands there in the end.
+    *leading, depth = numbers(indices.shape)
+    places, shape = tuple(leading), numbers(x.shape)
+    count = int(np.prod(places, dtype=np.int64))
+    order = indices.emitter.value(Constant(np.arange(count, dtype=np.int32).reshape(places)))
+    nobody = indices.emitter.value(Constant(np.full(shape[:depth], -1, np.int32)))
+    last = nobody.op("scatter_nd", indices, order).op("gather_nd", indices)
+    counts = (last == order).op("reshape", shape=(*places, *(1 for _ in shape[depth:])))
+    kept = dout.op("scatter_nd", indices, updates.op("zeros_like"))
+    return kept, None, counts.op("where", share, share.op("zeros_like"))
+
+
+_UPDATES = (
+    case((2, 3), _VECTORS, (2, 2)),
+    case((2, 3, 2), _VECTORS, (2, 2, 2)),
+    case((3,), np.array([[2], [0], [2]], np.int64), (3,)),
+    case((2, 3), np.array([1, 1], np.int32), ()),
+    case((2, 3), np.zeros((0, 2), np.int32), (0,)),
+)
+
+
+@register_op(
+    relation=Relation("T:number, I:int, T -> T", _scatter_shape),
+    pattern=Pattern.OPAQUE,
+    compute=_scatter_nd,
+    gradient=_scatter_nd_gradient,
+    requirements=(Requirement(_vectors_in_range, _OUT_OF_RANGE),),
+    in_place=InPlace(
+        0,
+        lambda x, indices, updates, reduction: stages.written(
+            dims(x), [indices, updates], str(x.dtype), _scatter(x, indices, updates, reduction)
+        ),
+    ),
+    sampler=cases(
+        *_UPDATES,
+        *(case(*c.operands, reduction="add") for c in _UPDATES),
+    ),
+)
+def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, reduction: str = "none") -> Tensor:
+    """x with the slices at index vectors replaced (the last one counts where they repeat), or with reduction="add"
+    added to. x: (T, (*a, *b)), indices: (int, (*s, k)) with k the number of axes a, updates: (T, (*s, *b)) -> (T, (*a,
+    *b)).
+
+    >>> relay.scatter_nd(np.float32([1, 2, 3]), np.int32([[2], [0]]), np.float32([10, 20]))
+    array([20.,  2., 10.], dtype=float32)
+    """
+    result = x.copy()
+    for place in np.ndindex(*indices.shape[:-1]):
+        at = tuple(int(i) for i in indices[place])
+        result[at] = result[at] + updates[place] if reduction == "add" else updates[place]
+    return result
+
+
+# ---- windows
+
+
+def _window_shape(shape: Shape, starts: Shape, *, sizes: tuple[int, ...]) -> Shape:
+    wanted = relations.literal_shape(sizes)
+    _check_window(shape, starts, wanted)
+    return wanted
+
+
+def _check_window(shape: Shape, starts: Shape, window: Shape) -> None:
+    if len(starts) != 1 or not equal(starts[0], len(shape)) or len(window) != len(shape):
+        raise ShapeError(
+            f"a window in the shape {show_shape(shape)} has a start and an extent for each of the {len(shape)} axes, "
+            f"found starts of shape {show_shape(starts)} and the window {show_shape(window)}"
+        )
+    for axis, (dim, extent) in enumerate(zip(shape, window, strict=True)):
+        if _is_longer(extent, dim):
+            raise ShapeError(f"a window of {show_shape(window)} does not fit into axis {axis} of {show_shape(shape)}")
+
+
+def _is_longer(extent: Dim, dim: Dim) -> bool:
+    return resolve(extent) is not resolve(dim) and known(extent) > known(dim)
+
+
+def _update_window_shape(shape: Shape, new: Shape, starts: Shape) -> Shape:
+    _check_window(shape, starts, new)
+    return shape
+
+
+def _windows_in_range(x: Value, starts: Value, extents: Sequence[int]) -> Value | None:
+    """0 <= start <= dim - extent, where a negative start counts from the end."""
+    dims_of_x = numbers(x.shape)
+    if all(dim == extent == 0 for dim, extent in zip(dims_of_x, extents, strict=True)):
+        return None
+    wide = starts if starts.base == INT64 else starts.op("cast", dtype=INT64)
+    shape = starts.emitter.value(Constant(np.asarray(dims_of_x, np.int64)))
+    room = starts.emitter.value(
+        Constant(np.asarray([d - e for d, e in zip(dims_of_x, extents, strict=True)], np.int64))
+    )
+    from_zero = (wide < 0).op("where", wide + shape, wide)
+    return ((from_zero >= 0) & (from_zero <= room)).op("all")
+
+
+def _slice_in_range(x: Value, starts: Value, sizes: tuple[int, ...]) -> Value | None:
+    return _windows_in_range(x, starts, numbers(relations.literal_shape(sizes)))
+
+
+def _update_in_range(x: Value, new: Value, starts: Value) -> Value | None:
+    return _windows_in_range(x, starts, numbers(new.shape))
+
+
+def _dynamic_slice(x: Stage, starts: Stage, sizes: tuple[int, ...]) -> Stage:
+    shape, window = dims(x), relations.literal_shape(sizes)
+    if 0 in window:
+        return stages.full(window, 0, str(x.dtype))
+    return te.compute(
+        window,
+        lambda *index: x(*(from_start(starts(axis), shape[axis]) + i for axis, i in enumerate(index))),
+    )
+
+
+def _numpy_window(shape: Sequence[int], starts: Tensor, extents: Sequence[int]) -> tuple[slice, ...]:
+    begins = [int(s) + dim if s < 0 else int(s) for s, dim in zip(starts, shape, strict=True)]
+    return tuple(slice(b, b + extent) for b, extent in zip(begins, extents, strict=True))
+
+
+_START = np.array([1, -2], np.int32)
+
+
+@register_op(
+    relation=Relation("T, I:int -> T", _window_shape),
+    pattern=Pattern.INJECTIVE,
+    compute=_dynamic_slice,
+    gradient=lambda x, starts, out, dout, sizes: (
+        x.op("zeros_like").op("dynamic_update_slice", dout, starts),
+        None,
+    ),
+    requirements=(Requirement(_slice_in_range, "slice out of range"),),
+    linear=(0,),
+    sampler=cases(
+        case((3, 4), _START, sizes=(2, 1)),
+        case((3, 4), _START, sizes=(1, 2)),
+        case((5,), np.array([2], np.int64), sizes=(3,)),
+        case((3, 4), _START, sizes=(0, 2)),
+        case((), np.zeros(0, np.int32), sizes=()),
+    ),
+)
+def dynamic_slice(x: Tensor, starts: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """A window of x whose place is known only at run time; it must lie in x. x: (T, s), starts: (int, (rank,)) ->
+    (T, sizes).
+
+    >>> relay.dynamic_slice(np.float32([1, 2, 3, 4]), np.int32([1]), (2,))
+    array([2., 3.], dtype=float32)
+    """
+    return x[_numpy_window(x.shape, starts, sizes)].copy()
+
+
+def _write_window(x: Stage) -> Callable[[Any, Any, Any], Any]:
+    shape = dims(x)
+
+    def statement(result: Any, new: Any, starts: Any) -> Any:
+        def store(index: list[Any]) -> Any:
+            place = [
+                from_start(tirx.BufferLoad(starts, [axis]), shape[axis]) + i for axis, i in enumerate(index)
+            ]
+            return tirx.BufferStore(result, tirx.BufferLoad(new, index), place)
+
+        return loops([int(dim) for dim in new.shape], store)
+
+    return statement
+
+
+@register_op(
+    relation=Relation("T, T, I:int -> T", _update_window_shape),
+    pattern=Pattern.OPAQUE,
+    compute=lambda x, new, starts: copied(x, (new, starts), _write_window(x), changes=0 not in dims(new)),
+    gradient=lambda x, new, starts, out, dout: (
+        dout.op("dynamic_update_slice", new.op("zeros_like"), starts),
+        dout.op("dynamic_slice", starts, sizes=new.shape),
+        None,
+    ),
+    requirements=(Requirement(_update_in_range, "slice out of range"),),
+    in_place=InPlace(
+        0, lambda x, new, starts: stages.written(dims(x), [new, starts], str(x.dtype), _write_window(x))
+    ),
+    sampler=cases(
+        case((3, 4), (2, 1), _START),
+        case((3, 4), (1, 2), _START),
+        case((5,), (3,), np.array([2], np.int64)),
+        case((3, 4), (0, 2), _START),
+    ),
+)
+def dynamic_update_slice(x: Tensor, new: Tensor, starts: Tensor) -> Tensor:
+    """x with a window replaced whose place is known only at run time; it must lie in x. x: (T, s), new: (T, t), starts:
+    (int, (rank,)) -> (T, s).
+
+    >>> relay.dynamic_update_slice(np.float32([1, 2, 3, 4]), np.float32([7, 8]), np.int32([-2]))
+    array([1., 2., 7., 8.], dtype=float32)
+    """
+    result = x.copy()
+    result[_numpy_window(x.shape, starts, new.shape)] = new
+    return result
+
+
+# ---- sequences of different lengths
+
+
+def _lengths_shape(shape: Shape, lengths: Shape, *, axis: int, batch_axis: int, **attributes: object) -> Shape:
+    position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
+    if position == batch:
+        raise ShapeError(f"the axes of time and batch must differ, found {axis} and {batch_axis}")
+    if len(lengths) != 1 or not equal(lengths[0], shape[batch]):
+        raise ShapeError(
+            f"the lengths must have the shape {show_shape((shape[batch],))}, one for each sequence in axis {batch_axis} "
+            f"of {show_shape(shape)}, found {show_shape(lengths)}"
+        )
+    return shape
+
+
+_LENGTHS = cases(
+    case((4, 3), np.array([2, 0, 4], np.int32)),
+    case((3, 4), np.array([2, 0, 7], np.int64), axis=1, batch_axis=0),
+    case((2, 3, 4, 2), np.array([1, 2], np.int32), axis=1, batch_axis=0),
+    case((0, 3), np.array([2, 0, 4], np.int32)),
+)
+
+
+def _mask(x: Stage, lengths: Stage, axis: int, batch_axis: int, value: float) -> Stage:
+    shape = dims(x)
+    position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
+
+    def element(*index: Element) -> Element:
+        inside = tirx.LT(tirx.Cast("int64", index[position]), scalar.cast(lengths(index[batch]), INT64))
+        return tirx.if_then_else(inside, x(*index), tirx.const(value, str(x.dtype)))
+
+    return te.compute(shape, element)
+
+
+def _mask_gradient(
+    x: Value, lengths: Value, out: Value, dout: Value, axis: int, batch_axis: int, value: float
+) -> tuple[Value, None]:
+    return dout.op("sequence_mask", lengths, axis=axis, batch_axis=batch_axis, value=0), None
+
+
+@register_op(
+    relation=Relation("T:number, I:int -> T", _lengths_shape),
+    pattern=Pattern.INJECTIVE,
+    compute=_mask,
+    gradient=_mask_gradient,
+    sampler=_LENGTHS,
+)
+def sequence_mask(x: Tensor, lengths: Tensor, axis: int = 0, batch_axis: int = 1, value: float = 0) -> Tensor:
+    """x with what lies behind the length of each sequence replaced by a number. x: (T, s), lengths: (int, (batch,)) ->
+    (T, s).
+
+    >>> relay.sequence_mask(np.float32([[1, 2], [3, 4]]), np.int32([1, 2]))
+    array([[1., 2.],
+           [0., 4.]], dtype=float32)
+    """
+    time, batch = axis % x.ndim, batch_axis % x.ndim
+    steps = np.arange(x.shape[time]).reshape([-1 if a == time else 1 for a in range(x.ndim)])
+    ends = lengths.reshape([-1 if a == batch else 1 for a in range(x.ndim)])
+    return np.where(steps < ends, x, np.asarray(value, x.dtype))
+
+
+def _lengths_fit(x: Value, lengths: Value, axis: int, batch_axis: int) -> Value | None:
+    wide = lengths if lengths.base in (INT32, INT64) else lengths.op("cast", dtype=INT32)
+    return ((wide >= 0) & (wide <= x.shape[normalise_axis(axis, x.ndim)])).op("all")
+
+
+def _reverse(x: Stage, lengths: Stage, axis: int, batch_axis: int) -> Stage:
+    shape = dims(x)
+    position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
+
+    def element(*index: Element) -> Element:
+        length, time = scalar.cast(lengths(index[batch]), INT32), index[position]
+        source = scalar.select(tirx.LT(time, length), length - 1 - time, time)
+        return x(*index[:position], source, *index[position + 1 :])
+
+    return te.compute(shape, element)
+
+
+@register_op(
+    relation=Relation("T, I:int -> T", _lengths_shape),
+    pattern=Pattern.INJECTIVE,
+    compute=_reverse,
+    gradient=lambda x, lengths, out, dout, axis, batch_axis: (
+        dout.op("reverse_sequence", lengths, axis=axis, batch_axis=batch_axis),
+        None,
+    ),
+    requirements=(Requirement(_lengths_fit, "a length is negative or longer than the axis"),),
+    linear=(0,),
+    sampler=cases(
+        case((4, 3), np.array([2, 0, 4], np.int32)),
+        case((3, 4), np.array([2, 0, 3], np.int64), axis=1, batch_axis=0),
+        case((2, 3, 2), np.array([1, 2], np.int32), axis=1, batch_axis=0),
+    ),
+)
+def reverse_sequence(x: Tensor, lengths: Tensor, axis: int = 0, batch_axis: int = 1) -> Tensor:
+    """x with the first elements of each sequence, as many as its length, in reverse. x: (T, s), lengths: (int,
+    (batch,)) -> (T, s).
+
+    >>> relay.reverse_sequence(np.float32([[1, 2], [3, 4]]), np.int32([1, 2]))
+    array([[1., 4.],
+           [3., 2.]], dtype=float32)
+    """
+    moved = np.moveaxis(x, (batch_axis, axis), (0, 1))
+    result = moved.copy()
+    for row, length in enumerate(lengths):
+        result[row, :length] = moved[row, :length][::-1]
+    return np.moveaxis(result, (0, 1), (batch_axis, axis)).copy()

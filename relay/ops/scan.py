@@ -1,0 +1,114 @@
+"""Running sums and products along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relay.ir.types import Shape
+from relay.operator import composite
+from relay.ops import scalar, stages
+from relay.ops.creation import ones, zeros_like
+from relay.ops.lazy import tirx
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
+from relay.ops.rearrangement import flip, moveaxis
+from relay.ops.samples import case, cases
+from relay.typecheck import relations
+from relay.typecheck.dims import normalise_axis
+
+_CASES = cases(
+    case((5,)),
+    case((1,)),
+    case((2, 3)),
+    case((2, 3), axis=1),
+    case((2, 3, 4), axis=-2, reverse=True),
+    case((0, 3)),
+    case((3, 0)),
+)
+
+
+def _along(shape: Shape, *, axis: int, reverse: bool) -> Shape:
+    return relations.along_axis(shape, axis=axis)
+
+
+def _running(combine: Callable[[Element, Element], Element]) -> Callable[..., Stage]:
+    """Each element combined with the result before it; float16 and bfloat16 are rounded at each step."""
+
+    def compute(x: Stage, axis: int, reverse: bool) -> Stage:
+        shape = dims(x)
+        position = normalise_axis(axis, len(shape))
+        if 0 in shape:
+            return stages.full(shape, 0, str(x.dtype))
+        extent = shape[position]
+
+        def statement(result: Any, x: Any) -> Any:
+            def step(index: list[Any]) -> Any:
+                at = extent - 1 - index[position] if reverse else index[position]
+                before = at + 1 if reverse else at - 1
+                place = [*index[:position], at, *index[position + 1 :]]
+                previous = tirx.BufferLoad(result, [*index[:position], before, *index[position + 1 :]])
+                first = tirx.BufferStore(result, tirx.BufferLoad(x, place), place)
+                following = tirx.BufferStore(result, combine(previous, tirx.BufferLoad(x, place)), place)
+                return tirx.IfThenElse(tirx.EQ(index[position], 0), first, following)
+
+            return loops(shape, step)
+
+        return stages.written(shape, [x], str(x.dtype), statement)
+
+    return compute
+
+
+def _numpy_running(function: Callable[..., Any], x: Tensor, axis: int, reverse: bool) -> Tensor:
+    source = np.flip(x, axis) if reverse else x
+    result = np.asarray(function(source, axis=axis, dtype=x.dtype))
+    return np.flip(result, axis).copy() if reverse else result
+
+
+def _cumsum_gradient(x: Value, out: Value, dout: Value, axis: int, reverse: bool) -> Value:
+    return dout.op("cumsum", axis=axis, reverse=not reverse)
+
+
+@register_op(
+    relation=Relation("T:number -> T", _along),
+    pattern=Pattern.OPAQUE,
+    compute=_running(scalar.add),
+    gradient=_cumsum_gradient,
+    linear=(0,),
+    sampler=_CASES,
+)
+def cumsum(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
+    """The sums of the elements so far along an axis, from its end with `reverse`. x: (T, s) -> (T, s).
+
+    >>> relay.cumsum(np.int32([1, 2, 3]))
+    array([1, 3, 6], dtype=int32)
+    """
+    return _numpy_running(np.cumsum, x, axis, reverse)
+
+
+@composite(
+    relation=Relation("T:number -> T", _along),
+    pattern=Pattern.OPAQUE,
+    compute=_running(scalar.multiply),
+    reference=lambda x, axis, reverse: _numpy_running(np.cumprod, x, axis, reverse),
+    sampler=_CASES,
+)
+def cumprod(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
+    """The products of the elements so far along an axis, from its end with `reverse`. The gradient is right where
+    elements are 0. x: (T, s) -> (T, s).
+
+    >>> relay.cumprod(np.int32([1, 2, 3]))
+    array([1, 2, 6], dtype=int32)
+    """
+    rows = moveaxis(x, axis, 0)
+    if reverse:
+        rows = flip(rows, 0)
+    product = ones(rows.shape[1:], x.dtype)
+    result = zeros_like(rows)
+    for i in range(rows.shape[0]):
+        product = product * rows[i]
+        result[i] = product
+    if reverse:
+        result = flip(result, 0)
+    return moveaxis(result, 0, axis)
