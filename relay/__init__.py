@@ -81,7 +81,17 @@ from relay.ir.types import (
     UINT64 as UInt64,
 )
 from relay.numerical import check_gradient
-from relay.operator import Pattern, Relation, Requirement, composite, get_env, register_op, resolve_name
+from relay.operator import (
+    Pattern,
+    Relation,
+    Requirement,
+    composite,
+    get_env,
+    pure_callback,
+    register_op,
+    resolve_name,
+)
+from relay.operator.packs import load_packs as _load_packs
 from relay.ops.placeholders import func_ty_to_placeholders
 from relay.text.parser import parse
 from relay.text.printer import to_text
@@ -210,6 +220,7 @@ def __dir__() -> list[str]:
 sys.modules[__name__].__class__ = _Relay
 relay: _Relay = sys.modules[__name__]  # type: ignore[assignment]
 _install()
+_load_packs()
 
 _logs.configure()
 
@@ -265,6 +276,7 @@ __all__ = [
     "jvp",
     "optimize",
     "parse",
+    "pure_callback",
     "random",
     "read",
     "ref",

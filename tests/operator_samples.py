@@ -172,7 +172,8 @@ def all_samples() -> list[Sample]:
     for operator in OPERATORS.values():
         own = list(samples(operator))
         found += own
-        for sample in own:
+        sampler = operator.sampler or default_sampler(operator)
+        for sample in own if getattr(sampler, "resizable", False) else ():
             other = resized(sample, rng)
             if other is not None:
                 found.append(other)
@@ -249,6 +250,8 @@ def program(sample: Sample, order: int) -> tuple[RelayFunction, list[Array]]:
     attributes = "".join(f", {name}=given_{name}" for name in sample.attributes)
     operands = f"({', '.join(names)},)" if operator.variadic else ", ".join(names)
     call = f"op({operands}{attributes})" if names else f"op({attributes[2:]})"
+    if operator.spread:
+        call = f"op({', '.join(f'given_{name}' for name in sample.attributes)}, {', '.join(names)})"
     rng = np.random.default_rng(SEED)
     seed = np.asarray(rng.uniform(0.5, 1.5, sample.result.dims))
     text = f"def value({', '.join([*names, 'seed'])}):\n    return relay.sum({call} * seed)\n"

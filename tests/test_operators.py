@@ -206,7 +206,9 @@ def test_fused_with_constants_it_is_still_the_reference() -> None:
         np.testing.assert_array_equal(out.numpy(), wanted, err_msg=name)
 
 
-@pytest.mark.parametrize("name", ["exp", "expm1", "log", "log1p", "tanh", "sigmoid"])
+@pytest.mark.parametrize(
+    "name", ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "erfc"]
+)
 def test_float32_functions_are_accurate_over_the_whole_range(name: str) -> None:
     """Against float64, on 400,000 bit patterns of all magnitudes."""
     import tvm
@@ -230,7 +232,8 @@ def test_float32_functions_are_accurate_over_the_whole_range(name: str) -> None:
         found = out.numpy()
         normal = np.isfinite(rounded) & (np.abs(wanted) >= np.finfo(np.float32).tiny)
         error = np.abs(found[normal].astype(np.float64) / wanted[normal] - 1)
-        assert error.max() < 5e-7, (x[normal][error.argmax()], error.max())
+        # next to 1, erfc is 1 minus a sum of eight terms
+        assert error.max() < (2e-6 if name == "erfc" else 5e-7), (x[normal][error.argmax()], error.max())
         np.testing.assert_allclose(found[~normal], rounded[~normal], atol=3e-45, rtol=0, equal_nan=True)
     if name in ("tanh", "sigmoid"):
         assert np.nanmax(np.abs(found)) <= 1

@@ -2,6 +2,7 @@
 
 from relay.ir.check import use_operators
 from relay.ir.difference import use_work
+from relay.operator.callback import pure_callback
 from relay.operator.composition import Body, Composition, use_composer
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.registry import (
@@ -41,6 +42,7 @@ __all__ = [
     "get_env",
     "lookup",
     "operators",
+    "pure_callback",
     "register_op",
     "resolve_name",
     "use_composer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, overload
 
 import numpy as np
@@ -16,6 +16,7 @@ from relay.operator.composition import Composition
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.expansion import Expansion
 from relay.operator.relation import Relation
+from relay.operator.soundness import check_parts, check_relation
 
 
 class Environment:
@@ -198,6 +199,8 @@ def _register_compiled(
     if not callable(compiler):
         raise RegistrationError(f"the compiler of {name!r} must be callable, found {compiler!r}")
 
+    check_relation(name, type_, [""] * len(function.parameters), {}, False)
+
     def reference(*operands: np.ndarray) -> np.ndarray:
         types = [Constant(o).type for o in operands]
         result = operator.infer(types, {})
@@ -219,33 +222,22 @@ def _register_compiled(
     return operator
 
 
-def _check_rule(name: str, relation: Any, operands: int, attributes: dict[str, Any]) -> None:
-    """Raises RegistrationError if the type's function does not take what it will be given."""
-    rule = relation.shape if isinstance(relation, Relation) else relation
-    if isinstance(rule, QuantifiedType | FunctionType) or not callable(rule):
-        return
-    try:
-        inspect.signature(rule).bind(*([()] * operands), **attributes)
-    except TypeError as error:
-        raise RegistrationError(
-            f"{name!r}: its shape rule does not take {operands} shapes and the attributes"
-            f" {', '.join(attributes) or '(none)'}: {error}"
-        ) from None
-    except ValueError:
-        return  # a builtin that does not tell its parameters
-
-
 def _register_reference(reference: Callable[..., Any], definition: dict[str, Any]) -> Operator:
     name = definition.pop("name", None) or reference.__name__
     operands, attributes, variadic = _parameters(name, reference)
     relation = definition.get("relation")
     if relation is None:
         raise RegistrationError(f"{name!r} has no type: give `relation`")
-    _check_relation(name, relation, operands, attributes, variadic)
+    check_relation(name, relation, operands, attributes, variadic)
     if definition.get("compute") is None and definition.get("external") is None:
         raise RegistrationError(f"{name!r} has no code: give `compute`")
     if definition.get("gradient") is None and definition.get("no_gradient") is None:
         raise RegistrationError(f"{name!r} has no gradient: give `gradient`, or `no_gradient` with the reason")
+    if definition.get("external") is not None and attributes:
+        raise RegistrationError(
+            f"{name!r}: an external function gets operands only; bind {', '.join(attributes)} with a closure"
+        )
+    check_parts(name, operands, attributes, definition)
     operator = Operator(
         name=name,
         operands=operands,
@@ -282,9 +274,10 @@ def _register_composite(
     composition = kind(name, function, variadic)
     relation = definition.pop("relation", None)
     if relation is not None:
-        _check_relation(name, relation, operands, attributes, variadic)
+        check_relation(name, relation, operands, attributes, variadic)
     if definition.get("pattern") is not None and definition.get("compute") is None:
         raise RegistrationError(f"{name!r} is compiled as what it is composed of: `pattern` needs `compute`")
+    check_parts(name, operands, attributes, definition)
     operator = Operator(
         name=name,
         operands=operands,
@@ -326,13 +319,3 @@ def _documentation(name: str, function: Callable[..., Any]) -> str:
     if not documentation:
         raise RegistrationError(f"{name!r} has no documentation: give its reference a docstring")
     return documentation
-
-
-def _check_relation(
-    name: str, relation: Any, operands: Sequence[str], attributes: dict[str, Any], variadic: bool
-) -> None:
-    if isinstance(relation, Relation):
-        wanted = len(relation.base.operands)
-        if relation.base.variadic is not variadic or (not variadic and wanted != len(operands)):
-            raise RegistrationError(f"{name!r}: its relation has {wanted} operands, its reference {len(operands)}")
-    _check_rule(name, relation, len(operands), attributes)

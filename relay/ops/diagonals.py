@@ -75,7 +75,7 @@ def diagonal(x: Tensor, offset: int = 0) -> Tensor:
     >>> relay.diagonal(np.float32([[1, 2], [3, 4]]))
     array([1., 4.], dtype=float32)
     """
-    return np.ascontiguousarray(np.diagonal(x, offset, -2, -1))
+    return np.array(np.diagonal(x, offset, -2, -1))
 
 
 @register_op(

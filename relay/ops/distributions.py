@@ -117,4 +117,4 @@ def dropout(x: Value, key: Value, rate: float = 0.5) -> Value:
     array([2., 4., 0., 0.], dtype=float32)
     """
     kept = _draw("random_uniform", key, x.shape, dtype=FLOAT32) >= rate
-    return where(kept, x / (1 - rate), x.op("zeros_like"))  # type: ignore[no-any-return]
+    return where(kept, x / (1 - rate), x.op("zeros_like"))

@@ -69,7 +69,7 @@ def _resized(x: Value, axis: int, count: int, method: str, coordinates: str) -> 
     share = (places - low).reshape(shape).astype(x.base.dtype)
     first = x.op("take", low, axis=axis)
     second = x.op("take", np.minimum(low + 1, extent - 1).astype(np.int32), axis=axis)
-    return first + (second - first) * share  # type: ignore[no-any-return]
+    return first + (second - first) * share
 
 
 @expansion(
@@ -140,7 +140,7 @@ def _number(value: Value, constant: float) -> Value:
 def _finite(place: Value, low: float, high: float) -> Value:
     """A place within bounds beyond which nothing changes; NaN as the lower one."""
     bounded = place.op("maximum", low).op("minimum", high)
-    return where(place == place, bounded, _number(place, low))  # type: ignore[no-any-return]
+    return where(place == place, bounded, _number(place, low))
 
 
 def _neighbours(place: Value, extent: int) -> list[tuple[Value, Value, Value]]:
@@ -203,7 +203,7 @@ def _reflected(place: Value, extent: int, align_corners: bool) -> Value:
     turns = (distance / span).op("floor_divide", 1.0)
     rest = distance - turns * span
     odd = turns - (turns * 0.5).op("floor_divide", 1.0) * 2.0
-    return where(odd > 0.5, span - rest, rest) + low  # type: ignore[no-any-return]
+    return where(odd > 0.5, span - rest, rest) + low
 
 
 @expansion(

@@ -40,6 +40,7 @@ def cases(*calls: Case, low: float = -2.0, high: float = 2.0) -> Sampler:
             operands = [o if isinstance(o, np.ndarray) else fill(rng, o, dtype, low, high) for o in call.operands]
             yield operands, call.attributes
 
+    sample.resizable = True  # type: ignore[attr-defined]  # the numbers may stand in other shapes as well
     return sample
 
 

@@ -354,4 +354,4 @@ def unique(x: Value, size: int, fill_value: float | None = None) -> Value:
     values = flat.op("take", order.op("take", where(present, found, found.op("zeros_like"))))
     if fill_value is None:
         return values
-    return where(present, values, values.emitter.constant(fill_value, values.base))  # type: ignore[no-any-return]
+    return where(present, values, values.emitter.constant(fill_value, values.base))

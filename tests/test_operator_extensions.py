@@ -1,0 +1,241 @@
+"""Operators from callbacks, from hand-written TVM code, with types of the user's own, and from other distributions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relay
+from relay import Relation, Tensor
+from relay.errors import ExecutionError, RegistrationError, TypeMismatch
+from relay.ir import FunctionType, Kind, TensorType, TypeId, mk_arrow, mk_quant
+from relay.typecheck.relations import broadcast, same
+
+X = np.array([0.5, -1.0, 2.0])
+FLOATS = Relation("T:float -> T", same)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    before = relay.get_env().names()
+    yield
+    environment = relay.get_env()
+    for name in set(environment.names()) - set(before):
+        del environment._operators[name]
+
+
+# ---- callbacks
+
+
+def test_a_callback_runs_interpreted_and_compiled() -> None:
+    calls: list[tuple[str, tuple[int, ...]]] = []
+
+    @relay.pure_callback(relation=FLOATS, gradient=lambda x, out, dout: dout * relay.cos(x))
+    def slow_sine(x: Tensor) -> Tensor:
+        """sin(x). x: (T float, s) -> (T, s)."""
+        calls.append((str(x.dtype), x.shape))
+        return np.sin(x)
+
+    @relay
+    def total(x):  # type: ignore[no-untyped-def]
+        return relay.sum(slow_sine(x) * 2.0)
+
+    for run in (total, total.interpret):
+        calls.clear()
+        np.testing.assert_allclose(run(X), 2 * np.sin(X).sum())
+        assert calls == [("float64", (3,))]
+    for run in (relay.grad(total), relay.grad(total).interpret):
+        np.testing.assert_allclose(run(X), 2 * np.cos(X))
+    assert relay.slow_sine is slow_sine and slow_sine.documentation.startswith("sin(x)")
+
+
+def test_a_callback_without_a_gradient_says_so() -> None:
+    @relay.pure_callback(relation=FLOATS)
+    def rounded(x: Tensor) -> Tensor:
+        """round(x). x: (T float, s) -> (T, s)."""
+        return np.round(x)
+
+    @relay
+    def total(x):  # type: ignore[no-untyped-def]
+        return relay.sum(rounded(x))
+
+    with pytest.raises(relay.DifferentiationError, match="it is a callback without one"):
+        relay.grad(total)(X)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+def test_a_callback_that_breaks_its_type_is_an_error_at_the_call(mode: str) -> None:
+    @relay.pure_callback(relation=FLOATS)
+    def halved(x: Tensor) -> Tensor:
+        """Half of x. x: (T float, s) -> (T, s)."""
+        return x[: len(x) // 2]
+
+    @relay
+    def call(x):  # type: ignore[no-untyped-def]
+        return halved(x)
+
+    with pytest.raises(ExecutionError, match=r"halved returned float64 \(1,\), its type says") as caught:
+        (call if mode == "compiled" else call.interpret)(X)
+    assert "return halved(x)" in str(caught.value)
+
+
+def test_an_error_in_a_callback_names_it() -> None:
+    @relay.pure_callback(relation=FLOATS)
+    def failing(x: Tensor) -> Tensor:
+        """Never. x: (T float, s) -> (T, s)."""
+        raise ValueError("no luck")
+
+    @relay
+    def call(x):  # type: ignore[no-untyped-def]
+        return failing(x)
+
+    for run in (call, call.interpret):
+        with pytest.raises(ExecutionError, match="failing failed: no luck"):
+            run(X)
+
+
+# ---- hand-written TVM code
+
+
+def test_a_scheduled_function_is_an_operator() -> None:
+    def compiler(type_: FunctionType) -> Any:
+        import tvm
+        from tvm import te
+
+        (x,), _ = relay.func_ty_to_placeholders(type_)
+        schedule = tvm.s_tir.Schedule(te.create_prim_func([x, te.compute(x.shape, lambda *i: x(*i) + x(*i))]))
+        (loop,) = schedule.get_loops(schedule.get_child_blocks(schedule.get_sblock("root"))[0])
+        schedule.unroll(schedule.split(loop, [None, 2])[1])
+        return tvm.compile(schedule.mod, target="llvm")["main"]
+
+    @relay.register_op(relation=FLOATS, external=compiler, gradient=lambda x, out, dout: dout * 2.0)
+    def unrolled_double(x: Tensor) -> Tensor:
+        """2 x. x: (T float, (n,)) -> (T, (n,))."""
+        return x * 2
+
+    @relay
+    def total(x):  # type: ignore[no-untyped-def]
+        return relay.sum(unrolled_double(x) * x)
+
+    for run in (total, total.interpret):
+        np.testing.assert_allclose(run(X), 2 * (X * X).sum())
+    np.testing.assert_allclose(relay.grad(total)(X), 4 * X)
+
+
+# ---- types of the user's own
+
+
+def test_a_shape_rule_in_python_and_its_message() -> None:
+    def halves(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(shape) != 1 or shape[0] % 2:
+            raise TypeMismatch("first_half needs a vector of even length")
+        return (shape[0] // 2,)
+
+    @relay.pure_callback(relation=Relation("T -> T", halves))
+    def first_half(x: Tensor) -> Tensor:
+        """The first half. x: (T, (2 n,)) -> (T, (n,))."""
+        return x[: len(x) // 2].copy()
+
+    @relay
+    def call(x):  # type: ignore[no-untyped-def]
+        return first_half(x)
+
+    np.testing.assert_array_equal(call(np.arange(4.0)), [0, 1])
+    with pytest.raises(TypeMismatch, match="first_half needs a vector of even length") as caught:
+        call(X)
+    assert "return first_half(x)" in str(caught.value)
+
+
+# ---- what does not fit together
+
+
+def triple(x: Tensor) -> Tensor:
+    """3 x. x: (T, s) -> (T, s)."""
+    return x * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"relation": Relation("T -> U", same)}, "the variable U, which no operand"),
+        ({"relation": Relation("T -> @dtype", same)}, "it has no such attribute"),
+        ({"compute": lambda x, y: x}, "`compute` does not take 1 tensors"),
+        ({"gradient": lambda x, dout: dout}, "`gradient` does not take 1 operands, `out`, `dout`"),
+        ({"linear": (1,)}, "linear in operand 1, but has 1"),
+        ({"commutative": True}, "only an operator of two operands is commutative"),
+        ({"requirements": (relay.Requirement(lambda: None, "never"),)}, "a requirement does not take 1 operands"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
+    complete: dict[str, Any] = {
+        "relation": FLOATS,
+        "compute": lambda x: x,
+        "gradient": lambda x, out, dout: dout,
+    }
+    before = relay.get_env().names()
+    with pytest.raises(RegistrationError, match=message):
+        relay.register_op(**{**complete, **changes})(triple)
+    assert relay.get_env().names() == before
+
+
+def test_a_result_with_an_unbound_variable_is_refused() -> None:
+    n, m = TypeId("n", Kind.Dim), TypeId("m", Kind.Dim)
+    floats = TensorType(relay.Float32, (n,))
+    before = relay.get_env().names()
+    type_ = mk_quant(n, mk_quant(m, mk_arrow([floats], TensorType(relay.Float32, (m,)))))
+    with pytest.raises(RegistrationError, match="mentions the variable m"):
+        relay.register_op(relay.get_env(), "stretched", type_, print)
+    assert relay.get_env().names() == before
+
+
+def test_a_callback_has_no_attributes() -> None:
+    with pytest.raises(RegistrationError, match="gets operands only; bind scale with a closure"):
+
+        @relay.pure_callback(relation=Relation("T, T -> T", broadcast))
+        def scaled(x: Tensor, y: Tensor, scale: float = 1.0) -> Tensor:
+            """scale x y. x: (T, s), y: (T, s) -> (T, s)."""
+            return x * y * scale
+
+
+# ---- other distributions
+
+
+def installed(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """Import Relay where a distribution with one pack of operators is installed."""
+    (folder / "signal_pack.py").write_text(source)
+    information = folder / "signal_pack-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: signal-pack\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[relay.operators]\nsignal = signal_pack\n")
+    code = "import numpy as np, relay; print(relay.mirrored(np.float32([1, 2])))"
+    path = os.pathsep.join([str(folder), str(Path(relay.__file__).parent.parent)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+PACK = '''
+import relay
+from relay import Tensor
+
+@relay.composite
+def mirrored(x: Tensor) -> Tensor:
+    """x and its mirror image, added. x: (T, s) -> (T, s)."""
+    return x + relay.flip(x)
+'''
+
+
+def test_packs_of_operators_come_with_relay(tmp_path: Path) -> None:
+    assert installed(tmp_path, PACK).stdout == "[3. 3.]\n"
+
+
+def test_a_pack_that_fails_is_named(tmp_path: Path) -> None:
+    message = installed(tmp_path, "raise ValueError('half of it is missing')").stderr
+    assert "the operators 'signal' of the distribution signal-pack cannot be loaded: half of it is missing" in message
