@@ -357,7 +357,33 @@ def distances(x):
     return x * float(sum(distance))
 
 
+def stack_machine(codes, x):
+    stack = []
+    for code in codes:
+        if code == 0:
+            stack.append(x)
+        else:
+            right = stack.pop()
+            left = stack.pop()
+            stack.append(left * right if code == 1 else left + right)
+    return stack[-1]
+
+
+def halves(x, n):
+    waiting = [n]
+    seen = 0
+    while len(waiting) > 0:
+        part = waiting.pop(0)
+        seen += part
+        if part > 1:
+            waiting.append(part // 2)
+            waiting.append(part - part // 2)
+    return x * float(seen)
+
+
 MORE = [
+    (stack_machine, (np.array([0, 0, 1, 0, 2], np.int32), np.float64(3.0))),
+    (halves, (np.float64(0.5), np.int32(9))),
     (records_as_state, (SIX,)),
     (dynamic_programme, (SIX, np.int32(4))),
     (returned_early, (SIX,)),

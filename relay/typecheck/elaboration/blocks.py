@@ -523,7 +523,8 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         else:
             condition_out.terminator = Yield((condition.atom,), node.span)
         body = Output()
-        elaborate_block(session, context, arm.body, body, join.add)
+        with session.where_it_may_not_run():
+            elaborate_block(session, context, arm.body, body, join.add)
         arms.append((condition_out, body))
     otherwise = orelse if orelse is not None else node.orelse
     if not arms:
@@ -534,7 +535,8 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         elaborate_block(session, context, otherwise, out, direct)
         return
     last = Output()
-    elaborate_block(session, context, otherwise, last, join.add)
+    with session.where_it_may_not_run():
+        elaborate_block(session, context, otherwise, last, join.add)
     bound, entities = join.close(lambda atoms, span: Yield(atoms, span))
     if join.paths:
         assign(context, targets, entities)
@@ -713,7 +715,8 @@ def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...],
 
     context.handlers[node.label] = Handler(label, on_next, join.add)
     body, failures = Output(), session.failures
-    elaborate_block(session, context, node.body, body, None)
+    with session.where_it_may_not_run():
+        elaborate_block(session, context, node.body, body, None)
     bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
     entities = tuple(carried.settled(e, None) for e in entities)
     arrives = assign_joined(session, context, targets, join, entities, failures)

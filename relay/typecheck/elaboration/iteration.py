@@ -228,7 +228,8 @@ def _counted(
         place.terminator = Exit(label, carried.fit(place, entities, span), span)
 
     context.handlers[node.label] = Handler(label, on_next, on_exit)
-    elaborate_block(session, context, node.body, body, None)
+    with session.where_it_may_not_run():
+        elaborate_block(session, context, node.body, body, None)
     results = [session.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
     rounds = int(count.atom.value) if isinstance(count.atom, Constant) and not leaves_early else None

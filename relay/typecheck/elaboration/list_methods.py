@@ -23,9 +23,12 @@ def pop(session: Session, out: Output, arguments: Sequence[Entity], span: Span |
     index: Entity = given[0] if given else Number(-1, span)
     if len(given) > 1:
         raise TypeCheckError(f"pop takes at most one argument, found {len(given)}", span)
-    if growing.is_literal(xs) and isinstance(xs, Tuple) and isinstance(index, Number):
+    if growing.is_literal(xs) and isinstance(xs, Tuple) and isinstance(index, Number) and isinstance(index.value, int):
         items = list(xs.items)
-        if not isinstance(index.value, int) or not -len(items) <= index.value < len(items):
+        if not -len(items) <= index.value < len(items):
+            if session.maybe:  # it may have more items when this runs
+                grown = growing.as_growing(session, out, xs, span)
+                return Tuple(growing.popped(session, out, grown, index, span))
             raise TypeCheckError(f"the list has {len(items)} items; there is no {index.value}", span)
         found = items.pop(index.value)
         return Tuple((found, Tuple(tuple(items), xs.form)))

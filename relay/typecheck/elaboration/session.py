@@ -7,7 +7,8 @@ still waits is reported by the earliest place in the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -165,6 +166,7 @@ class Session:
     """One elaboration of one program."""
 
     def __init__(self, *, generic: bool, decisions: Decisions | None = None) -> None:
+        self.maybe = 0  # in how many branches and loops, which may not run, elaboration is
         self.generic = generic
         self.decisions = decisions or Decisions()
         self.solver = Solver()
@@ -190,6 +192,15 @@ class Session:
         self.unknown: Consequence | None = None  # of a subclass: what depends on a name that the scope cannot tell
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.monomorphisation = Monomorphisation()
+
+    @contextlib.contextmanager
+    def where_it_may_not_run(self) -> Iterator[None]:
+        """While a branch or the body of a loop is elaborated."""
+        self.maybe += 1
+        try:
+            yield
+        finally:
+            self.maybe -= 1
 
     def effect(self, kind: str, what: str, span: Span | None) -> None:
         """Note an effect."""
