@@ -570,6 +570,13 @@ def _derived_value(
         known = resolve(inner_type)
         if not isinstance(known, FunctionType):
             raise TypeCheckError(f"only a function can be differentiated, found {show(known)}", span)
+        for position in range(len(known.parameters)) if wrt is None else wrt:
+            if position < len(known.parameters) and holds_list(known.parameters[position]):
+                raise DifferentiationError(
+                    f"there is no gradient with respect to a list that grows, {show(known.parameters[position])}",
+                    grad.span or span,
+                    help="name the other parameters, `wrt=..`, and differentiate by what the elements are made of",
+                )
         try:
             session.unify_at(gradient_type(known, node, session.monomorphic), type_, span, "the derivative")
         except DifferentiationError as error:
@@ -580,6 +587,17 @@ def _derived_value(
 
     session.defer(attempt, span, "the differentiated function")
     return session.bind(out, node, type_, "gradient", span)
+
+
+def holds_list(type_: Type) -> bool:
+    """Whether values of a type hold a list whose length only the run knows."""
+    match prune(type_):
+        case StackType():
+            return True
+        case TupleType(items):
+            return any(map(holds_list, items))
+        case _:
+            return False
 
 
 def call_value(

@@ -133,7 +133,7 @@ def _check_formats(session: Session, values: Sequence[Typed], formats: Sequence[
             type_ = resolve(value.type)
             if not isinstance(type_, TensorType):
                 message = f"print cannot write a value of type {show(type_)}"
-                raise TypeMismatch(message, span, help="print tensors and numbers")
+                raise TypeMismatch(message, span, help="print tensors and numbers; of a list, its elements in a loop")
             wrong = check_format(specification, type_.dtype, type_.rank)
             if wrong is not None:
                 raise TypeMismatch(wrong, span)
