@@ -1,0 +1,102 @@
+"""The page of all operators, `docs/operators.md`, from their definitions.
+
+    python -m relay.operator.page docs/operators.md      writes it anew
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from relay.ir.types import FunctionType, QuantifiedType
+from relay.operator.definition import REQUIRED, Operator
+from relay.operator.registry import get_env, operators
+from relay.operator.relation import Relation
+
+_OPENING = """# Operators
+
+Every operator that comes with Relay, by subject, from its definition: `python -m relay.operator.page docs/operators.md`
+writes this page. An operator is a function `relay.name` inside programs, on NumPy arrays outside of them, and a method
+of tensors; parameters after the tensors are attributes, which are known before a program runs. Types are signatures
+over dtypes: `T` is any dtype, `T:float` a float, `T..` any number of operands.
+[Operators of your own](custom-operators.md) are defined in the same way.
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    parts = [_OPENING]
+    aliases: dict[str, list[str]] = {}
+    for name in get_env().names():
+        found = get_env().find(name)
+        if found is not None and found.name != name:
+            aliases.setdefault(found.name, []).append(name)
+    groups: dict[str, list[Operator]] = {}
+    for operator in operators():
+        module = _module(operator)
+        if module.startswith("relay.ops."):
+            groups.setdefault(module, []).append(operator)
+    for module in sorted(groups):
+        parts.append(f"## {module.removeprefix('relay.ops.')}\n\n{_subject(module)}\n")
+        parts += ("\n".join(_entry(o, aliases.get(o.name, []))) for o in sorted(groups[module], key=lambda o: o.name))
+    return "\n".join(parts)
+
+
+def _module(operator: Operator) -> str:
+    body = operator.composition
+    return str((operator.reference if body is None else body.function).__module__)
+
+
+def _subject(module: str) -> str:
+    """The first paragraph of the file's text."""
+    text = inspect.getdoc(sys.modules[module]) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _entry(operator: Operator, aliases: list[str]) -> Iterator[str]:
+    yield f"### {operator.name}\n"
+    yield f"`{signature(operator)}`" + (f", also {', '.join(f'`{a}`' for a in aliases)}" if aliases else "") + "\n"
+    prose, _, example = operator.documentation.partition("\n\n>>>")
+    yield f"{' '.join(prose.split())}\n"
+    yield f"{'; '.join(_facts(operator))}.\n"
+    if example:
+        yield f"```pycon\n>>>{example.rstrip()}\n```\n"
+
+
+def signature(operator: Operator) -> str:
+    """The Python call: `softmax(x, axis=-1)`."""
+    operands = [f"*{operator.operands[0]}"] if operator.spread else list(operator.operands)
+    attributes = [
+        n if value is REQUIRED else f"{n}={value!r}" if isinstance(value, str) else f"{n}={value}"
+        for n, value in operator.attributes.items()
+    ]
+    return f"{operator.name}({', '.join([*attributes, *operands] if operator.spread else [*operands, *attributes])})"
+
+
+def _facts(operator: Operator) -> Iterator[str]:
+    if isinstance(operator.relation, Relation):
+        yield f"Type `{operator.relation.base.text}`"
+    elif isinstance(operator.relation, QuantifiedType | FunctionType):
+        yield f"Type `{operator.relation}`"
+    else:
+        yield "Type by its own rule"
+    if operator.no_gradient is not None:
+        yield f"no gradient: {operator.no_gradient}"
+    elif operator.gradient is None:
+        yield "gradient of its composition"
+    yield "composite" if operator.composition is not None and operator.compute is None else operator.pattern.value
+    for fact in ("commutative", "associative", "idempotent", "involution"):
+        if getattr(operator, fact):
+            yield fact
+    if operator.identity is not None:
+        yield f"identity {operator.identity}"
+    if operator.linear:
+        yield f"linear in {', '.join(operator.operands[i] for i in operator.linear if i < len(operator.operands))}"
+    for requirement in operator.requirements:
+        yield f"stops with \"{requirement.message}\""
+
+
+if __name__ == "__main__":  # importing the package has registered the operators
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
