@@ -15,7 +15,20 @@ import tokenize
 from collections.abc import Callable
 
 from mypy.errorcodes import ErrorCode
-from mypy.nodes import ARG_STAR, ARG_STAR2, Argument, Block, Context, Decorator, FuncDef, RaiseStmt, TypeInfo, Var
+from mypy.errors import Errors
+from mypy.nodes import (
+    ARG_STAR,
+    ARG_STAR2,
+    Argument,
+    Block,
+    ClassDef,
+    Context,
+    Decorator,
+    FuncDef,
+    RaiseStmt,
+    TypeInfo,
+    Var,
+)
 from mypy.plugin import (
     AnalyzeTypeContext,
     ClassDefContext,
@@ -25,6 +38,7 @@ from mypy.plugin import (
     ReportConfigContext,
 )
 from mypy.plugins.common import add_method_to_class
+from mypy.plugins.dataclasses import dataclass_class_maker_callback
 from mypy.types import (
     AnyType,
     CallableType,
@@ -45,6 +59,7 @@ RELAY = ErrorCode("relay", "What relay check finds in a decorated function", "Re
 _TYPES = ("Tensor", "Fn", "Ref")
 _FOREIGN = ("builtins", "typing", "types", "collections", "numpy", "relay", "abc", "_typeshed", "typing_extensions")
 _DECORATORS = ("relay._Relay.__call__", "relay._Decorator.__call__")
+_DATA = "relay"
 _MODULE = "types.ModuleType"
 _DERIVATIVES = ("grad", "value_and_grad", "jacobian", "hessian")
 _SIGNATURE_CODES = ("no-untyped-def", "no-untyped-call", "empty-body", "type-var")
@@ -82,6 +97,9 @@ class RelayPlugin(Plugin):
 
     def get_customize_class_mro_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
         return _make_callable if fullname == _MODULE else None
+
+    def get_class_decorator_hook_2(self, fullname: str) -> Callable[[ClassDefContext], bool] | None:
+        return _data_class if fullname == "relay.data" else None
 
     def report_config_data(self, ctx: ReportConfigContext) -> object:
         return 1  # changes with what the plugin makes of a file, so that mypy forgets what it knew
@@ -154,12 +172,42 @@ def _relay_type(context: AnalyzeTypeContext) -> Type:
 
 def _make_callable(context: ClassDefContext) -> None:
     """Let modules be called: `import relay`, then `@relay`. Those of others are refused by `_called_module`."""
+    add_method_to_class(context.api, context.cls, "__call__", _any_arguments(), AnyType(TypeOfAny.special_form))
+
+
+def _data_class(context: ClassDefContext) -> bool:
+    """The constructors of a sum are its nested classes; a record's own is a dataclass's. Methods are Relay's code."""
+    members = context.cls.defs.body
+    nested = [node for node in members if isinstance(node, ClassDef)]
+    for constructor in nested:
+        if "__init__" not in constructor.info.names:
+            add_method_to_class(context.api, constructor, "__init__", _any_arguments(), NoneType())
+    context.cls.info.metadata[_DATA] = {}
+    for node in members:
+        if isinstance(node, FuncDef):
+            _drop_errors(context.api.errors, node)  # type: ignore[attr-defined]
+            _empty(node)
+            if node.type is None:
+                anything = AnyType(TypeOfAny.explicit)
+                fallback = context.api.named_type("builtins.function")
+                types = [anything for _ in node.arguments]
+                node.type = CallableType(types, node.arg_kinds, node.arg_names, anything, fallback, name=node.name)
+    return True if nested else dataclass_class_maker_callback(context)
+
+
+def _any_arguments() -> list[Argument]:
     anything = AnyType(TypeOfAny.special_form)
-    arguments = [
+    return [
         Argument(Var("arguments", anything), anything, None, ARG_STAR),
         Argument(Var("keywords", anything), anything, None, ARG_STAR2),
     ]
-    add_method_to_class(context.api, context.cls, "__call__", arguments, anything)
+
+
+def _empty(function: FuncDef) -> None:
+    """Leave a function without a body that could be checked."""
+    body = Block([RaiseStmt(None, None)])
+    body.set_line(function.body)
+    function.body = body
 
 
 _Named = Callable[[str], Type]
@@ -188,7 +236,10 @@ def _taken(named: _Named, written: Type, analysed: Type) -> Type:
         case "tuple":
             return AnyType(TypeOfAny.special_form)
         case _:
-            return analysed
+            proper = get_proper_type(analysed)
+            # the constructors of a sum are none of its subclasses for mypy
+            is_data = isinstance(proper, Instance) and _DATA in proper.type.metadata
+            return AnyType(TypeOfAny.special_form) if is_data else analysed
 
 
 def _returned(named: _Named, written: Type, analysed: Type) -> Type:
@@ -221,10 +272,12 @@ def _report(context: MethodContext | FunctionContext, type_: CallableType) -> No
     node = context.context
     first, last = _lines(context)
     if isinstance(node, Decorator):
-        _withdraw(context, node.func)
+        _drop_errors(context.api.msg.errors, node.func)
         _hide(node.func, type_)
-    for found in _diagnostics(context.api.path):
-        if found.severity == "error" and (found.span is None or _is_own(found, context.api.path, first, last)):
+    path = context.api.path
+    for found in _diagnostics(path):
+        own = found.span is None or found.span.source.filename != path or first <= found.span.line <= last
+        if found.severity == "error" and (own or not _is_decorated(path, found.span)):  # mypy tells repeated ones once
             place = node if found.span is None else _place(found.span)
             context.api.fail(found.message.replace("\n", " "), place, code=RELAY)
             for note in (*found.notes, *((f"help: {found.help}",) if found.help else ())):
@@ -239,13 +292,23 @@ def _lines(context: MethodContext | FunctionContext) -> tuple[int, int]:
     return node.line, node.end_line or node.line
 
 
-def _is_own(found: Diagnostic, path: str, first: int, last: int) -> bool:
-    return found.span is not None and found.span.source.filename == path and first <= found.span.line <= last
+@functools.lru_cache(maxsize=100)
+def _decorated_lines(text: str) -> list[range]:
+    """The lines of each function with a decorator."""
+    functions = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef) and node.decorator_list
+    ]
+    return [range(f.decorator_list[0].lineno, (f.end_lineno or f.lineno) + 1) for f in functions]
 
 
-def _withdraw(context: MethodContext | FunctionContext, function: FuncDef) -> None:
+def _is_decorated(path: str, span: Span | None) -> bool:
+    """Whether a place is in a function with a decorator, which reports it itself."""
+    text = _read(path)
+    return text is not None and span is not None and any(span.line in lines for lines in _decorated_lines(text))
+
+
+def _drop_errors(errors: Errors, function: FuncDef) -> None:
     """Drop mypy's own errors of a function's body, which is no Python, and of annotations that are missing."""
-    errors = context.api.msg.errors
     found = errors.error_info_map.get(errors.file)
     if found is None:
         return
@@ -264,9 +327,7 @@ def _withdraw(context: MethodContext | FunctionContext, function: FuncDef) -> No
 
 def _hide(function: FuncDef, type_: CallableType) -> None:
     """Keep mypy from checking a function as Python's, which it does after its decorators."""
-    body = Block([RaiseStmt(None, None)])
-    body.set_line(function.body)
-    function.body = body
+    _empty(function)
     anything = AnyType(TypeOfAny.explicit)
     types = [anything if _is_missing(t) else t for t in type_.arg_types]
     result = anything if _is_missing(type_.ret_type) else type_.ret_type

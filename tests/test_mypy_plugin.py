@@ -128,6 +128,27 @@ SAMPLES = {
             x: Tensor[Float, ()]
             y: Tensor[Float, ()]
 
+        @rl.data
+        class Shape:
+            class Circle:
+                radius: Tensor[Float, ()]
+
+            class Box:
+                width: Tensor[Float, ()]
+                height: Tensor[Float, ()]
+
+            def area(self):
+                match self:
+                    case Shape.Circle(r):
+                        return r * r
+                    case Shape.Box(w, h):
+                        return w * h + undefined  # M: the name 'undefined' is not defined
+
+        @rl
+        def area(shape: Shape):
+            return shape.area()
+
+        area(Shape.Box(1.0, 2.0))
         Point(1.0, 2.0)
         Point(1.0)  # M: Missing positional argument "y" in call to "Point"
         os()  # M: Module not callable
