@@ -167,6 +167,12 @@ def test_grid_sample_is_interpolation() -> None:
             wanted = ndimage.map_coordinates(x[0, 0], coordinates, order=1, mode=mode)
             np.testing.assert_allclose(found[0, 0], wanted, rtol=1e-9, atol=1e-12)
     lost = np.full((1, 1, 1, 2), np.nan)
+
+    @relay
+    def sampled(x, grid):  # type: ignore[no-untyped-def]
+        return relay.grid_sample(x, grid, padding="border")
+
+    np.testing.assert_array_equal(sampled(x, lost), x[:, :, :1, :1])
     np.testing.assert_array_equal(relay.grid_sample(x, lost, padding="border"), x[:, :, :1, :1])
 
 
@@ -206,6 +212,11 @@ def test_sorting_is_numpys() -> None:
 
 
 def test_unique_is_numpys() -> None:
+    @relay
+    def distinct(x):  # type: ignore[no-untyped-def]
+        return relay.unique(x, size=4)
+
+    np.testing.assert_array_equal(distinct(np.float64([3, np.nan, 1, np.nan])), [1, 3, np.nan, 1])
     for x in (np.float64([3, 1, np.nan, 3, np.nan]), np.int32([[5, 5], [5, 5]]), np.float32([7])):
         wanted = np.unique(x)
         np.testing.assert_array_equal(relay.unique(x, size=len(wanted)), wanted)
@@ -239,6 +250,12 @@ def test_quantized_numbers() -> None:
     x = np.float32([0.024, 0.025, 0.026, -0.075, 100, -100, np.nan, np.inf])
     found = relay.quantize(x, np.float32(0.05), np.int32(-3))
     np.testing.assert_array_equal(found, [-3, -3, -2, -5, 127, -128, -3, 127])
+
+    @relay
+    def quantized(x):  # type: ignore[no-untyped-def]
+        return relay.quantize(x, 0.05, -3)
+
+    np.testing.assert_array_equal(quantized(x), found)
     values, weights = (RANDOM.integers(-128, 128, shape).astype(np.int8) for shape in ((5, 300), (4, 300)))
     product = relay.quantized_dense(values, weights)
     np.testing.assert_array_equal(product, values.astype(np.int64) @ weights.T.astype(np.int64))

@@ -118,9 +118,7 @@ def _add_along(x: Stage, indices: Stage, axis: int) -> Callable[[Any, Any, Any],
     return statement
 
 
-def copied(
-    x: Stage, inputs: Sequence[Stage], statement: Callable[..., Any], *, changes: bool
-) -> Stage:
+def copied(x: Stage, inputs: Sequence[Stage], statement: Callable[..., Any], *, changes: bool) -> Stage:
     """A copy of x on which `statement(result, *inputs)` then runs; just the copy where it changes nothing."""
     shape = dims(x)
     if not changes:
@@ -226,9 +224,7 @@ def _gather_nd(x: Stage, indices: Stage) -> Stage:
     rank = len(dims(indices)) - 1
     return te.compute(
         result,
-        lambda *index: x(
-            *_place([indices(*index[:rank], axis) for axis in range(depth)], shape), *index[rank:]
-        ),
+        lambda *index: x(*_place([indices(*index[:rank], axis) for axis in range(depth)], shape), *index[rank:]),
     )
 
 
@@ -451,9 +447,7 @@ def _write_window(x: Stage) -> Callable[[Any, Any, Any], Any]:
 
     def statement(result: Any, new: Any, starts: Any) -> Any:
         def store(index: list[Any]) -> Any:
-            place = [
-                from_start(tirx.BufferLoad(starts, [axis]), shape[axis]) + i for axis, i in enumerate(index)
-            ]
+            place = [from_start(tirx.BufferLoad(starts, [axis]), shape[axis]) + i for axis, i in enumerate(index)]
             return tirx.BufferStore(result, tirx.BufferLoad(new, index), place)
 
         return loops([int(dim) for dim in new.shape], store)
@@ -471,9 +465,7 @@ def _write_window(x: Stage) -> Callable[[Any, Any, Any], Any]:
         None,
     ),
     requirements=(Requirement(_update_in_range, "slice out of range"),),
-    in_place=InPlace(
-        0, lambda x, new, starts: stages.written(dims(x), [new, starts], str(x.dtype), _write_window(x))
-    ),
+    in_place=InPlace(0, lambda x, new, starts: stages.written(dims(x), [new, starts], str(x.dtype), _write_window(x))),
     sampler=cases(
         case((3, 4), (2, 1), _START),
         case((3, 4), (1, 2), _START),

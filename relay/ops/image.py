@@ -13,7 +13,6 @@ from relay.errors import ShapeError
 from relay.ir.types import INT32, Dim, Shape, show_shape
 from relay.ops.comparison import where
 from relay.ops.normalisation import like, wide
-from relay.ops.quantised import nearest
 from relay.ops.notation import Relation, Tensor, Value, expansion
 from relay.ops.samples import case, cases
 from relay.typecheck import windows as rules
@@ -140,12 +139,12 @@ def _number(value: Value, constant: float) -> Value:
 def _finite(place: Value, low: float, high: float) -> Value:
     """A place within bounds beyond which nothing changes; NaN as the lower one."""
     bounded = place.op("maximum", low).op("minimum", high)
-    return where(place == place, bounded, _number(place, low))
+    return where(place.op("isnan"), _number(place, low), bounded)  # type: ignore[no-any-return]
 
 
 def _neighbours(place: Value, extent: int) -> list[tuple[Value, Value, Value]]:
     """The elements on both sides of places along an axis: (index within bounds, weight, whether it is inside)."""
-    below = place.op("floor_divide", 1.0)
+    below = place.op("floor")
     share = place - below
     found = []
     for offset, weight in ((0, 1 - share), (1, share)):
@@ -199,11 +198,8 @@ def _reflected(place: Value, extent: int, align_corners: bool) -> Value:
     low, span = (0.0, float(extent - 1)) if align_corners else (-0.5, float(extent))
     if span == 0:
         return place.op("zeros_like")
-    distance = (place - low).op("abs")
-    turns = (distance / span).op("floor_divide", 1.0)
-    rest = distance - turns * span
-    odd = turns - (turns * 0.5).op("floor_divide", 1.0) * 2.0
-    return where(odd > 0.5, span - rest, rest) + low
+    distance = (place - low).op("abs").op("mod", 2 * span)
+    return where(distance > span, 2 * span - distance, distance) + low  # type: ignore[no-any-return]
 
 
 @expansion(
@@ -234,14 +230,14 @@ def grid_sample(
     for component, axis in ((1, 2), (0, 3)):
         extent = known(x.shape[axis])
         place = points.op("take", np.array(component, np.int32), axis=3)
-        place = where(place == place, place, _number(place, -1.0))
+        place = where(place.op("isnan"), _number(place, -1.0), place)
         scaled = (place + 1) * ((extent - 1) / 2) if align_corners else (place + 1) * (extent / 2) - 0.5
         if padding == "reflection":
             scaled = _reflected(scaled, extent, align_corners)
         outside = padding == "zeros"
         scaled = _finite(scaled, -1.0 if outside else 0.0, float(extent) if outside else float(extent - 1))
         if method == "nearest":
-            index = nearest(scaled).op("cast", dtype=INT32)
+            index = scaled.op("round").op("cast", dtype=INT32)
             inside = (index >= 0) & (index < extent)
             one = scaled.op("ones_like")
             indices.append([(index.op("maximum", 0).op("minimum", extent - 1), one, inside)])

@@ -11,7 +11,6 @@ from relay.ir.types import INT32, INT64, Shape, show_shape
 from relay.ops.comparison import where
 from relay.ops.notation import Relation, Requirement, Value, expansion
 from relay.ops.samples import case, cases
-from relay.ops.sorting import along_axis
 from relay.typecheck.dims import equal_shapes, normalise_axis
 
 
@@ -186,7 +185,7 @@ def _picked(scores: Value, target: Value, axis: int, ignore_index: int | None, r
     position = normalise_axis(axis, scores.ndim)
     counted = None if ignore_index is None else target != ignore_index
     index = target if counted is None else where(counted, target, target.op("zeros_like"))
-    found = along_axis(scores, index.op("expand_dims", axis=position), position)
+    found = scores.op("take_along_axis", index.op("expand_dims", axis=position), axis=position)
     loss = -found.op("squeeze", axis=position)
     if counted is None:
         return _reduced(loss, reduction)

@@ -43,63 +43,48 @@ def _scaled_shape(x: Shape, *parameters: Shape, axis: int) -> Shape:
     return x
 
 
-def _narrow(dtype: object) -> BaseType:
-    if not isinstance(dtype, BaseType) or dtype.name not in ("int8", "uint8", "int16", "uint16", "int32"):
-        raise TypeMismatch(f"quantized numbers are integers of at most 32 bits, found {dtype}")
-    return dtype
-
-
-def nearest(x: Value) -> Value:
-    """The nearest integers of finite numbers, the even one of two."""
-    below = x.op("floor_divide", 1.0)
-    rest = x - below
-    odd = below.op("mod", 2.0) == 1.0
-    up = (rest > 0.5).op("logical_or", (rest == 0.5).op("logical_and", odd))
-    return below + up.op("cast", dtype=x.base)
-
-
 def _saturated(value: Value, zero_point: Value, dtype: BaseType) -> Value:
-    """Rounded to the nearest integer (to the even one of two), moved, and kept within the dtype; NaN is the zero point."""
+    """Rounded to the nearest integer, moved, and kept within the dtype; NaN is the zero point."""
     limits = np.iinfo(dtype.name)
-    bound = float(2**33)  # beyond all results, whatever the zero point
-    zero = value.emitter.constant(0, value.base)
-    finite = where(value == value, value, zero).op("maximum", -bound).op("minimum", bound)
-    moved = nearest(finite) + zero_point.op("cast", dtype=value.base)
-    return moved.op("maximum", float(limits.min)).op("minimum", float(limits.max)).op("cast", dtype=dtype)
+    zero = zero_point.op("cast", dtype=value.base)
+    moved = value.op("round") + zero
+    kept = moved.op("maximum", float(limits.min)).op("minimum", float(limits.max))
+    return where(value.op("isnan"), zero, kept).op("cast", dtype=dtype)  # type: ignore[no-any-return]
 
 
-def _quantize_type(x: Type, scale: Type, zero_point: Type, axis: int, dtype: BaseType) -> Type:
-    relation = Relation(f"T:float, T, int32 -> {_narrow(dtype)}", _scaled_shape)
-    return infer_relation("quantize", relation, False, (x, scale, zero_point), {"axis": axis})
+def _quantized_shape(x: Shape, *parameters: Shape, axis: int, out_dtype: BaseType) -> Shape:
+    if not isinstance(out_dtype, BaseType) or out_dtype.name not in ("int8", "uint8", "int16", "uint16", "int32"):
+        raise TypeMismatch(f"quantized numbers are integers of at most 32 bits, found {out_dtype}")
+    return _scaled_shape(x, *parameters, axis=axis)
 
 
 _SCALE, _ZERO_POINT = np.array(0.05, np.float32), np.array(3, np.int32)
 
 
 @expansion(
-    relation=_quantize_type,
+    relation=Relation("T:float, T, int32 -> @out_dtype", _quantized_shape),
     no_gradient=_ROUNDS,
     sampler=cases(
         case(np.array([[0.1, -7, 300], [0.075, np.nan, -np.inf]], np.float32), _SCALE, _ZERO_POINT),
         case(
             np.array([[0.1, -7], [0.5, 3]], np.float32), np.array([0.1, 0.2], np.float32), np.array([0, 100], np.int32), axis=0,
-            dtype=BaseType("uint8"),
+            out_dtype=BaseType("uint8"),
         ),
         case(np.zeros((0, 2), np.float32), _SCALE, _ZERO_POINT),
     ),
 )  # fmt: skip
-def quantize(x: Value, scale: Value, zero_point: Value, axis: int = -1, dtype: BaseType = INT8) -> Value:
+def quantize(x: Value, scale: Value, zero_point: Value, axis: int = -1, out_dtype: BaseType = INT8) -> Value:
     """round(x / scale) + zero_point, to the even one of two integers, kept within the dtype.
-    x: (T float, s), scale: (T, ()) or (T, (c,)), zero_point: (int32, ()) or (int32, (c,)) -> (dtype, s).
+    x: (T float, s), scale: (T, ()) or (T, (c,)), zero_point: (int32, ()) or (int32, (c,)) -> (out_dtype, s).
 
     >>> relay.quantize(np.float32([0.25, -1, 100]), np.float32(0.5), np.int32(1))
     array([  1,  -1, 127], dtype=int8)
     """
     scaled = x / _parameter(scale, axis, x.ndim)
     wide = scaled.op("cast", dtype=FLOAT32) if scaled.base.dtype.itemsize < 4 else scaled
-    if np.iinfo(dtype.name).bits == 32:
+    if np.iinfo(out_dtype.name).bits == 32:
         wide = wide.op("cast", dtype=FLOAT64)  # which holds all of them
-    return _saturated(wide, _parameter(zero_point, axis, x.ndim), dtype)
+    return _saturated(wide, _parameter(zero_point, axis, x.ndim), out_dtype)
 
 
 @expansion(
@@ -126,16 +111,8 @@ def dequantize(x: Value, scale: Value, zero_point: Value, axis: int = -1) -> Val
     return moved.op("cast", dtype=scale.base) * _parameter(scale, axis, x.ndim)
 
 
-def _requantize_type(
-    x: Type, scale: Type, zero_point: Type, new_scale: Type, new_zero_point: Type, axis: int, dtype: BaseType
-) -> Type:
-    relation = Relation(f"Q:int, T:float, int32, T, int32 -> {_narrow(dtype)}", _scaled_shape)
-    operands = (x, scale, zero_point, new_scale, new_zero_point)
-    return infer_relation("requantize", relation, False, operands, {"axis": axis})
-
-
 @expansion(
-    relation=_requantize_type,
+    relation=Relation("Q:int, T:float, int32, T, int32 -> @out_dtype", _quantized_shape),
     no_gradient=_ROUNDS,
     sampler=cases(
         case(
@@ -143,24 +120,24 @@ def _requantize_type(
         ),
         case(
             np.array([[100, -20000]], np.int32), np.array([0.1, 0.2], np.float32), np.array(0, np.int32), np.array(0.7, np.float32),
-            _ZERO_POINT, dtype=BaseType("uint8"),
+            _ZERO_POINT, out_dtype=BaseType("uint8"),
         ),
     ),
 )  # fmt: skip
 def requantize(
     x: Value, scale: Value, zero_point: Value, new_scale: Value, new_zero_point: Value, axis: int = -1,
-    dtype: BaseType = INT8,
+    out_dtype: BaseType = INT8,
 ) -> Value:  # fmt: skip
     """The same numbers with another scale and zero point, computed in float64: for the 32-bit sums of products of 8-bit
     numbers. x: (int, s); scale, new_scale: (T float, ()) or (T, (c,)); zero_point, new_zero_point: (int32, ()) or
-    (int32, (c,)) -> (dtype, s).
+    (int32, (c,)) -> (out_dtype, s).
 
     >>> relay.requantize(np.int32([1000]), np.float32(0.5), np.int32(0), np.float32(10), np.int32(3))
     array([53], dtype=int8)
     """
     moved = x.op("cast", dtype=FLOAT64) - _parameter(zero_point, axis, x.ndim).op("cast", dtype=FLOAT64)
     old, new = (_parameter(s, axis, x.ndim).op("cast", dtype=FLOAT64) for s in (scale, new_scale))
-    return _saturated(moved * (old / new), _parameter(new_zero_point, axis, x.ndim), dtype)
+    return _saturated(moved * (old / new), _parameter(new_zero_point, axis, x.ndim), out_dtype)
 
 
 # ---- products of 8-bit numbers, summed in 32

@@ -151,19 +151,6 @@ def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
     return _numpy_argsort(x, axis, descending)
 
 
-def along_axis(x: Value, indices: Value, axis: int) -> Value:
-    """The elements of x at places along an axis, for other axes that are the same: x (*a, n, *b), indices (*a, k, *b)."""
-    position = normalise_axis(axis, x.ndim)
-    order = (*(i for i in range(x.ndim) if i != position), position)
-    last = indices.op("transpose", axes=order).op("cast", dtype=INT32)
-    rows, extent = product(last.shape[:-1]), known(x.shape[position])
-    starts = (np.arange(known(rows), dtype=np.int32) * extent).reshape(-1, 1)
-    flat = x.op("transpose", axes=order).op("reshape", shape=(product(x.shape),))
-    places = last.op("reshape", shape=(rows, last.shape[-1])).op("add", starts)
-    found = flat.op("take", places).op("reshape", shape=last.shape)
-    return found.op("transpose", axes=tuple(order.index(i) for i in range(x.ndim)))
-
-
 @expansion(
     relation=Relation("T -> T", lambda shape, *, axis, descending: relations.along_axis(shape, axis=axis)),
     sampler=cases(
@@ -177,7 +164,7 @@ def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
     array([1., 2., 3.], dtype=float32)
     """
     order = x.op("argsort", axis=axis, descending=descending)
-    return along_axis(x, order, axis)
+    return x.op("take_along_axis", order, axis=axis)
 
 
 # ---- the largest
@@ -228,7 +215,7 @@ def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value
     array([4., 3.], dtype=float32)
     """
     order = _first(x.op("argsort", axis=axis, descending=largest), k, axis)
-    return along_axis(x, order, axis)
+    return x.op("take_along_axis", order, axis=axis)
 
 
 # ---- places in what is sorted
@@ -342,15 +329,13 @@ def unique(x: Value, size: int, fill_value: float | None = None) -> Value:
     (count,) = numbers(flat.shape)
     later = ordered.op("strided_slice", begin=(1,), end=(count,), strides=(1,))
     earlier = ordered.op("strided_slice", begin=(0,), end=(count - 1,), strides=(1,))
-    differs = (later != earlier) & ((later == later) | (earlier == earlier))  # NaN is one element
-    first = np.zeros(count, bool)
-    first[:1] = True
-    padded = differs.op("cast", dtype=INT32).op("place_slice", shape=(count,), begin=(1,), end=(count,), strides=(1,))
-    new = padded.op("cast", dtype=BOOL).op("logical_or", first)
-    # those that are new stand first where the order is stable
-    ranks = new.op("logical_not").op("argsort").op("take", np.minimum(np.arange(size), count - 1).astype(np.int32))
-    present = new.op("sum").op("greater", np.arange(size, dtype=np.int32))
-    found = ranks
+    differs = later != earlier
+    if x.base.is_float:  # NaN is one element
+        differs = differs & later.op("isnan").op("logical_and", earlier.op("isnan")).op("logical_not")
+    steps = differs.op("cast", dtype=INT32).op("cumsum", axis=0)
+    targets = np.arange(size, dtype=np.int32)
+    found = steps.op("searchsorted", targets).op("add", np.minimum(targets, 1))  # where each new one stands
+    present = found < count
     values = flat.op("take", order.op("take", where(present, found, found.op("zeros_like"))))
     if fill_value is None:
         return values

@@ -127,9 +127,7 @@ def _scaled(r: Element, shifted: Element) -> Element:
 def _exp2_single(x: Element) -> Element:
     def in_range(c: Element) -> Element:
         shifted = c + _single(_ROUND)
-        return let(
-            shifted, lambda t: let(t - _single(_ROUND), lambda n: _scaled((c - n) * _single(_LN2), t))
-        )
+        return let(shifted, lambda t: let(t - _single(_ROUND), lambda n: _scaled((c - n) * _single(_LN2), t)))
 
     return let(_clamp(x, -151.0, 129.0), in_range)
 

@@ -13,6 +13,7 @@ from relay.typecheck.relations import broadcast, same
 
 _UNARY_FLOAT = Relation("T:float -> T", same)
 
+
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
