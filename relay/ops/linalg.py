@@ -119,6 +119,7 @@ def _total_matmul(x: Value, y: Value) -> Value | None:
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=_matmul,
     gradient=_matmul_gradient,
+    associative=True,  # products of matrices; a vector stands first or last
     stacked=_stacked_matmul,
     total=_total_matmul,
     linear=(0, 1),

@@ -13,7 +13,9 @@ from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.outlining import fuse
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
+from relay.transform.product_ordering import reorder_products
 from relay.transform.record_flattening import flatten_records
+from relay.transform.reference_elimination import eliminate_references
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
@@ -35,6 +37,7 @@ __all__ = [
     "dce",
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
+    "eliminate_references",
     "expand_composites",
     "flatten_records",
     "flatten_tuples",
@@ -47,6 +50,7 @@ __all__ = [
     "optimize",
     "prepare",
     "reduce_strength",
+    "reorder_products",
     "simplify",
     "specialise",
     "split_loops",

@@ -30,7 +30,9 @@ from relay.transform.loop_fission import split_loops
 from relay.transform.loop_invariants import hoist_invariants
 from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.outlining import fuse
+from relay.transform.product_ordering import reorder_products
 from relay.transform.record_flattening import flatten_records
+from relay.transform.reference_elimination import eliminate_references
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
@@ -49,11 +51,13 @@ PASSES: dict[str, Pass] = {
     "inline": inline,
     "flatten_records": flatten_records,
     "flatten_tuples": flatten_tuples,
+    "eliminate_references": eliminate_references,
     "simplify": simplify,
     "reduce_strength": reduce_strength,
     "fold_constants": fold_constants,
     "eliminate_common_subexpressions": eliminate_common_subexpressions,
     "eliminate_dead_code": eliminate_dead_code,
+    "reorder_products": reorder_products,
     "fold_counters": fold_counters,
     "hoist_invariants": hoist_invariants,
     "batch_products": batch_products,
@@ -63,7 +67,7 @@ PASSES: dict[str, Pass] = {
 }
 """The passes by their names."""
 
-EXACT = frozenset(PASSES) - {"reduce_strength", "batch_products", "split_loops"}
+EXACT = frozenset(PASSES) - {"reduce_strength", "reorder_products", "batch_products", "split_loops"}
 """Passes after which a program gives the same answer to the last bit; the others differ by rounding."""
 
 ALIASES = {"cse": "eliminate_common_subexpressions", "dce": "eliminate_dead_code"}
