@@ -20,7 +20,7 @@ from matrix import SEED, everything, sample
 from programs import programs
 from random_modules import arguments, outcome, random_module
 
-from relay.eval.values import Data, Stack
+from relay.eval.values import Data, Reference, Stack
 from relay.ir.alpha import alpha_equal
 from relay.ir.check import check
 from relay.ir.expr import Function, Module
@@ -63,6 +63,9 @@ def assert_same(found: object, expected: object, exact: bool = True) -> None:
         assert isinstance(found, Data) and found.constructor == expected.constructor
         for one, other in zip(found.fields, expected.fields, strict=True):
             assert_same(one, other, exact)
+    elif isinstance(expected, Reference):
+        assert isinstance(found, Reference)
+        assert_same(found.content, expected.content, exact)
     elif isinstance(expected, Stack):
         assert isinstance(found, Stack)
         assert_same(tuple(found.buffer[: found.length]), tuple(expected.buffer[: expected.length]), exact)
