@@ -167,6 +167,14 @@ def test_what_is_not_exact_stays(number_: int) -> None:
     assert operators(eliminate_dead_code(simplify(before))) == operators(before)
 
 
+def test_constants_are_not_merged_for_ever() -> None:
+    def write(x: Value, y: Value, n: Value, i: Value, c: Value) -> Value:
+        one = number(i, 1)
+        return (one + number(i, 2)) + number(i, 3)
+
+    assert operators(simplify(program(write))) == 2
+
+
 def test_every_equation_has_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
     used: set[tuple[str, str]] = set()
     original = simplification.applied

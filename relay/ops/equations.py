@@ -275,7 +275,8 @@ def _reassociated(name: str, text: str) -> None:
             if not isinstance(constant.atom, Constant) or constant.ndim or inner is None:
                 continue
             for one, other in (inner.operands, inner.operands[::-1]):
-                if isinstance(other.atom, Constant) and other.ndim == 0:
+                # Three constants are for folding: they could be merged for ever.
+                if isinstance(other.atom, Constant) and other.ndim == 0 and not isinstance(one.atom, Constant):
                     return one.op(name, other.op(name, constant))
         return None
 
