@@ -277,6 +277,47 @@ def test_derivatives_of_straight_line_code_and_branches_hold_no_data() -> None:
         assert not any(isinstance(t.type, DataType | RefType | StackType) for t in b.targets)
 
 
+@relay
+def arms_with_residuals(x, k):
+    y = x * 1.5
+    if k > 3:
+        a = relay.sin(y)
+        y = a * a * x
+    elif k > 1:
+        b = relay.exp(y)
+        c = relay.tanh(b)
+        y = b * c
+    else:
+        y = relay.cos(y) * y
+    return relay.sum(y * y)
+
+
+@relay
+def branches_in_a_static_loop(x):
+    s = x[0]
+    for i in range(6):
+        if s > 0.5:
+            a = relay.sin(s)
+            s = a * a * x[i]
+        else:
+            s = relay.exp(s) * s + 0.3
+    return s
+
+
+def test_arms_hand_out_their_residuals() -> None:
+    for k in (1, 2, 4):
+        derivative = relay.grad(arms_with_residuals, wrt=0)
+        for found, tape in zip(derivative(X, k), derivative.interpret(X, k), strict=True):
+            np.testing.assert_allclose(found, tape, rtol=1e-10)
+        second = relay.jacobian(derivative, wrt=0)
+        small = X[:3]
+        np.testing.assert_allclose(second(small, k), second.interpret(small, k), rtol=1e-9)
+    for core in (derivative.core(X, 1), relay.grad(branches_in_a_static_loop).core(X)):
+        assert set(core.functions) == {core.entry}
+        assert not any(isinstance(t.type, DataType | RefType) for b in bindings(core) for t in b.targets)
+    assert relay.check_gradient(branches_in_a_static_loop, X) < 1e-7
+
+
 # ---- tapes
 
 

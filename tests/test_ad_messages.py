@@ -191,3 +191,15 @@ def test_wrong_parameters_are_named_at_the_function() -> None:
     assert caught.value.span.line == linear_loss._function.span.line
     error = error_of(lambda: relay.grad(linear_loss, output=1)(*[np.ones(3)] * 4))
     assert "one result; there is no output 1" in error.message
+
+
+def test_what_a_program_prints_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    @relay
+    def noisy(x):
+        y = x * x
+        print("squared", y)
+        return relay.sin(y) * x
+
+    for run in (relay.grad(noisy), relay.grad(noisy).interpret, relay.grad(relay.grad(noisy))):
+        run(np.float64(2.0))
+        assert capsys.readouterr().out == "squared 4.0\n"

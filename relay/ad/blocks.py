@@ -119,8 +119,9 @@ class Surroundings(Protocol):
 class Reversal:
     """The reversal of one function."""
 
-    def __init__(self, surroundings: Surroundings, body: Block) -> None:
+    def __init__(self, surroundings: Surroundings, body: Block, repeated: bool) -> None:
         self.surroundings = surroundings
+        self.repeated = repeated
         self.cotangents = surroundings.cotangents
         self.interface = surroundings.interface
         self.activity = Activity(body, self.cotangents.exists, surroundings.references.holds)

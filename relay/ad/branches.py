@@ -4,16 +4,19 @@
     v = match x {C_k(f..) -> e_k}     the backward choice are what the arms made of cotangents that some arm changed.
 
 The backward choice asks, in this order of preference: the condition again, if the arms have no residuals; the same
-value again, if only fields of its constructors are needed; otherwise a tape, with one constructor for each arm.
+value again, if only fields of its constructors are needed; which arm it was, if the residuals are tensors that an arm
+can hand out beside zeros for those of the others; otherwise a tape, with one constructor for each arm.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import attrs
+import numpy as np
 
-from relay.ad.cotangents import primed_constructor, type_of
+from relay.ad.cotangents import primed_constructor, type_of, zero_tensor
 from relay.ad.scopes import Scope, needed, residuals
 from relay.ad.tapes import (
     BlockReversal,
@@ -34,6 +37,7 @@ from relay.ir.expr import (
     Atom,
     Binding,
     Block,
+    Constant,
     Construct,
     If,
     Match,
@@ -44,7 +48,8 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import substitute
-from relay.ir.types import DataType, StackType
+from relay.ir.types import INT32, DataType, StackType, TensorType, scalar
+from relay.operator import Emitter
 
 
 @attrs.define
@@ -79,13 +84,20 @@ def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> l
             assert isinstance(terminator, Yield)
             if tape is None:
                 return terminator
+            if isinstance(tape, _Handed):
+                emitter = Emitter(terminator.span)
+                handed = tape.values(emitter, arm, names)
+                bindings += emitter.bindings
+                return Yield((*terminator.values, *handed), terminator.span)
             packed = Var(tape.var.name, tape.var.type)
             bindings.append(Binding((packed,), tape.construct(arm, names)))
             return Yield((*terminator.values, packed), terminator.span)
 
         return close(arms[arm].plan, leaf)
 
-    targets = binding.targets if tape is None else (*binding.targets, tape.var)
+    targets = binding.targets
+    if tape is not None:
+        targets = (*targets, *(tape.variables if isinstance(tape, _Handed) else (tape.var,)))
     return [*before, Binding(targets, with_bodies(expression, [ending(k) for k in range(len(arms))]))]
 
 
@@ -108,7 +120,8 @@ def reverse_tail(
         _reverse_arm(reversal, expression, k, scope, seeds) if reached[k] else _Arm(plain_plan(b), None)
         for k, b in enumerate(choices)
     ]
-    before, expression, tape, _ = _join(reversal, expression, parts, scope)
+    before, expression, tape, _ = _join(reversal, expression, parts, scope, tail=True)
+    assert not isinstance(tape, _Handed)
     return before, Tail(expression, [a.plan for a in parts], tape, [] if tape is None else [tape.var])
 
 
@@ -153,8 +166,8 @@ def _close_fields(reversal: BlockReversal, expression: If | Match, number: int, 
 
 
 def _join(
-    reversal: BlockReversal, expression: If | Match, arms: list[_Arm], scope: Scope
-) -> tuple[list[Binding], If | Match, Tape | None, bool]:
+    reversal: BlockReversal, expression: If | Match, arms: list[_Arm], scope: Scope, tail: bool = False
+) -> tuple[list[Binding], If | Match, Tape | _Handed | None, bool]:
     """Emit the backward choice, if there is anything to do.
 
     Returns forward bindings to put before the choice, the choice, the tape it packs, and whether anything was emitted.
@@ -194,12 +207,17 @@ def _join(
         arm.residuals = residuals(arm.code, arm.outputs, [*arm.fields, *arm.plan.available()])
     if not targets and not any(a.code for a in reached):
         return [], expression, None, False
-    return *_emit(reversal, expression, arms, tuple(targets), scope), True
+    return *_emit(reversal, expression, arms, tuple(targets), scope, tail), True
 
 
 def _emit(
-    reversal: BlockReversal, expression: If | Match, arms: list[_Arm], targets: tuple[Var, ...], scope: Scope
-) -> tuple[list[Binding], If | Match, Tape | None]:
+    reversal: BlockReversal,
+    expression: If | Match,
+    arms: list[_Arm],
+    targets: tuple[Var, ...],
+    scope: Scope,
+    tail: bool,
+) -> tuple[list[Binding], If | Match, Tape | _Handed | None]:
     scope.emitter.span = expression.span
     if all(a.scope is not None for a in arms):
         if isinstance(expression, If) and len(arms) == 2 and not any(a.residuals for a in arms):
@@ -216,6 +234,21 @@ def _emit(
             ]
             scope.emitter.bindings.append(Binding(targets, Match(expression.value, tuple(choices), expression.span)))
             return [], expression, None
+    if not tail and all(a.scope is not None and _can_hand(reversal, scope, a.residuals) for a in arms):
+        handed = _Handed.of([a.residuals for a in arms])
+        blocks = [
+            substitute(arm.block(), {v: handed.variables[s] for v, s in slots.items()})
+            for arm, slots in zip(arms, handed.slots, strict=True)
+        ]
+        which = handed.variables[0]
+        choices_again = []
+        for number, block in enumerate(blocks[:-1]):
+            test = Emitter(expression.span)
+            asked_for = (test.value(which) == number).atom
+            choices_again.append(Arm(Block(tuple(test.bindings), Yield((asked_for,))), block))
+        again_expression = If(tuple(choices_again), blocks[-1], expression.span)
+        scope.emitter.bindings.append(Binding(targets, again_expression))
+        return [], expression, handed
     tape = make_tape(reversal.fresh_name("Arms"), [None if a.scope is None else a.residuals for a in arms])
     reversal.define(tape.definition)
     choices = [
@@ -225,6 +258,57 @@ def _emit(
     ]
     scope.emitter.bindings.append(Binding(targets, Match(tape.var, tuple(choices), expression.span)))
     return [], expression, tape
+
+
+LARGEST = 64
+"""The most elements of the residuals of an arm for which the other arms of a choice that is repeated hand out zeros."""
+
+
+def _can_hand(reversal: BlockReversal, scope: Scope, variables: list[Var]) -> bool:
+    """Whether an arm's residuals can be handed out one by one."""
+    total = 0
+    for var in variables:
+        type_ = type_of(var)
+        if not isinstance(type_, TensorType):
+            return False
+        total += math.prod(type_.dims) if all(isinstance(d, int) for d in type_.shape) else LARGEST + 1
+    return total <= LARGEST or not (reversal.repeated or scope.in_loop)
+
+
+@attrs.define
+class _Handed:
+    """The residuals of the arms of a choice as further results of it: first the arm's number, then the slots, which
+    arms share. `slots` are those of each arm's residuals."""
+
+    variables: list[Var]
+    slots: list[dict[Var, int]]
+
+    @staticmethod
+    def of(residuals: list[list[Var]]) -> _Handed:
+        """The slots for these residuals."""
+        variables = [Var("arm", scalar(INT32))]
+        slots: list[dict[Var, int]] = []
+        for own in residuals:
+            taken: dict[Var, int] = {}
+            for var in own:
+                free = (i for i, v in enumerate(variables) if i and i not in taken.values() and v.type == var.type)
+                position = next(free, len(variables))
+                if position == len(variables):
+                    variables.append(Var(var.name, type_of(var), var.span))
+                taken[var] = position
+            slots.append(taken)
+        return _Handed(variables, slots)
+
+    def values(self, emitter: Emitter, arm: int, names: Mapping[Var, Var]) -> list[Atom]:
+        """What an arm hands out."""
+        own = {position: var for var, position in self.slots[arm].items()}
+        values: list[Atom] = [Constant(np.asarray(arm, np.int32), emitter.span)]
+        for position, variable in enumerate(self.variables[1:], 1):
+            if position in own:
+                values.append(names.get(own[position], own[position]))
+            else:
+                values.append(zero_tensor(emitter, type_of(variable)))
+        return values
 
 
 def _unpacking(constructor: str, fields: list[Var], block: Block) -> MatchArm:

@@ -187,7 +187,7 @@ class ModuleReversal:
             parts[grad.output or 0] = seed
             cotangent = tuple(parts)
 
-        reversal = Reversal(self, body)
+        reversal = Reversal(self, body, repeated=False)
         wrt = grad.wrt if grad.wrt is not None else tuple(range(len(parameters)))
         reversal.track([parameters[i] for i in wrt], (result,))
         for var in (*parameters, result):
@@ -273,7 +273,7 @@ class ModuleReversal:
     def _make_versions(self, versions: Versions) -> None:
         parameters, body, result = _single_exit(versions.function)
         cotangents = self.cotangents
-        reversal = Reversal(self, body)
+        reversal = Reversal(self, body, repeated=True)
         active = [parameters[i] for i in versions.active]
         cells = [p for p in active if self.references.holds(type_of(p))]
         held = [result] if versions.paired and isinstance(result, Var) else []

@@ -39,6 +39,11 @@ class Scope:
     def _inherit(self, var: Var, outer: Scope) -> Cotangent:
         return outer.current(var)
 
+    @property
+    def in_loop(self) -> bool:
+        """Whether the block is executed more than once in one execution of the function."""
+        return self.outer is not None and self.outer.in_loop
+
     def take(self, var: Var) -> Cotangent:
         """The complete cotangent of a variable of this block, which is not needed any more."""
         return self.known.pop(var, None)
@@ -57,6 +62,10 @@ class LoopScope(Scope):
     def __init__(self, cotangents: Cotangents, local: Iterable[Var], outer: Scope) -> None:
         super().__init__(cotangents, local, outer)
         self.carried: dict[Var, list[Var]] = {}
+
+    @property
+    def in_loop(self) -> bool:
+        return True
 
     def _inherit(self, var: Var, outer: Scope) -> Cotangent:
         if var not in self.carried:

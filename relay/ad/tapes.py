@@ -163,6 +163,7 @@ class BlockReversal(Protocol):
     cotangents: Cotangents
     activity: Activity
     entries: dict[Var, Atom | None]
+    repeated: bool  # whether the function calls itself
 
     def block(self, block: Block, scope: Scope, seeds: Seeds) -> Plan:
         """Write the backward part of a block into a scope."""
