@@ -38,6 +38,7 @@ from relay.errors import (
     TypeCheckError,
     TypeMismatch,
 )
+from relay.executable import Executable, load
 from relay.frontend.annotations import base_type_var, dims, shape_var, type_var
 from relay.frontend.values import replace as _replace
 from relay.ir.types import ANY as Any
@@ -231,6 +232,7 @@ __all__ = [
     "Bool",
     "CompileError",
     "DifferentiationError",
+    "Executable",
     "ExecutionError",
     "Float",
     "Float16",
@@ -274,6 +276,7 @@ __all__ = [
     "ir",
     "jacobian",
     "jvp",
+    "load",
     "optimize",
     "parse",
     "pure_callback",

@@ -203,6 +203,10 @@ class Described:
 
 def describe(value: Any, function: Function, position: int) -> Described:
     """What an argument is to the compiler. Raises TypeMismatch at the parameter for what Relay cannot take."""
+    if isinstance(value, TensorType):
+        if not isinstance(value.base, BaseType) or not all(isinstance(dim, int) for dim in value.shape):
+            raise _bad_argument(function, position, f"is the type {value}, in which something is open")
+        return Described((value.base.name, value.shape), value, None)
     if isinstance(value, Array):
         value = value.numpy()
     if isinstance(value, np.ndarray | np.generic):

@@ -34,9 +34,19 @@ from relay.arguments import (
     wrap,
 )
 from relay.array import Array
-from relay.errors import CompileError, FrontendError, InternalError, Label, RelayError, TypeCheckError, TypeMismatch
+from relay.errors import (
+    CompileError,
+    FrontendError,
+    InternalError,
+    Label,
+    NeedsSizes,
+    RelayError,
+    TypeCheckError,
+    TypeMismatch,
+)
 from relay.eval import interpreter
 from relay.eval.values import Data
+from relay.executable import Executable
 from relay.frontend import data_classes, lower
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
@@ -57,7 +67,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("relay.compile")
 
-COMPILES_SYMBOLIC_SIZES = False
+COMPILES_SYMBOLIC_SIZES = True
 """Whether code generation takes programs with symbolic sizes."""
 
 DEFAULT_LEVEL = 2
@@ -165,6 +175,7 @@ class RelayFunction:
         self._options = options
         self._cache: dict[object, Lowered] = {}
         self._symbolic: dict[object, list[Lowered]] = {}  # by the kind of call
+        self._pinned: dict[object, set[Place]] = {}  # axes that code generation does not take as symbolic
         self._history: dict[object, History] = {}
         self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
@@ -209,13 +220,24 @@ class RelayFunction:
                 result = known(leaves)
                 if result is not MISFIT:
                     return result
-        lowered, values = self._lower(arguments, keywords)
-        if lowered.is_symbolic and not self._lowers(lowered, lambda: lowered.program):
-            lowered, values = self._lower(arguments, keywords, symbolic=False)
+        lowered, values = self._compiled(arguments, keywords)
         program = lowered.program
         if plain:
             self._remember(arguments, signature, lowered)
         return wrap(program(values), lowered.result)
+
+    def _pin(self, lowered: Lowered, error: NeedsSizes) -> None:
+        """Let sizes be numbers that code generation wants so."""
+        dims = symbolic_dims(lowered.typed)
+        places = {dims[dim] for dim in error.dims if dim in dims} or set(dims.values())
+        names = ", ".join(str(dim) for dim, place in dims.items() if place in places)
+        where = f", at {error.span}" if error.span is not None else ""
+        log.warning("%s is compiled for each size of %s: %s%s", self.__name__, names, error.message, where)
+        with self._lock:
+            for own, known in self._symbolic.items():
+                if lowered in known:
+                    known.remove(lowered)
+                    self._pinned.setdefault(own, set()).update(places)
 
     def _remember(self, arguments: Sequence[Any], kinds: tuple[object, ...], lowered: Lowered) -> None:
         """Try this program first at the next call with arguments of these kinds."""
@@ -231,10 +253,20 @@ class RelayFunction:
             wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
             self._direct[tuple(map(type, arguments))] = unwrapping(call, wrapped) if wrapped else call
 
+    def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, list[Any]]:
+        """As `_lower`: a program that code generation takes."""
+        lowered, values = self._lower(arguments, keywords)
+        while lowered.is_symbolic and not self._lowers(lowered, lambda lowered=lowered: lowered.program):  # type: ignore[misc]
+            lowered, values = self._lower(arguments, keywords)
+        return lowered, values
+
     def _lowers(self, lowered: Lowered, phases: Callable[[], object]) -> bool:
         """Whether the later phases take a program's symbolic sizes. One that they do not take is forgotten."""
         try:
             phases()
+        except NeedsSizes as error:
+            self._pin(lowered, error)
+            return False
         except (CompileError, SymbolicSize, Undetermined) as error:
             place = f", at {error.span}" if isinstance(error, RelayError) and error.span is not None else ""
             reason = error.message if isinstance(error, RelayError) else str(error)
@@ -261,6 +293,7 @@ class RelayFunction:
         with self._lock:
             self._cache.clear()
             self._symbolic.clear()
+            self._pinned.clear()
             self._history.clear()
             self._sized.clear()
             self._known.clear()
@@ -308,6 +341,15 @@ class RelayFunction:
             return rule
 
         return define if backward is None else define(backward)
+
+    def compile(self, *arguments: Any, **keywords: Any) -> Executable:
+        """The compiled program for these arguments: arrays, numbers, structures of them, or their types
+        (`Tensor[Float, (64, 784)]`)."""
+        __tracebackhide__ = True
+        lowered, _ = self._compiled(arguments, keywords)
+        program = lowered.program
+        parameters = [(p.name, p.type) for p in lowered.typed.main.parameters if p.type is not None]
+        return Executable(self.__name__, program, parameters, lowered.result)
 
     # ---- looking inside
 
@@ -405,7 +447,7 @@ class RelayFunction:
             log.info("the program of %s for sizes %s is not used: %s", self.__name__, _sizes(lowered.typed), refusal)
         history = self._history.setdefault(own, History(given))
         history.meet(given)
-        varying = set(given) if self._options.dynamic else history.varying
+        varying = (set(given) if self._options.dynamic else history.varying) - self._pinned.get(own, set())
         made = self._make_symbolic(key, arguments, varying) if varying else None
         if made is None:
             return self._make(key, arguments)

@@ -9,12 +9,13 @@ compiled for (`PyListObject`, `PyArrayObject_fields`); `cpu.check_heads` makes s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from relay.codegen import tir
 from relay.codegen.code import HEAD, Code, Table
 from relay.codegen.layout import ROW, TensorLayout
 from relay.codegen.tir import Expression, integer, tirx
+from relay.ir.dims import TypeId
 from relay.ir.types import BaseType
 
 _ITEMS = 8  # bytes after the head
@@ -52,8 +53,23 @@ class Arrays:
         """The address of an array's elements."""
         return self._field(code, array, _DATA)
 
-    def misfit(self, code: Code, layouts: Sequence[TensorLayout], arrays: Sequence[Expression]) -> Expression:
-        """0 if the arrays have these dtypes and shapes and lie in memory as generated code reads them."""
+    def extent(self, code: Code, array: Expression, axis: int) -> Expression:
+        """The extent of an array's axis."""
+        return self._word(code, self._field(code, array, _DIMENSIONS) + integer(8 * axis))
+
+    def misfit(
+        self,
+        code: Code,
+        layouts: Sequence[TensorLayout],
+        arrays: Sequence[Expression],
+        sizes: Mapping[TypeId, int],
+        shown: Mapping[TypeId, tuple[int, int]],
+    ) -> Expression:
+        """0 if the arrays have these dtypes and shapes and lie in memory as generated code reads them.
+
+        Symbolic dims are written to the table at `sizes`, from the array and axis in `shown`. Dims that are anything
+        else are not looked at.
+        """
         found = code.leaf(ROW)
         code.store(found, integer(0))
         for layout, array in zip(layouts, arrays, strict=True):
@@ -65,11 +81,12 @@ class Arrays:
             order = (flags & integer(_CONTIGUOUS_AND_ALIGNED)) ^ integer(_CONTIGUOUS_AND_ALIGNED)
             code.store(found, code.load(found) | description | rank | order)
         with code.collect() as same_ranks:
-            for layout, array in zip(layouts, arrays, strict=True):
-                if layout.dims:
-                    dims = self._field(code, array, _DIMENSIONS)
-                    for axis, dim in enumerate(layout.dims):
-                        extent = self._word(code, dims + integer(8 * axis))
+            for position, (layout, array) in enumerate(zip(layouts, arrays, strict=True)):
+                for axis, dim in enumerate(layout.dims):
+                    if isinstance(dim, int):
+                        extent = self.extent(code, array, axis)
                         code.store(found, code.load(found) | (extent ^ integer(dim)))
+                    elif isinstance(dim, TypeId) and shown[dim] == (position, axis):
+                        code.set_table(sizes[dim], self.extent(code, array, axis))
         code.when(tirx.EQ(code.load(found), integer(0)), same_ranks)
         return code.value(found)

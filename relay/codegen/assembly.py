@@ -4,25 +4,50 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relay.codegen import tir
 from relay.codegen.arrays import Arrays
-from relay.codegen.code import MISFIT, RESULT, STACK_LIMIT, STATUS, WORKSPACE, Code, Failures, Table
+from relay.codegen.code import (
+    MISFIT,
+    RESULT,
+    RUNNING_OUT_OF_MEMORY,
+    STACK_LIMIT,
+    STATUS,
+    WORKSPACE,
+    Code,
+    Failures,
+    Table,
+)
 from relay.codegen.constants import Constants
 from relay.codegen.exchange import input_pools
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
 from relay.codegen.host import Shared, generate
 from relay.codegen.kernels import Kernels
-from relay.codegen.layout import ROW, Layouts, Pool, TensorLayout, analyse, leaves
+from relay.codegen.layout import (
+    ROW,
+    TAG,
+    DataLayout,
+    Layout,
+    Pool,
+    TensorLayout,
+    TupleLayout,
+    analyse,
+    has_fixed_rows,
+    leaves,
+)
+from relay.codegen.memory import ALIGNMENT
 from relay.codegen.native import Native
-from relay.codegen.pools import Pools, make_pools
+from relay.codegen.pools import make_pools
 from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.errors import CompileError, InternalError
+from relay.ir.dims import TypeId
 from relay.ir.expr import Derivative, Function, Module
+from relay.ir.extents import symbolic_dims
+from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
 from relay.ir.types import DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
 from relay.transform.graph import call_graph, reachable, strong_components
 
@@ -34,7 +59,8 @@ _lock = threading.Lock()
 def assemble(module: Module, threads: int) -> Native:
     """Compile. Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code."""
     with _lock:  # TVM's compiler is not safe to use from several threads
-        functions, finish = _generate(module, threads)
+        with assuming(module.where):
+            functions, finish = _generate(module, threads)
         return finish(tir.build(functions, threads))
 
 
@@ -54,7 +80,9 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
     _check_exchanged(entry.type.result, entry, set(), is_result=True)
     layouts = analyse(module)
     table = Table()
-    pools = make_pools(layouts.pools(), table)
+    dims = symbolic_dims(module)
+    sizes = {dim: table.reserve(1) for dim in dims}
+    pools = make_pools(layouts.pools(), table, sizes)
     kernels = Kernels(threads)
     names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
     inputs = input_pools([layouts.of[p] for p in entry.parameters])
@@ -68,6 +96,7 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
         Failures(),
         names,
         {},
+        sizes,
     )
     graph = call_graph(module)
     native: dict[Any, Any] = {}
@@ -79,7 +108,19 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
         for name in component:
             native.update(generate(functions[name], shared, name in recursive))
     arrays = Arrays(table)
-    native[GlobalVar("main")] = _entry(entry, layouts, pools, inputs, names[entry.name], arrays)
+    received = list(_received([layouts.of[p] for p in entry.parameters]))
+    shown = shown_by(received)
+    workspace = shared.frames[entry.name]
+    blocks = pools.slots
+    own: int | None = None
+    if not isinstance(workspace, int):
+        own = table.reserve(3)
+        blocks += ((own, 1),)
+    start = GlobalVar("start")
+    native[start] = _start(
+        entry, shared, inputs, arrays, shown, own, {dim: table.reserve(1) for dim in dims}, module.where
+    )
+    native[GlobalVar("main")] = _entry(start, [leaf for leaf, _ in received], arrays, sizes, shown)
     native.update(pools.functions)
     native.update(kernels.functions)
     return native, lambda built: Native(
@@ -89,11 +130,13 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
         layouts.results[entry.name],
         inputs,
         table.size,
-        shared.frames[entry.name],
+        workspace if isinstance(workspace, int) else 0,
         bool(recursive),
         shared.constants.arrays,
         arrays.dtypes,
-        pools.slots,
+        blocks,
+        dims,
+        shown,
         shared.failures.errors(),
         shared.externals if shared.externals.used else None,
         len(kernels.functions),
@@ -136,36 +179,127 @@ def _check_exchanged(type_: Type, entry: Function, seen: set[DataDefinition], *,
             raise CompileError(message, entry.span, help=help)
 
 
-def _entry(entry: Function, layouts: Layouts, pools: Pools, inputs: set[Pool], name: Any, arrays: Arrays) -> Any:
+def _received(layouts: Sequence[Layout]) -> Iterator[tuple[TensorLayout, bool]]:
+    """The leaves of arguments, each with whether it is always there: fields of data may belong to another value."""
+    for layout in layouts:
+        match layout:
+            case TupleLayout(items):
+                yield from _received(items)
+            case DataLayout(_, fields):
+                yield TAG, True
+                for constructor in fields:
+                    for leaf, there in _received(constructor):
+                        yield leaf, there and len(fields) == 1
+            case _:
+                yield from ((leaf, True) for leaf in leaves(layout))
+
+
+def shown_by(received: Sequence[tuple[TensorLayout, bool]]) -> dict[TypeId, tuple[int, int]]:
+    """The first axis of a leaf that shows the size of each symbolic dim."""
+    found: dict[TypeId, tuple[int, int]] = {}
+    for position, (leaf, there) in enumerate(received):
+        for axis, dim in enumerate(leaf.dims):
+            if isinstance(dim, TypeId) and there:
+                found.setdefault(dim, (position, axis))
+    return found
+
+
+def _entry(
+    start: Any,
+    given: Sequence[TensorLayout],
+    arrays: Arrays,
+    sizes: Mapping[TypeId, int],
+    shown: Mapping[TypeId, tuple[int, int]],
+) -> Any:
     """main(context, arguments, results): the addresses of the table and of two Python lists of NumPy arrays.
 
     Only the arguments are checked: where dtype, shape or memory order are others, the status is MISFIT.
     """
     code = Code()
-    given = [leaf for p in entry.parameters for leaf in leaves(layouts.of[p])]
-    answers = list(leaves(layouts.results[entry.name]))
     lists = tirx.Var("arguments", "int64"), tirx.Var("results", "int64")
-    received, results = arrays.items(code, lists[0], len(given)), arrays.items(code, lists[1], len(answers))
-    misfit = arrays.misfit(code, given, received)
+    misfit = arrays.misfit(code, given, arrays.items(code, lists[0], len(given)), sizes, shown)
+    code.set_table(STATUS, integer(0))
     with code.collect() as run:
-        filled = {pool.slot for pool in inputs}  # by the caller
-        for slot, _ in pools.slots:
-            if slot not in filled:
-                code.set_table(slot, integer(0))
-        code.set_table(STATUS, integer(0))
-        with code.collect() as unknown:
-            code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))
-        code.when(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
-        addresses = [arrays.data(code, array) for array in (*received, *results)]
-        arguments = [_argument(code, layout, at) for layout, at in zip(given, addresses, strict=False)]
-        status = tir.call(name, [code.context, code.table(WORKSPACE), *arguments, *addresses[len(given) :]])
         # A failure stands in the table; for TVM the call has succeeded, so that no exception is made of it.
-        code.set_table(RESULT, tirx.Cast("int64", code.bind(status, "int32", "status")))
+        status = code.bind(tir.call(start, [code.context, *lists]), "int32", "status")
+        code.set_table(RESULT, tirx.Cast("int64", status))
     with code.collect() as refuse:
         code.set_table(STATUS, integer(MISFIT))
     code.when(tirx.EQ(misfit, integer(0)), run, refuse)
     body, _ = code.finish()
     return tir.public("main", [code.context, *lists], body)
+
+
+def _start(
+    entry: Function,
+    shared: Shared,
+    inputs: set[Pool],
+    arrays: Arrays,
+    shown: Mapping[TypeId, tuple[int, int]],
+    own: int | None,
+    previous: Mapping[TypeId, int],
+    where: Sequence[DimConstraint],
+) -> Any:
+    """start(context, arguments, results): what symbolic dims have to satisfy is checked, and the entry called.
+
+    `own` is the place of the workspace, if its size is symbolic: nothing, capacity, base. `previous` are those of the
+    last call's sizes.
+    """
+    code = Code(shared.sizes)
+    layouts = shared.layouts
+    given = [leaf for p in entry.parameters for leaf in leaves(layouts.of[p])]
+    lists = tirx.Var("arguments", "int64"), tirx.Var("results", "int64")
+    received = arrays.items(code, lists[0], len(given))
+    results = arrays.items(code, lists[1], sum(1 for _ in leaves(layouts.results[entry.name])))
+    with code.collect() as misfit:
+        code.emit(*code.failure(MISFIT))
+    for position, (layout, array) in enumerate(zip(given, received, strict=True)):
+        for axis, dim in enumerate(layout.dims):
+            if not isinstance(dim, int) and not (isinstance(dim, TypeId) and shown[dim] == (position, axis)):
+                code.when(tirx.NE(arrays.extent(code, array, axis), code.size(dim)), misfit)
+    for constraint in where:
+        left, right = code.size(constraint.left), code.size(constraint.right)
+        refused = {EQUAL: tirx.NE, DIFFERENT: tirx.EQ, AT_LEAST: tirx.LT}[constraint.relation](left, right)
+        code.when(refused, misfit)
+    filled = {pool.slot for pool in inputs}  # by the caller
+    for slot, _ in shared.pools.slots:
+        if slot not in filled:
+            code.set_table(slot, integer(0))
+    resized = [pool for pool in shared.pools.names if not has_fixed_rows(pool)]
+    if resized:  # their memory holds another number of rows than before, if sizes have changed
+        changed = integer(0)
+        with code.collect() as forget:
+            for dim in shown:
+                code.set_table(previous[dim], code.size(dim))
+            for pool in resized:
+                assert pool.slot is not None
+                code.set_table(pool.slot + 1, integer(0))
+        for dim in shown:
+            changed = changed | (code.table(previous[dim]) ^ code.size(dim))
+        code.when(tirx.NE(changed, integer(0)), forget)
+    with code.collect() as unknown:
+        code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))
+    code.when(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
+    if own is not None:
+        needed = code.size(shared.frames[entry.name])
+        with code.collect() as grow:
+            code.emit(tirx.Evaluate(tir.extern("free", code.table(own + 2))))
+            code.set_table(own + 2, integer(0))
+            code.set_table(own + 1, integer(0))
+            base = code.bind(tir.extern("malloc", needed + integer(ALIGNMENT)), name="base")
+            with code.collect() as exhausted:
+                code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
+            code.when(tirx.EQ(base, integer(0)), exhausted)
+            code.set_table(own + 2, base)
+            code.set_table(own + 1, needed)
+            code.set_table(WORKSPACE, (base + integer(ALIGNMENT - 1)) & integer(-ALIGNMENT))
+        code.when(tirx.LT(code.table(own + 1), needed), grow)
+    addresses = [arrays.data(code, array) for array in (*received, *results)]
+    arguments = [_argument(code, layout, at) for layout, at in zip(given, addresses, strict=False)]
+    whole = [code.context, code.table(WORKSPACE), *arguments, *addresses[len(given) :]]
+    code.check(tir.call(shared.names[entry.name], whole))
+    body, _ = code.finish()
+    return tir.function([code.context, *lists], body)
 
 
 def _argument(code: Code, layout: TensorLayout, address: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import assert_never
 
@@ -21,6 +21,7 @@ from relay.codegen.memory import Workspace
 from relay.codegen.tir import Expression, Statement, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Register, StackValue, Value, pairs
 from relay.errors import Span
+from relay.ir.dims import Dim, DimExpr, TypeId
 
 # The first places of the context table.
 STATUS, DEPTH, STACK_LIMIT, WORKSPACE, RESULT, HEAD, FIRST_FREE = range(7)
@@ -34,13 +35,17 @@ TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were a
 class Code:
     """Statements of one function. `context` is the parameter that holds the address of the context table."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: Mapping[TypeId, int] | None = None) -> None:
+        """`places`: where the sizes of symbolic dims stand in the context table."""
         self.context = tirx.Var("context", "int64")
         self.frame = tirx.Var("frame", "int64")
         self.workspace = Workspace()
         self._table, self._declarations = tir.view("table", (TABLE_SIZE,), "int64", self.context)
         self._statements: list[Statement] = []
         self._names = 0
+        self._places = places or {}
+        self._sizes: dict[Dim, Expression] = {}
+        self._size_bindings: list[Statement] = []
 
     # ---- statements
 
@@ -89,15 +94,32 @@ class Code:
         """The statements that leave the function with a status for Python."""
         return [tirx.BufferStore(self._table, integer(status), [STATUS]), tir.fail()]
 
-    def finish(self) -> tuple[list[Statement], int]:
+    def finish(self) -> tuple[list[Statement], Dim]:
         """The function's body, and the bytes of its workspace."""
         size = self.workspace.place()
         addresses = [
-            tirx.Bind(slot.address, self.frame + integer(slot.offset))
+            tirx.Bind(slot.address, self.frame + self.size(slot.offset))
             for slot in self.workspace.slots
             if slot.first is not None
         ]
-        return [*self._declarations, *addresses, *self._statements], size
+        return [*self._declarations, *self._size_bindings, *addresses, *self._statements], size
+
+    # ---- sizes
+
+    def size(self, dim: Dim) -> Expression:
+        """A dim as a number. Symbolic ones are constants of a run, so a function computes them once, at its start."""
+        if isinstance(dim, int):
+            return integer(dim)
+        if dim not in self._sizes:
+            if isinstance(dim, TypeId):
+                found = self.table(self._places[dim])
+            else:
+                assert isinstance(dim, DimExpr)
+                found = tir.arithmetic(dim, self.size)
+            variable = tirx.Var("size", "int64")
+            self._size_bindings.append(tirx.Bind(variable, found))
+            self._sizes[dim] = variable
+        return self._sizes[dim]
 
     # ---- the context table
 
@@ -203,7 +225,7 @@ class Code:
         if tir.by_value(target.layout.base, target.layout.elements):
             self.store(target, self.load(source))
             return
-        size = integer(target.layout.bytes)
+        size = self.size(target.layout.bytes)
         self.emit(tirx.Evaluate(tir.extern("memcpy", self.address(target), self.address(source), size)))
         self.touch(target)
 
@@ -247,7 +269,7 @@ class Code:
         places = []
         for position, layout in enumerate(leaves(pool.element)):
             base = self.table(pool.slot + 2 + position)
-            address = self.bind(base + row * integer(layout.bytes), "int64", "at")
+            address = self.bind(base + row * self.size(layout.bytes), "int64", "at")
             places.append(Leaf(layout, Memory(address)))
         return build(pool.element, iter(places))
 

@@ -18,7 +18,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -26,8 +26,9 @@ import numpy as np
 
 from relay.codegen.exchange import Make, Passing, Reading
 from relay.errors import CompileError, ExecutionError, InternalError
+from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
 from relay.ir.expr import Module
-from relay.ir.extents import symbolic_dims
+from relay.ir.extents import Place
 from relay.ir.types import DataDefinition
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ def compile_native(module: Module, threads: int) -> Native:
     """As `compile_module`, without what calls it."""
     from relay.codegen.assembly import assemble
 
-    if dims := list(symbolic_dims(module)):
-        raise CompileError(f"the size {dims[0]} is symbolic, and compiled programs have sizes that are numbers")
     return assemble(module, threads)
 
 
@@ -98,7 +97,11 @@ class Program:
         self._make = make
         self._function = native.function
         self._expected = [(leaf.base.dtype, leaf.dims) for layout in native.parameters for leaf in leaves(layout)]
-        self._outputs = [_output(leaf.dims, leaf.base.dtype) for leaf in leaves(native.result)]
+        results = list(leaves(native.result))
+        self._outputs: list[Callable[..., np.ndarray]] = [
+            _Reusing(leaf.base.dtype) if native.dims else _output(leaf.dims, leaf.base.dtype) for leaf in results
+        ]
+        self._shapes = _shapes([leaf.dims for leaf in results], native.shown) if native.dims else None
         self._result = native.result
         self._recursive = native.recursive
         self._flat = all(isinstance(layout, TensorLayout) for layout in native.parameters)
@@ -114,19 +117,31 @@ class Program:
         Raises ExecutionError for what the run finds.
         """
         context = self._contexts.pop() if self._contexts else _Context(self.native)
-        given = arguments if self._flat else self._pass(arguments, context)
-        inputs = [_normalised(array, *expected) for array, expected in zip(given, self._expected, strict=True)]
+        sizes = {dim: _extent(arguments, place) for dim, place in self.native.dims.items()}
+
+        def size(dim: Dim) -> int:
+            return dim if isinstance(dim, int) else evaluate(dim, sizes)
+
+        given = arguments if self._flat else self._pass(arguments, context, size)
+        inputs = [
+            _normalised(array, dtype, tuple(map(size, dims)))
+            for array, (dtype, dims) in zip(given, self._expected, strict=True)
+        ]
         outputs = self.run(inputs, context)
         if outputs is None:
             raise InternalError("a program does not take the arrays that were made for it")
-        result = outputs[0] if self._single else Reading(context.table, self._make).read(self._result, iter(outputs))
+        if self._single:
+            result = outputs[0]
+        else:
+            result = Reading(context.table, self._make, size).read(self._result, iter(outputs))
         self._contexts.append(context)
         return result
 
     def _runner(self) -> Run:
         """What `run` is. A closure: a call through attributes of `self` takes noticeably longer."""
         function, recursive, makers = self._function, self._recursive, self._outputs
-        only = makers[0] if len(makers) == 1 else None
+        shapes = self._shapes
+        only = makers[0] if len(makers) == 1 and shapes is None else None
         take, give = self._contexts.pop, self._contexts.append
 
         def run(leaves: list[np.ndarray], context: _Context | None = None) -> list[np.ndarray] | None:
@@ -141,7 +156,16 @@ class Program:
             if recursive:
                 words[_STACK_LIMIT] = _stack_limit()
                 words[_DEPTH] = 0
-            outputs = [only()] if only is not None else [make() for make in makers]
+            if only is not None:
+                outputs = [only()]
+            elif shapes is None:
+                outputs = [make() for make in makers]
+            else:
+                try:
+                    outputs = [make(dims) for make, dims in zip(makers, shapes(leaves), strict=True)]
+                except (IndexError, ValueError, ZeroDivisionError, MemoryError):  # sizes that the program is not for
+                    give(own)
+                    return None
             function(own.address, id(leaves), id(outputs))
             status = words[0]
             if not status:
@@ -156,9 +180,9 @@ class Program:
 
         return run
 
-    def _pass(self, arguments: Sequence[Any], context: _Context) -> list[Any]:
+    def _pass(self, arguments: Sequence[Any], context: _Context, size: Callable[[Dim], int]) -> list[Any]:
         """The leaves of the arguments; recursive parts go to the pools of the context."""
-        passing = Passing()
+        passing = Passing(size)
         for argument, layout in zip(arguments, self.native.parameters, strict=True):
             passing.add(argument, layout)
         if self.native.inputs:
@@ -217,31 +241,58 @@ def _libc_free() -> Callable[[int], None]:
 # ---- arguments and results
 
 
-def _output(dims: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], np.ndarray]:
-    """What makes the arrays for a leaf of the result."""
-    large = math.prod(dims) * dtype.itemsize >= _LARGE and _HAS_LOCK
-    return _Reusing(dims, dtype) if large else functools.partial(np.empty, dims, dtype)
+def _extent(arguments: Sequence[Any], place: Place) -> int:
+    """The extent of an axis of an argument, or of a part of one."""
+    value = arguments[place.parameter]
+    for index in place.path:
+        value = value[index] if isinstance(value, tuple) else value.fields[index]
+    return int(value.shape[place.axis])
+
+
+def _shapes(
+    dims: Sequence[tuple[Dim, ...]], shown: Mapping[TypeId, tuple[int, int]]
+) -> Callable[[Sequence[np.ndarray]], Sequence[tuple[int, ...]]]:
+    """What computes shapes from the leaves that show the sizes of their dims: Python code, since dims print so."""
+    names = {dim: TypeId(f"d{number}", Kind.Dim) for number, dim in enumerate(shown)}
+
+    def text(dim: Dim) -> str:
+        return str(dim if isinstance(dim, int) else substitute(dim, lambda v: names[v]))  # type: ignore[index]
+
+    tuples = ", ".join(f"({''.join(f'{text(d)}, ' for d in shape)})" for shape in dims)
+    sizes = ", ".join(f"leaves[{leaf}].shape[{axis}]" for leaf, axis in shown.values())
+    parameters = ", ".join(name.name for name in names.values())
+    made: Callable[..., Any] = eval(f"lambda leaves: (lambda {parameters}: ({tuples}{',' if dims else ''}))({sizes})")
+    return made
+
+
+def _output(dims: tuple[Dim, ...], dtype: np.dtype[Any]) -> Callable[..., np.ndarray]:
+    """What makes the arrays for a leaf of the result whose shape is known."""
+    shape = tuple(int(dim) for dim in dims if isinstance(dim, int))
+    if math.prod(shape) * dtype.itemsize >= _LARGE and _HAS_LOCK:
+        return functools.partial(_Reusing(dtype), shape)
+    return functools.partial(np.empty, shape, dtype)
 
 
 class _Reusing:
     """Makes arrays, and gives them again once nobody holds them. The system would give new memory page by page, each
     cleared, which takes longer than to fill it."""
 
-    __slots__ = ("_dims", "_dtype", "_kept", "_next")
+    __slots__ = ("_dtype", "_kept", "_next")
 
-    def __init__(self, dims: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self._dims = dims
+    def __init__(self, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
         self._kept: list[np.ndarray] = []
         self._next = 0
 
-    def __call__(self) -> np.ndarray:
+    def __call__(self, dims: tuple[int, ...]) -> np.ndarray:
         kept = self._kept
         for array in kept:
             # The list, `array`, and the argument. A thread that is here, too, has one more.
-            if sys.getrefcount(array) == 3:
+            if sys.getrefcount(array) == 3 and array.shape == dims:
                 return array
-        made = np.empty(self._dims, self._dtype)
+        made = np.empty(dims, self._dtype)
+        if made.nbytes < _LARGE or not _HAS_LOCK:
+            return made
         if len(kept) < _KEPT:
             kept.append(made)
         else:

@@ -24,9 +24,11 @@ from relay.codegen.layout import (
     StackLayout,
     TensorLayout,
     TupleLayout,
+    has_fixed_rows,
     leaves,
 )
 from relay.errors import ExecutionError, InternalError
+from relay.ir.dims import Dim
 from relay.ir.types import DataDefinition
 
 Make: TypeAlias = Callable[[DataDefinition, str, tuple[Any, ...]], Any]
@@ -61,8 +63,10 @@ def input_pools(layouts: Sequence[Layout]) -> set[Pool]:
 class Passing:
     """The arguments of one call: their leaves, and the rows that they need."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: Callable[[Dim], int]) -> None:
+        """`number`: what a dim is in this call."""
         self.leaves: list[Any] = []
+        self._number = number
         self._rows: dict[Pool, list[list[Any]]] = {}
         self._numbers: dict[tuple[int, Pool], int] = {}
 
@@ -105,13 +109,16 @@ class Passing:
                         for part, item in zip(value.fields, layouts, strict=True):
                             self._flatten(part, item, found)
                     else:
-                        found += (np.zeros(t.dims, t.base.dtype) for item in layouts for t in leaves(item))
+                        found += (self._zeros(t) for item in layouts for t in leaves(item))
             case RowLayout(pool):
                 found.append(np.asarray(self._numbers[id(value), pool], np.int64))
             case StackLayout():
                 raise InternalError("a stack as an argument")
             case _:
                 assert_never(layout)
+
+    def _zeros(self, layout: TensorLayout) -> np.ndarray:
+        return np.zeros(tuple(map(self._number, layout.dims)), layout.base.dtype)
 
     def fill(self, table: np.ndarray, pools: set[Pool]) -> None:
         """Write the rows into their pools, which have nothing else."""
@@ -120,15 +127,15 @@ class Passing:
             slot = pool.slot
             assert slot is not None
             parts = list(leaves(pool.element))
-            if len(rows) > table[slot + 1]:
+            if len(rows) > table[slot + 1] or not has_fixed_rows(pool):  # which may be of another size than before
                 for position, layout in enumerate(parts):
-                    base = _realloc(int(table[slot + 2 + position]), len(rows) * max(layout.bytes, 1))
+                    base = _realloc(int(table[slot + 2 + position]), len(rows) * max(self._number(layout.bytes), 1))
                     if not base:
                         raise ExecutionError("there is not enough memory for the data of the program")
                     table[slot + 2 + position] = base
                 table[slot + 1] = len(rows)
             for position, layout in enumerate(parts):
-                column = np.empty((len(rows), *layout.dims), layout.base.dtype)
+                column = np.empty((len(rows), *map(self._number, layout.dims)), layout.base.dtype)
                 for number, row in enumerate(rows):
                     column[number] = row[position]
                 ctypes.memmove(int(table[slot + 2 + position]), column.ctypes.data, column.nbytes)
@@ -181,8 +188,9 @@ class _Made:
 class Reading:
     """The result of one call, read from its leaves and the pools."""
 
-    def __init__(self, table: np.ndarray, make: Make) -> None:
+    def __init__(self, table: np.ndarray, make: Make, number: Callable[[Dim], int]) -> None:
         self._table = table
+        self._number = number
         self._make = make
         self._columns: dict[Pool, list[np.ndarray]] = {}
         self._done: dict[_Row, Any] = {}
@@ -220,11 +228,11 @@ class Reading:
             count = int(self._table[slot])
             columns = []
             for position, layout in enumerate(leaves(pool.element)):
-                size = count * layout.bytes
+                size = count * self._number(layout.bytes)
                 memory = (ctypes.c_char * size).from_address(int(self._table[slot + 2 + position])) if size else b""
                 dtype = layout.base.dtype
                 flat = np.frombuffer(memory, storage(dtype)).view(dtype)  # type: ignore[arg-type]
-                columns.append(flat.reshape((count, *layout.dims)))
+                columns.append(flat.reshape((count, *map(self._number, layout.dims))))
             self._columns[pool] = columns
         return self._columns[pool]
 

@@ -52,10 +52,12 @@ class Externals:
             self._known[key] = self._register(_Callback(operator.name, function, type_, call.span, self.raised))
         return tirx.call_packed(self._known[key], *inputs, output)
 
-    def print(self, node: Print, types: Sequence[Type | None], values: Sequence[Expression]) -> Expression:
-        """The status of writing a text with the values at these addresses."""
+    def print(
+        self, node: Print, types: Sequence[Type | None], values: Sequence[Expression], sizes: Sequence[Expression]
+    ) -> Expression:
+        """The status of writing a text with the values at these addresses. `sizes` are all their extents."""
         tensors = [t for t in types if isinstance(t, TensorType)]
-        return tirx.call_packed(self._register(_Printer(node, tensors, self.raised)), *values)
+        return tirx.call_packed(self._register(_Printer(node, tensors, self.raised)), *values, *sizes)
 
     def _register(self, callback: Callable[..., int]) -> str:
         self.used = True
@@ -96,15 +98,16 @@ class _Callback:
 
 @attrs.frozen(eq=False)
 class _Printer:
-    """What compiled code calls to print: addresses in, status out. It never raises."""
+    """What compiled code calls to print: addresses and extents in, status out. It never raises."""
 
     node: Print
     types: Sequence[TensorType]
     raised: threading.local
 
-    def __call__(self, *addresses: int) -> int:
+    def __call__(self, *given: int) -> int:
         try:
-            arrays = [_array(t) for t in self.types]
+            addresses, sizes = given[: len(self.types)], iter(given[len(self.types) :])
+            arrays = [_array(TensorType(t.base, tuple(next(sizes) for _ in t.shape))) for t in self.types]
             for array, address in zip(arrays, addresses, strict=True):
                 ctypes.memmove(array.ctypes.data, address, array.nbytes)
             printing.write(self.node, arrays)

@@ -29,7 +29,7 @@ from relay.codegen.code import (
 from relay.codegen.constants import Constants
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
-from relay.codegen.kernels import Kernels
+from relay.codegen.kernels import Kernels, symbolic_in
 from relay.codegen.layout import (
     ROW,
     TAG,
@@ -46,7 +46,8 @@ from relay.codegen.pools import Pools
 from relay.codegen.sharing import has_exits, share
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
-from relay.errors import InternalError
+from relay.errors import InternalError, NeedsSizes
+from relay.ir.dims import Dim, TypeId
 from relay.ir.expr import (
     Assert,
     Atom,
@@ -57,6 +58,7 @@ from relay.ir.expr import (
     Construct,
     Dead,
     Exit,
+    Extent,
     Function,
     Global,
     If,
@@ -79,7 +81,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import BOOL, UINT8, FunctionType
+from relay.ir.types import BOOL, UINT8, FunctionType, TensorType
 from relay.operator import lookup
 from relay.transform.fusion import Group, updated
 
@@ -98,7 +100,8 @@ class Shared:
     growth: Growth
     failures: Failures
     names: Mapping[str, Any]  # the native functions by the core functions
-    frames: dict[str, int]  # the bytes of workspace that callers provide
+    frames: dict[str, Dim]  # the bytes of workspace that callers provide
+    sizes: Mapping[TypeId, int]  # the places of symbolic dims in the context table
 
 
 @attrs.frozen(eq=False)
@@ -139,12 +142,12 @@ def generate(function: Function, shared: Shared, recursive: bool) -> dict[Any, A
         return {name: tir.function(whole, body)}
     shared.frames[function.name] = 0
     inner = GlobalVar(f"{name.name_hint}_body")
-    return {inner: tir.function(whole, body), name: _guarded(inner, whole, frame)}
+    return {inner: tir.function(whole, body), name: _guarded(inner, whole, frame, shared.sizes)}
 
 
-def _guarded(inner: Any, like: Sequence[Any], frame: int) -> Any:
+def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId, int]) -> Any:
     """A function with the parameters of `inner` that checks the depth, provides the workspace and calls it."""
-    code = Code()
+    code = Code(sizes)
     parameters = [code.context, code.frame, *(tirx.Var(p.name, p.ty) for p in like[2:])]
     here = code.address(code.leaf(ROW))
     with code.collect() as too_deep:
@@ -153,7 +156,7 @@ def _guarded(inner: Any, like: Sequence[Any], frame: int) -> Any:
     code.set_table(DEPTH, code.table(DEPTH) + integer(1))
     workspace: Expression = integer(0)
     if frame:
-        workspace = code.bind(tir.extern("malloc", integer(frame)), name="workspace")
+        workspace = code.bind(tir.extern("malloc", code.size(frame)), name="workspace")
         with code.collect() as exhausted:
             code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
         code.when(tirx.EQ(workspace, integer(0)), exhausted)
@@ -174,7 +177,7 @@ class _Generator:
         self.sharing = share(function)
         self.homes: dict[Var, Value] = {}  # the memory of each class of variables that share it
         self.taken: set[Place] = set()  # all of it: nothing else is made there
-        self.code = Code()
+        self.code = Code(shared.sizes)
         self.variables: dict[Var, Value] = {}
         self.exits: dict[LoopLabel, tuple[Value, ...]] = {}
         self.loops: dict[LoopLabel, _LoopState] = {}
@@ -310,6 +313,11 @@ class _Generator:
         if operator.compute is None:
             types = tuple(a.type for a in last.arguments if isinstance(a, Var | Constant))
             type_ = FunctionType(types, group.output.type)  # type: ignore[arg-type]
+            symbolic = [d for t in (*types, group.output.type) for d in symbolic_in(t)]
+            if symbolic:
+                raise NeedsSizes(
+                    f"{last.operator} brings its own code, for sizes that are numbers", symbolic, last.span
+                )
             inputs = [code.address(self.leaf(a)) for a in last.arguments]
             status = self.shared.externals.call(operator, last, type_, inputs, code.address(output))
             failed = code.bind(status, "int32", "status")
@@ -318,12 +326,13 @@ class _Generator:
             code.when(tirx.NE(failed, integer(0, "int32")), statements)
         else:
             kernel = self.shared.kernels.kernel(group)
+            sizes = [code.size(dim) for dim in kernel.sizes]
             temporaries = [code.leaf(TensorLayout(UINT8, (size,))) for size in kernel.temporaries]
             for temporary in temporaries:
                 code.touch(temporary)
             arguments = [self._passed(self.leaf(a)) for a in kernel.operands]
-            addresses = [code.address(leaf) for leaf in (output, *temporaries)]
-            code.check(tir.call(kernel.function, [*arguments, *addresses]))
+            there, *addresses = [code.address(leaf) for leaf in (output, *temporaries)]
+            code.check(tir.call(kernel.function, [*arguments, there, *sizes, *addresses]))
 
     def _passed(self, leaf: Leaf) -> Expression:
         """A tensor as functions take it."""
@@ -357,11 +366,16 @@ class _Generator:
                 code.when(tirx.Not(code.load(self.leaf(condition))), statements)
             case Print(_, atoms) as text:
                 types = [a.type for a in atoms if isinstance(a, Var | Constant)]
-                status = self.shared.externals.print(text, types, [code.address(self.leaf(a)) for a in atoms])
+                sizes = [code.size(d) for t in types if isinstance(t, TensorType) for d in t.shape]
+                addresses = [code.address(self.leaf(a)) for a in atoms]
+                status = self.shared.externals.print(text, types, addresses, sizes)
                 failed = code.bind(status, "int32", "status")
                 with code.collect() as statements:
                     code.emit(*code.failure(EXTERNAL))
                 code.when(tirx.NE(failed, integer(0, "int32")), statements)
+            case Extent(dim, base):
+                number = tirx.Cast(base.name, code.size(dim)) if base.name != "int64" else code.size(dim)
+                self.variables[targets[0]] = Leaf(TensorLayout(base, ()), Immediate(number))
             case Construct() as construct:
                 self.variables[targets[0]] = self._construct(construct, self.shared.layouts.of[targets[0]])
             case RefNew(atom):

@@ -6,7 +6,7 @@ for each operand, then the address of its output: one-element operands of machin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -14,22 +14,42 @@ from tvm import te
 
 from relay.codegen import tir
 from relay.codegen.schedules import Emission, Place, emit, extent, key, renamed, volume
-from relay.codegen.tir import GlobalVar, Statement, tirx
-from relay.errors import CompileError, InternalError
-from relay.ir.expr import Atom, Binding, Constant, OpCall, Var
+from relay.codegen.tir import Expression, GlobalVar, Statement, tirx
+from relay.errors import CompileError, InternalError, NeedsSizes
+from relay.ir.dims import (
+    Dim,
+    DimExpr,
+    Kind,
+    TypeId,
+    Unknown,
+    add,
+    floor_divide,
+    maximum,
+    minimum,
+    modulo,
+    multiply,
+    product,
+    substitute,
+    subtract,
+    variables,
+)
+from relay.ir.expr import Atom, AttributeValue, Binding, Constant, OpCall, Var
+from relay.ir.facts import facts
 from relay.ir.types import BaseType, TensorType
 from relay.operator import InPlace, lookup
+from relay.ops.notation import making
 from relay.transform.fusion import Group
 
 
 @attrs.frozen(eq=False)
 class Kernel:
-    """A group's function, the operands in the order of its parameters, and the bytes of the temporary buffers whose
-    addresses it takes after the output's."""
+    """A group's function, the operands in the order of its parameters, the dims whose sizes it takes after the output's
+    address, and the bytes of the temporary buffers whose addresses it takes then."""
 
     function: Any
     operands: tuple[Atom, ...]
-    temporaries: tuple[int, ...]
+    sizes: tuple[TypeId, ...]
+    temporaries: tuple[Dim, ...]
 
 
 class Kernels:
@@ -38,18 +58,44 @@ class Kernels:
     def __init__(self, threads: int) -> None:
         self.functions: dict[Any, Any] = {}
         self._threads = threads
-        self._known: dict[object, tuple[Any, tuple[int, ...]]] = {}
+        self._known: dict[object, tuple[Any, tuple[Dim, ...]]] = {}
 
     def kernel(self, group: Group) -> Kernel:
-        """The kernel for a group. Raises CompileError if an operator's `compute` fails."""
-        operands, key = signature(group)
+        """The kernel for a group. Raises CompileError if an operator's `compute` fails, NeedsSizes if it does for
+        symbolic dims only."""
+        operands, sizes, key = signature(group)
         if key not in self._known:
             names = "_".join(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
             name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")
-            self.functions[name], temporaries = _build(group, operands, self._threads)
-            self._known[key] = name, tuple(temporaries)
-        function, temporary = self._known[key]
-        return Kernel(function, operands, temporary)
+            self.functions[name], bytes_ = _build(group, operands, sizes, self._threads)
+            # In terms of the first dim, the second, ..: other groups with this kernel have others.
+            self._known[key] = name, tuple(in_terms(size, sizes, _DIMS) for size in bytes_)
+        function, temporaries = self._known[key]
+        return Kernel(function, operands, sizes, tuple(in_terms(size, _DIMS, sizes) for size in temporaries))
+
+
+_DIMS = tuple(TypeId(f"d{number}", Kind.Dim) for number in range(100))
+
+
+def in_terms(dim: Dim, old: Sequence[TypeId], new: Sequence[TypeId]) -> Dim:
+    """A dim with other variables."""
+    pairs: dict[TypeId | Unknown, TypeId] = dict(zip(old, new, strict=False))
+    return dim if isinstance(dim, int) else substitute(dim, lambda v: pairs.get(v, v))
+
+
+def symbolic_in(part: object) -> list[TypeId]:
+    """The symbolic dims in a type's shape, an attribute or a dim, in order, each perhaps several times."""
+    match part:
+        case TensorType():
+            return symbolic_in(part.shape)
+        case tuple():
+            return [v for p in part for v in symbolic_in(p)]
+        case TypeId():
+            return [part]
+        case DimExpr():
+            return sorted((v for v in variables(part) if isinstance(v, TypeId)), key=str)
+        case _:
+            return []
 
 
 def inlined(atom: Atom) -> bool:
@@ -65,11 +111,13 @@ def inlined(atom: Atom) -> bool:
     return atom.value.dtype.kind == "b" or (atom.value.dtype.kind == "f" and bool(atom.value != 0))
 
 
-def signature(group: Group) -> tuple[tuple[Atom, ...], object]:
-    """A group's operands, and a key that equal groups share. What is updated in place is no operand but the output."""
+def signature(group: Group) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], object]:
+    """A group's operands, the symbolic dims in it, and a key that equal groups share. What is updated in place is no
+    operand but the output."""
     inner = {binding.targets[0]: i for i, binding in enumerate(group.bindings)}
     operands: dict[Atom, int] = {}
-    calls = []
+    calls: list[tuple[str, tuple[object, ...], TensorType]] = []
+    attributes: list[list[tuple[str, AttributeValue]]] = []
     for binding in group.bindings:
         value = binding.value
         assert isinstance(value, OpCall)
@@ -85,10 +133,18 @@ def signature(group: Group) -> tuple[tuple[Atom, ...], object]:
                 wiring.append((str(atom.value.dtype), atom.value.tobytes()))
             else:
                 wiring.append(("operand", operands.setdefault(atom, len(operands))))
-        attributes = tuple((name, _exact(v)) for name, v in sorted(value.attributes.items()))
-        calls.append((value.operator, attributes, tuple(wiring)))
-    types = tuple(_type(atom) for atom in operands)
-    return tuple(operands), (tuple(calls), types, _type(group.output))
+        attributes.append(sorted(value.attributes.items()))
+        calls.append((value.operator, tuple(wiring), _type(binding.targets[0])))
+    types = [*(_type(atom) for atom in operands), *(type_ for _, _, type_ in calls)]
+    sizes = tuple(
+        dict.fromkeys(v for part in (*types, *(a for of in attributes for _, a in of)) for v in symbolic_in(part))
+    )
+    key = (
+        tuple((operator, wiring) for operator, wiring, _ in calls),
+        tuple(tuple((name, _exact(v, sizes)) for name, v in of) for of in attributes),
+        tuple((str(type_.base), tuple(str(in_terms(d, sizes, _DIMS)) for d in type_.shape)) for type_ in types),
+    )
+    return tuple(operands), sizes, key
 
 
 def _in_place(group: Group, binding: Binding) -> InPlace | None:
@@ -97,9 +153,13 @@ def _in_place(group: Group, binding: Binding) -> InPlace | None:
     return lookup(binding.value.operator).in_place if binding is group.bindings[-1] else None
 
 
-def _exact(value: object) -> object:
+def _exact(value: object, sizes: Sequence[TypeId]) -> object:
     """An attribute such that equality is identity: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
-    return tuple(map(_exact, value)) if isinstance(value, tuple) else (type(value).__name__, repr(value))
+    if isinstance(value, tuple):
+        return tuple(_exact(v, sizes) for v in value)
+    if isinstance(value, TypeId | DimExpr):
+        return "dim", str(in_terms(value, sizes, _DIMS))
+    return type(value).__name__, repr(value)
 
 
 def _type(atom: Atom) -> TensorType:
@@ -108,51 +168,102 @@ def _type(atom: Atom) -> TensorType:
     return type_
 
 
-def _build(group: Group, operands: Sequence[Atom], threads: int) -> tuple[Any, list[int]]:
-    inputs = [_placeholder(i, _type(atom)) for i, atom in enumerate(operands)]
+def _build(group: Group, operands: Sequence[Atom], sizes: Sequence[TypeId], threads: int) -> tuple[Any, list[Dim]]:
+    extents = Extents(sizes)
+    inputs = [_placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
     tensors: dict[Atom, Any] = dict(zip(operands, inputs, strict=True))
     for binding in group.bindings:
         call = binding.value
         assert isinstance(call, OpCall)
         in_place = _in_place(group, binding)
         arguments = [
-            _placeholder(i, _type(a))
+            _placeholder(i, _type(a), extents)
             if in_place is not None and i == in_place.operand
             else tensors[a]
             if a in tensors
             else _number(a)
             for i, a in enumerate(call.arguments)
         ]
-        tensors[binding.targets[0]] = _stage(call, arguments, _type(binding.targets[0]), in_place)
+        tensors[binding.targets[0]] = _stage(call, arguments, _type(binding.targets[0]), in_place, extents)
     output = tensors[group.output]
     if any(output.same_as(tensor) for tensor in inputs):
         source = output
         output = te.compute(source.shape, lambda *index: source(*index), name="copy")
-    e = Emission(threads, "int32")
+    e = Emission(threads, "int64" if sizes else "int32")
     parameters: list[Any] = []
     statements: list[Statement] = []
     for tensor, atom in zip((*inputs, output), (*operands, None), strict=True):
         dtype = str(tensor.dtype)
         dims = tuple(map(extent, tensor.shape))
-        if atom is not None and tir.by_value(_base(_type(atom)), volume(dims)):
+        if atom is not None and tir.by_value(_base(_type(atom)), product(_type(atom).shape)):
             value = tirx.Var("operand", dtype)
             parameters.append(value)
             e.values[key(tensor)] = value
         else:
             address = tirx.Var("operand" if atom is not None else "result", "int64")
             parameters.append(address)
-            buffer, declared = tir.view(address.name, (max(volume(dims), 1),), dtype, address)
+            elements = volume(dims)
+            size = max(elements, 1) if isinstance(elements, int) else elements
+            buffer, declared = tir.view(address.name, (size,), dtype, address)
             statements += declared
             e.places[key(tensor)] = Place(buffer, dims)
     statements += [renamed(statement) for statement in emit(e, output)]
-    parameters += [address for address, _ in e.temporaries]
+    parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
     function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
     flat, more = tir.flat_kernel(function)
-    return flat, [*(size for _, size in e.temporaries), *more]
+    return flat, [*(extents.dim(size) for _, size in e.temporaries), *more]
 
 
-def _placeholder(position: int, type_: TensorType) -> Any:
-    return te.placeholder(type_.dims, _base(type_).name, name=f"operand{position}")
+class Extents:
+    """The symbolic dims of a kernel, which are parameters of its function, as expressions of TIR, and back."""
+
+    def __init__(self, sizes: Sequence[TypeId]) -> None:
+        self.variables = {dim: tirx.Var(dim.name, "int64") for dim in sizes}
+        self._known: dict[Dim, Expression] = {}
+
+    def expression(self, dim: Dim) -> Any:
+        """A dim for te: a number as it is, the same expression each time."""
+        if isinstance(dim, int):
+            return dim
+        if dim not in self._known:
+            assert isinstance(dim, TypeId | DimExpr)
+            self._known[dim] = self.variables[dim] if isinstance(dim, TypeId) else tir.arithmetic(dim, self._integer)
+        return self._known[dim]
+
+    def _integer(self, dim: Dim) -> Expression:
+        return tir.integer(dim) if isinstance(dim, int) else self.expression(dim)
+
+    def attribute(self, value: Any) -> Any:
+        """An attribute with expressions for symbolic dims."""
+        if isinstance(value, tuple):
+            return tuple(map(self.attribute, value))
+        return self.expression(value) if isinstance(value, TypeId | DimExpr) else value
+
+    def dim(self, value: Any) -> Dim:
+        """The dim that an expression is. Raises ValueError if it is none."""
+        if isinstance(value, int):
+            return value
+        if isinstance(value, tirx.IntImm):
+            return int(value.value)
+        if isinstance(value, tirx.Cast):
+            return self.dim(value.value)
+        for dim, variable in self.variables.items():
+            if value.same_as(variable):
+                return dim
+        made = _ARITHMETIC.get(type(value))
+        if made is None:
+            raise ValueError(f"{value} is no size")
+        return made(self.dim(value.a), self.dim(value.b))
+
+
+_ARITHMETIC: dict[type, Callable[[Dim, Dim], Dim]] = {
+    tirx.Add: add, tirx.Sub: subtract, tirx.Mul: multiply, tirx.FloorDiv: floor_divide, tirx.Div: floor_divide,
+    tirx.FloorMod: modulo, tirx.Mod: modulo, tirx.Max: maximum, tirx.Min: minimum,
+}  # fmt: skip
+
+
+def _placeholder(position: int, type_: TensorType, extents: Extents) -> Any:
+    return te.placeholder(tuple(map(extents.expression, type_.shape)), _base(type_).name, name=f"operand{position}")
 
 
 def _base(type_: TensorType) -> BaseType:
@@ -166,20 +277,31 @@ def _number(atom: Atom) -> Any:
     return te.compute((), lambda: tir.literal(value.item(), base), name="number")
 
 
-def _stage(call: OpCall, arguments: Sequence[Any], type_: TensorType, in_place: InPlace | None) -> Any:
+def _stage(
+    call: OpCall, arguments: Sequence[Any], type_: TensorType, in_place: InPlace | None, extents: Extents
+) -> Any:
     operator = lookup(call.operator)
     compute = operator.compute if in_place is None else in_place.compute
     if compute is None:
         raise InternalError(f"the operator {call.operator} in a kernel has no compute function")
-    attributes: Mapping[str, Any] = call.attributes
+    attributes: Mapping[str, Any] = {name: extents.attribute(v) for name, v in call.attributes.items()}
     try:
-        made = compute(*((tuple(arguments),) if operator.variadic else arguments), **attributes)
-        shape = tuple(int(dim) for dim in made.shape)
+        with making(tuple(map(extents.expression, type_.shape))):
+            made = compute(*((tuple(arguments),) if operator.variadic else arguments), **attributes)
+        shape = tuple(map(extents.dim, made.shape))
         dtype = str(made.dtype)
     except Exception as error:
+        if extents.variables:
+            message = f"the compute function of {call.operator} does not take symbolic sizes: {error}"
+            raise NeedsSizes(message, extents.variables, call.span) from error
         raise CompileError(f"the compute function of {call.operator} failed: {error}", call.span) from error
-    if shape != type_.dims or dtype != _base(type_).name:
+    if len(shape) != len(type_.shape) or not all(map(_equal, shape, type_.shape)) or dtype != _base(type_).name:
         raise CompileError(
             f"the compute function of {call.operator} made {dtype} {shape}; its type is {type_}", call.span
         )
     return made
+
+
+def _equal(found: Dim, expected: Dim) -> bool:
+    """Whether a stage's extent is that of its type, as far as is known."""
+    return found == expected or facts().equal(found, expected) is True

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
 import attrs
-import numpy as np
 
 from relay.errors import CompileError, InternalError, Span
+from relay.ir.dims import ANY, Dim, multiply, product
 from relay.ir.expr import (
     Assert,
     Atom,
@@ -31,6 +31,7 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
+    Extent,
     Function,
     Global,
     If,
@@ -72,18 +73,18 @@ MAXIMUM_LEAVES = 10_000
 
 @attrs.frozen
 class TensorLayout:
-    """A tensor: `dims` elements of `base`."""
+    """A tensor: `dims` elements of `base`. Dims may be symbolic."""
 
     base: BaseType
-    dims: tuple[int, ...]
+    dims: tuple[Dim, ...]
 
     @property
-    def elements(self) -> int:
-        return int(np.prod(self.dims, dtype=np.int64))
+    def elements(self) -> Dim:
+        return product(self.dims)
 
     @property
-    def bytes(self) -> int:
-        return self.elements * self.base.dtype.itemsize
+    def bytes(self) -> Dim:
+        return multiply(self.elements, self.base.dtype.itemsize)
 
 
 @attrs.frozen(eq=False)
@@ -135,6 +136,11 @@ class Pool:
     name: str
     element: Layout = attrs.field(factory=lambda: TupleLayout(()))
     slot: int | None = None
+
+
+def has_fixed_rows(pool: Pool) -> bool:
+    """Whether no size in a row is symbolic."""
+    return all(isinstance(leaf.bytes, int) for leaf in leaves(pool.element))
 
 
 Layout: TypeAlias = TensorLayout | TupleLayout | DataLayout | RowLayout | StackLayout
@@ -220,7 +226,9 @@ class Layouts:
             return self._plain[type_]
         match type_:
             case TensorType():
-                layout: Layout = TensorLayout(type_.base, type_.dims)  # type: ignore[arg-type]
+                if ANY in type_.shape:
+                    raise CompileError(f"a {show(type_)}, whose size only the run decides, cannot be compiled", span)
+                layout: Layout = TensorLayout(type_.base, type_.shape)  # type: ignore[arg-type]
             case TupleType(items):
                 layout = TupleLayout(tuple(self.fresh(t, span) for t in items))
                 if any(not _is_plain(item) for item in layout.items):
@@ -395,7 +403,7 @@ class _Analysis:
     def binding(self, targets: tuple[Var, ...], value: Expr) -> None:
         of, atom = self.layouts.of, self.layouts.atom
         match value:
-            case OpCall() | StackLength():
+            case OpCall() | StackLength() | Extent():
                 self._new(targets)
             case Var() | Constant():
                 of[targets[0]] = atom(value)

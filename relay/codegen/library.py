@@ -14,14 +14,17 @@ import importlib.util
 import io
 import os
 import pickle
+import platform
 import shutil
 import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from relay.codegen.header import identifier
 from relay.codegen.native import Native
 from relay.diagnostic import Span
 from relay.ir.expr import Function, Module
@@ -73,6 +76,61 @@ def read(path: Path, program: Module) -> Native | None:
     return Native.loaded(_load(path), description)
 
 
+# ---- libraries that stand by themselves
+
+
+class Unreadable(Exception):
+    """Why a file is no library for this process."""
+
+
+_EXPORTED = b"relay export 1\n "
+
+
+def export(native: Native, name: str, about: Any, path: Path) -> None:
+    """Write a program's machine code, what is needed to call it, and `about`, in one step. Raises Unwritable."""
+    if native.externals is not None:
+        raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
+    failures = [(message if span is None else f"{span}: {message}", None) for message, span in native.failures]
+    description = pickle.dumps((_requirements(), {**native.description, "failures": failures}, about))
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
+        library = Path(folder, "library.so")
+        _link(native.module, library, _constants(native, name, Path(folder)))
+        code = library.read_bytes()
+        digest = hashlib.sha256(code + description).digest()
+        library.write_bytes(code + description + _FOOTER.pack(len(code), len(description), digest) + _EXPORTED)
+        os.replace(library, path)
+
+
+def load(path: Path) -> tuple[Native, Any]:
+    """What `export` wrote, and its `about`. Raises Unreadable, OSError."""
+    content = path.read_bytes()
+    tail = _FOOTER.size + len(_EXPORTED)
+    if not content.endswith(_EXPORTED) or len(content) < tail:
+        raise Unreadable("this is no library that relay exported")
+    size, described, digest = _FOOTER.unpack(content[-tail : -len(_EXPORTED)])
+    if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
+        raise Unreadable("the file is damaged")
+    (required, description, about) = pickle.loads(content[size : size + described])
+    missing = required - _requirements()
+    if missing:
+        raise Unreadable(f"it was compiled for a processor or version with {', '.join(sorted(missing))}")
+    return Native.loaded(_load(path), description), about
+
+
+def _requirements() -> frozenset[str]:
+    """What machine code needs of a process: the version of TVM's runtime, and the processor's vector instructions."""
+    found = {f"apache-tvm {metadata.version('apache-tvm')}", platform.machine()}
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return frozenset(found | {f for f in flags.split() if f.startswith(_VECTORS)})
+
+
+_VECTORS = ("avx", "fma", "f16c", "sse", "asimd", "sve", "bmi")
+
+
 def _load(path: Path) -> Any:
     """A library's functions, through TVM's runtime alone."""
     import tvm_ffi  # loads the library that the runtime is linked with
@@ -88,18 +146,36 @@ def _load_runtime() -> None:
         ctypes.CDLL(str(Path(found.origin).parent / "lib" / "libtvm_runtime.so"), mode=ctypes.RTLD_GLOBAL)
 
 
-def _link(module: Any, library: Path) -> None:
+def _constants(native: Native, name: str, folder: Path) -> Path | None:
+    """A file with the captured arrays, under the name that becomes their symbol."""
+    if not native.constants:
+        return None
+    path = folder / f"{identifier(name)}_constants"
+    with path.open("wb") as file:
+        for array in native.constants.values():
+            file.write(array.tobytes() + b"\0" * (-array.nbytes % 64))
+    return path
+
+
+def _link(module: Any, library: Path, data: Path | None = None) -> None:
+    """Make a library of a module's code, and of a file that becomes part of it."""
     linker = next(filter(None, map(shutil.which, _LINKERS)), None)
     if linker is None:
         raise Unwritable(f"there is no linker: none of {', '.join(_LINKERS)} is on the PATH")
     compiled = library.with_suffix(".o")
     module.mod.write_to_file(str(compiled), "o")
     flavour = ["-flavor", "gnu"] if Path(linker).name == "lld" else []
-    done = subprocess.run(
-        [linker, *flavour, "-shared", "-o", str(library), str(compiled)], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise Unwritable(f"{linker} failed: {done.stderr.strip()}")
+    objects = [compiled.name]
+    steps = []
+    if data is not None:  # an object first: only of these does a library show the symbols
+        objects.append("data.o")
+        steps.append(["-r", "-b", "binary", "-o", "data.o", data.name])
+    steps.append(["-shared", "-z", "noexecstack", "-o", library.name, *objects])
+    for step in steps:
+        command = [linker, *flavour, *step]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=library.parent)
+        if done.returncode != 0:
+            raise Unwritable(f"{linker} failed: {done.stderr.strip()}")
 
 
 # ---- what stands in the program

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import attrs
 
+from relay.ir.dims import Dim, add, floor_divide, multiply
+
 ALIGNMENT = 64
 
 
@@ -15,11 +17,11 @@ ALIGNMENT = 64
 class Slot:
     """A buffer of the workspace: its bytes, the TIR variable that holds its address, and its life."""
 
-    bytes: int
+    bytes: Dim
     address: object
     first: int | None = None
     last: int = -1
-    offset: int = 0
+    offset: Dim = 0
 
 
 class Workspace:
@@ -30,8 +32,8 @@ class Workspace:
         self._time = 0
         self._loops: list[tuple[int, set[Slot]]] = []  # the start of each open loop, and the older slots used in it
 
-    def slot(self, size: int, address: object) -> Slot:
-        made = Slot(max(size, 1), address)
+    def slot(self, size: Dim, address: object) -> Slot:
+        made = Slot(max(size, 1) if isinstance(size, int) else size, address)
         self.slots.append(made)
         return made
 
@@ -54,18 +56,35 @@ class Workspace:
         for slot in older:
             slot.last = self._time
 
-    def place(self) -> int:
-        """Give every used slot an offset; returns the workspace's bytes. First fit, in the order of first use."""
+    def place(self) -> Dim:
+        """Give every used slot an offset; returns the workspace's bytes. First those whose size is a number, then those
+        of each symbolic size."""
+        total: Dim = self._place_static()
+        sizes = dict.fromkeys(s.bytes for s in self.slots if s.first is not None and not isinstance(s.bytes, int))
+        for size in sizes:
+            rounded = multiply(floor_divide(add(size, ALIGNMENT - 1), ALIGNMENT), ALIGNMENT)
+            ends: list[int] = []  # when the last slot in each place of this size dies
+            for slot in sorted((s for s in self.slots if s.bytes == size and s.first is not None), key=_birth):
+                position = next((i for i, end in enumerate(ends) if end < _birth(slot)), len(ends))
+                ends[position : position + 1] = [slot.last]
+                slot.offset = add(total, multiply(rounded, position))
+            total = add(total, multiply(rounded, len(ends)))
+        return total
+
+    def _place_static(self) -> int:
+        """First fit, in the order of first use."""
         free: list[tuple[int, int]] = []  # (offset, bytes), by offset
         top = 0
         events = sorted(
-            [(s.first, 1, i) for i, s in enumerate(self.slots) if s.first is not None]
-            + [(s.last, 2, i) for i, s in enumerate(self.slots) if s.first is not None]
+            [(s.first, 1, i) for i, s in enumerate(self.slots) if s.first is not None and isinstance(s.bytes, int)]
+            + [(s.last, 2, i) for i, s in enumerate(self.slots) if s.first is not None and isinstance(s.bytes, int)]
         )
         for _, kind, i in events:
             slot = self.slots[i]
+            assert isinstance(slot.bytes, int)
             size = -(-slot.bytes // ALIGNMENT) * ALIGNMENT
             if kind == 2:
+                assert isinstance(slot.offset, int)
                 free = _returned(free, slot.offset, size)
                 continue
             for position, (offset, available) in enumerate(free):
@@ -77,6 +96,10 @@ class Workspace:
                 slot.offset = top
                 top += size
         return top
+
+
+def _birth(slot: Slot) -> int:
+    return slot.first or 0
 
 
 def _returned(free: list[tuple[int, int]], offset: int, size: int) -> list[tuple[int, int]]:

@@ -10,6 +10,8 @@ import numpy as np
 
 from relay.codegen.layout import Layout, Pool
 from relay.diagnostic import Span
+from relay.ir.dims import TypeId
+from relay.ir.extents import Place
 from relay.ir.types import BaseType
 
 if TYPE_CHECKING:
@@ -31,7 +33,9 @@ class Native:
     recursive: bool
     constants: dict[int, np.ndarray]  # by place in the context table
     dtypes: dict[int, BaseType]  # whose addresses stand in the context table, by place
-    pools: tuple[tuple[int, int], ...]  # place and number of leaves of each pool
+    pools: tuple[tuple[int, int], ...]  # memory that grows: place and number of leaves of each pool
+    dims: dict[TypeId, Place]  # the symbolic dims, and where arguments show their sizes
+    shown: dict[TypeId, tuple[int, int]]  # by which axis of which leaf
     failures: list[tuple[str, Span | None]]
     externals: Externals | None  # None if it calls no Python
     kernels: int  # how many different ones

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,6 +11,7 @@ from relay.codegen import tir
 from relay.codegen.code import RESULT, RUNNING_OUT_OF_MEMORY, Code, Table
 from relay.codegen.layout import Pool, leaves
 from relay.codegen.tir import GlobalVar, integer, tirx
+from relay.ir.dims import TypeId
 
 SMALLEST = 16  # rows of a pool at its first growth
 
@@ -32,7 +33,7 @@ class Pools:
         return code.bind(code.table(RESULT), name="offset")
 
 
-def make_pools(pools: Sequence[Pool], table: Table) -> Pools:
+def make_pools(pools: Sequence[Pool], table: Table, sizes: Mapping[TypeId, int]) -> Pools:
     """Give pools their places in the table, and generate their functions."""
     functions: dict[Any, Any] = {}
     names: dict[Pool, Any] = {}
@@ -42,19 +43,19 @@ def make_pools(pools: Sequence[Pool], table: Table) -> Pools:
         pool.slot = table.reserve(2 + count)
         slots.append((pool.slot, count))
         names[pool] = GlobalVar(f"reserve{number}")
-        functions[names[pool]] = _reserve(pool)
+        functions[names[pool]] = _reserve(pool, sizes)
     return Pools(functions, names, tuple(slots))
 
 
-def _reserve(pool: Pool) -> Any:
+def _reserve(pool: Pool, places: Mapping[TypeId, int]) -> Any:
     """reserve(context, offset, length): see `Pools.reserve`. The new offset goes to the table's RESULT.
 
     Rows are addressed by their number, since growing moves them.
     """
-    code = Code()
+    code = Code(places)
     assert pool.slot is not None
     top_slot, capacity_slot, first_base = pool.slot, pool.slot + 1, pool.slot + 2
-    sizes = [layout.bytes for layout in leaves(pool.element)]
+    sizes = [code.size(layout.bytes) for layout in leaves(pool.element)]
     offset, length = tirx.Var("offset", "int64"), tirx.Var("length", "int64")
     top = code.bind(code.table(top_slot), name="top")
     in_place = code.bind(tirx.EQ(offset + length, top), "bool", "in_place")
@@ -64,7 +65,7 @@ def _reserve(pool: Pool) -> Any:
         capacity = code.bind(tirx.max(doubled, needed), name="capacity")
         for position, size in enumerate(sizes):
             old = code.table(first_base + position)
-            new = code.bind(tir.extern("realloc", old, capacity * integer(max(size, 1))), name="base")
+            new = code.bind(tir.extern("realloc", old, capacity * tirx.max(size, integer(1))), name="base")
             with code.collect() as exhausted:
                 code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
             code.when(tirx.EQ(new, integer(0)), exhausted)
@@ -74,8 +75,8 @@ def _reserve(pool: Pool) -> Any:
     with code.collect() as move:
         for position, size in enumerate(sizes):
             base = code.bind(code.table(first_base + position), name="base")
-            target, source = base + top * integer(size), base + offset * integer(size)
-            code.emit(tirx.Evaluate(tir.extern("memcpy", target, source, length * integer(size))))
+            target, source = base + top * size, base + offset * size
+            code.emit(tirx.Evaluate(tir.extern("memcpy", target, source, length * size)))
     code.when(tirx.Not(in_place), move)
     code.set_table(RESULT, tirx.if_then_else(in_place, offset, top))
     code.set_table(top_slot, needed)

@@ -24,6 +24,7 @@ from typing import TypeAlias, assert_never
 import attrs
 
 from relay.codegen import tir
+from relay.ir.dims import product
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -126,10 +127,8 @@ def _is_array(variable: Var) -> bool:
     type_ = variable.type
     if not isinstance(type_, TensorType) or not isinstance(type_.base, BaseType):
         return False
-    elements = 1
-    for dim in type_.dims:
-        elements *= dim
-    return elements > 0 and not tir.by_value(type_.base, elements)
+    elements = product(type_.shape)
+    return elements != 0 and not tir.by_value(type_.base, elements)
 
 
 def is_merged(loop: Loop) -> bool:

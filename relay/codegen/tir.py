@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tvm import s_tir, tirx
 from tvm.ir import Call, GlobalVar, PointerType, PrimType
 
 from relay.errors import InternalError
+from relay.ir.dims import Dim, DimExpr, Extremum, Quotient
 from relay.ir.types import BaseType
 
 Expression = Any
@@ -31,13 +32,33 @@ KERNEL = "relay.kernel"
 _BY_VALUE = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float32", "float64", "bool"}
 
 
-def by_value(base: BaseType, elements: int) -> bool:
+def by_value(base: BaseType, elements: Dim) -> bool:
     """Whether a tensor is held in a register and passed by value: one element of a machine type."""
     return elements == 1 and base.name in _BY_VALUE
 
 
 def integer(value: int, dtype: str = "int64") -> Expression:
     return tirx.const(value, dtype)
+
+
+def arithmetic(dim: DimExpr, value: Callable[[Dim], Expression]) -> Expression:
+    """A dim's arithmetic on int64 expressions; `value` gives those of what it is made of."""
+    total: Expression = None
+    for monomial, coefficient in sorted(dim.terms, key=str):
+        term: Expression = None if coefficient == 1 and monomial else integer(coefficient)
+        for factor, power in sorted(monomial, key=str):
+            match factor:
+                case Quotient(dividend, divisor):
+                    found = tirx.floordiv(value(dividend), tirx.max(value(divisor), integer(1)))
+                case Extremum(largest, dims):
+                    parts = [value(d) for d in sorted(dims, key=str)]
+                    found = functools.reduce(tirx.max if largest else tirx.min, parts)
+                case _:
+                    found = value(factor)
+            for _ in range(power):
+                term = found if term is None else term * found
+        total = term if total is None else total + term
+    return total
 
 
 def literal(value: float | int, base: BaseType) -> Expression:

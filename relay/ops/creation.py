@@ -11,7 +11,17 @@ from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType
 from relay.operator import composite
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Pattern, Relation, Stage, Tensor, is_integer, register_op
+from relay.ops.notation import (
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    dims,
+    is_integer,
+    number_or_size,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
 from relay.typecheck.dims import known
@@ -29,7 +39,7 @@ _SHAPES = cases(
     sizes=frozenset({"shape"}),
     relation=Relation("-> @dtype", relations.filled),
     pattern=Pattern.INJECTIVE,
-    compute=lambda shape, dtype: stages.full(relations.literal_shape(shape), 0, str(dtype)),
+    compute=lambda shape, dtype: stages.full(result_dims(lambda: relations.literal_shape(shape)), 0, str(dtype)),
     no_gradient=_CONSTANT,
     sampler=_SHAPES,
     fill=0,
@@ -47,7 +57,7 @@ def zeros(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     sizes=frozenset({"shape"}),
     relation=Relation("-> @dtype", relations.filled),
     pattern=Pattern.INJECTIVE,
-    compute=lambda shape, dtype: stages.full(relations.literal_shape(shape), 1, str(dtype)),
+    compute=lambda shape, dtype: stages.full(result_dims(lambda: relations.literal_shape(shape)), 1, str(dtype)),
     no_gradient=_CONSTANT,
     sampler=_SHAPES,
     fill=1,
@@ -62,11 +72,11 @@ def ones(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
 
 
 def _full_shape(*, shape: Any, value: float, dtype: BaseType) -> tuple[Any, ...]:
-    _check_number(value, dtype)
+    _checknumber_or_size(value, dtype)
     return relations.filled(shape=shape)
 
 
-def _check_number(value: float, dtype: BaseType) -> None:
+def _checknumber_or_size(value: float, dtype: BaseType) -> None:
     """Raises TypeMismatch if the dtype does not hold the number."""
     if isinstance(dtype, BaseType) and is_integer(dtype):  # a dtype that is still open is checked with its literals
         limits = np.iinfo(dtype.name)
@@ -78,7 +88,9 @@ def _check_number(value: float, dtype: BaseType) -> None:
     sizes=frozenset({"shape"}),
     relation=Relation("-> @dtype", _full_shape),
     pattern=Pattern.INJECTIVE,
-    compute=lambda shape, value, dtype: stages.full(relations.literal_shape(shape), value, str(dtype)),
+    compute=lambda shape, value, dtype: stages.full(
+        result_dims(lambda: relations.literal_shape(shape)), value, str(dtype)
+    ),
     no_gradient=_CONSTANT,
     sampler=cases(
         case(shape=(), value=0.1),
@@ -101,7 +113,7 @@ def full(shape: tuple[int, ...], value: float, dtype: BaseType = FLOAT32) -> Ten
 @register_op(
     relation=Relation("T -> T", relations.same),
     pattern=Pattern.INJECTIVE,
-    compute=lambda x: stages.full([int(dim) for dim in x.shape], 0, str(x.dtype)),
+    compute=lambda x: stages.full(dims(x), 0, str(x.dtype)),
     gradient=lambda x, out, dout: None,
     fill=0,
 )
@@ -117,7 +129,7 @@ def zeros_like(x: Tensor) -> Tensor:
 @register_op(
     relation=Relation("T -> T", relations.same),
     pattern=Pattern.INJECTIVE,
-    compute=lambda x: stages.full([int(dim) for dim in x.shape], 1, str(x.dtype)),
+    compute=lambda x: stages.full(dims(x), 1, str(x.dtype)),
     gradient=lambda x, out, dout: None,
     fill=1,
 )
@@ -138,18 +150,18 @@ def _arange_shape(*, start: float, stop: float, step: float, dtype: BaseType) ->
 
 
 def _arange(start: float, stop: float, step: float, dtype: BaseType) -> Stage:
-    (extent,) = relations.arange(start=start, stop=stop, step=step)
+    (extent,) = result_dims(lambda: relations.arange(start=start, stop=stop, step=step))
     if not dtype.is_float:
         return te.compute(
             (extent,),
             lambda i: scalar.cast(
-                tirx.Cast("int64", i) * tirx.const(step, "int64") + tirx.const(start, "int64"), dtype
+                tirx.Cast("int64", i) * number_or_size(step, "int64") + number_or_size(start, "int64"), dtype
             ),
         )
     return te.compute(
         (extent,),
         lambda i: scalar.cast(
-            tirx.Cast("float64", i) * tirx.const(step, "float64") + tirx.const(start, "float64"), dtype
+            tirx.Cast("float64", i) * number_or_size(step, "float64") + number_or_size(start, "float64"), dtype
         ),
     )
 

@@ -41,10 +41,10 @@ def in_range(indices: Value, extent: Dim) -> Value | None:
     return inside.op("all") if inside.ndim else inside
 
 
-def from_start(index: Element, extent: int) -> Element:
-    """An index in [-extent, extent) as one counted from 0, in int32."""
-    position = scalar.cast(index, INT32)
-    return scalar.select(tirx.LT(position, 0), position + extent, position)
+def from_start(index: Element, extent: Any) -> Element:
+    """An index in [-extent, extent) as one counted from 0, in int32, or in the dtype of a symbolic extent."""
+    position = scalar.cast(index, INT32 if isinstance(extent, int) else BaseType(str(extent.ty)))
+    return scalar.select(tirx.LT(position, tirx.const(0, str(position.ty))), position + extent, position)
 
 
 # ---- one index along the first axis

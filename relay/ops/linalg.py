@@ -10,10 +10,9 @@ import numpy as np
 from relay.ir.dims import product
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, broadcast_dims, dims, register_op
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
-from relay.typecheck.dims import known
 
 
 def _inner_product(
@@ -36,8 +35,8 @@ def _inner_product(
 
 def _matmul(x: Stage, y: Stage) -> Stage:
     left, right = dims(x), dims(y)
-    shape = tuple(map(known, relations.matmul(left, right)))
     has_row, has_column = len(left) > 1, len(right) > 1
+    shape = (*broadcast_dims(left[:-2], right[:-2]), *left[-2:-1], *(right[-1:] if has_column else ()))
     batch = len(shape) - has_row - has_column
 
     def leading(shape: tuple[int, ...], index: Sequence[Element]) -> list[Element]:

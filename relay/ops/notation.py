@@ -10,7 +10,9 @@ in a compute function, where `dims(stage)` is its shape in numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +34,7 @@ __all__ = [
     "Tensor",
     "Value",
     "alias",
+    "broadcast_dims",
     "broadcast_load",
     "constant_number",
     "dims",
@@ -39,8 +42,12 @@ __all__ = [
     "expansion",
     "is_integer",
     "loops",
+    "making",
     "number_like",
+    "number_or_size",
     "register_op",
+    "result_dims",
+    "same_dim",
 ]
 
 Tensor: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -72,18 +79,62 @@ def is_integer(base: BaseType) -> bool:
 
 def loops(extents: Sequence[int], body: Callable[[list[Any]], Any]) -> Any:
     """Nested sequential loops around a statement of their variables."""
-    variables = [tirx.Var(f"i{n}", "int32") for n in range(len(extents))]
+    dtypes = ["int32" if isinstance(extent, int) else str(extent.ty) for extent in extents]
+    variables = [tirx.Var(f"i{n}", dtype) for n, dtype in enumerate(dtypes)]
     statement = body(variables)
     for variable, extent in zip(reversed(variables), reversed(extents), strict=True):
-        statement = tirx.For(
-            variable, tirx.const(0, "int32"), tirx.const(extent, "int32"), tirx.ForKind.SERIAL, statement
-        )
+        dtype = str(variable.ty)
+        rounds = tirx.const(extent, dtype) if isinstance(extent, int) else extent
+        statement = tirx.For(variable, tirx.const(0, dtype), rounds, tirx.ForKind.SERIAL, statement)
     return statement
 
 
-def dims(stage: Stage) -> tuple[int, ...]:
-    """The shape of a te tensor, in numbers."""
-    return tuple(int(dim) for dim in stage.shape)
+def dims(stage: Stage) -> tuple[Any, ...]:
+    """The shape of a te tensor: numbers, and expressions of TIR for symbolic dims, which are not 0 or 1."""
+    return tuple(int(dim.value) if hasattr(dim, "value") else dim for dim in stage.shape)
+
+
+_result: ContextVar[tuple[Any, ...] | None] = ContextVar("result", default=None)
+
+
+@contextlib.contextmanager
+def making(shape: tuple[Any, ...]) -> Iterator[None]:
+    """While a compute function runs: the shape that its call's type says, for `result_dims`."""
+    token = _result.set(shape)
+    try:
+        yield
+    finally:
+        _result.reset(token)
+
+
+def result_dims(rule: Callable[[], Iterable[Any]]) -> tuple[Any, ...]:
+    """The shape of the result in a compute function: as its type says, or, outside of a compilation, by its rule."""
+    known = _result.get()
+    return tuple(rule()) if known is None else known
+
+
+def same_dim(left: Any, right: Any) -> bool:
+    """Whether two extents are surely the same."""
+    return left is right or (isinstance(left, int) and isinstance(right, int) and left == right) or (
+        hasattr(left, "same_as") and not isinstance(right, int) and bool(left.same_as(right))
+    )  # fmt: skip
+
+
+def number_or_size(value: Any, dtype: str) -> Element:
+    """A number or symbolic size as an expression."""
+    return tirx.const(value, dtype) if isinstance(value, int | float) else tirx.Cast(dtype, value)
+
+
+def broadcast_dims(*shapes: Sequence[Any]) -> tuple[Any, ...]:
+    """The shape that shapes are broadcast to."""
+    rank = max(map(len, shapes), default=0)
+    result: list[Any] = []
+    for axis in range(rank):
+        found = [shape[axis - rank] for shape in shapes if axis - rank >= -len(shape)]
+        others = [dim for dim in found if not isinstance(dim, int)]
+        numbers = [dim for dim in found if isinstance(dim, int) and dim != 1]
+        result.append((numbers + others + [1])[0])
+    return tuple(result)
 
 
 def elementwise(
@@ -103,7 +154,7 @@ def elementwise(
     """
 
     def compute(*stages: Stage, **attributes: Any) -> Stage:
-        shape = np.broadcast_shapes(*(dims(stage) for stage in stages))
+        shape = broadcast_dims(*(dims(stage) for stage in stages))
 
         def body(*index: Element) -> Element:
             elements = [broadcast_load(stage, index) for stage in stages]

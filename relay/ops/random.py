@@ -21,7 +21,18 @@ from relay.ir.types import FLOAT32, FLOAT64, BaseType, Shape, Type, show_shape
 from relay.operator.relation import infer_relation
 from relay.ops import reproducible, scalar, stages
 from relay.ops.lazy import tirx
-from relay.ops.notation import Element, Pattern, Relation, Requirement, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Requirement,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    register_op,
+    number_or_size,
+)
 from relay.ops.reproducible import NUMPY, Arithmetic, TirArithmetic
 from relay.ops.samples import case, cases
 from relay.ops.stages import Registers
@@ -89,7 +100,7 @@ def _numpy_bits(key: Tensor, shape: Sequence[int], wide: bool) -> Tensor:
 def _words(registers: Registers, key: Any, index: Sequence[Element], shape: Sequence[int]) -> tuple[Element, Element]:
     place: Element = tirx.const(0, "int64")
     for i, extent in zip(index, shape, strict=True):
-        place = place * tirx.const(extent, "int64") + tirx.Cast("int64", i)
+        place = place * number_or_size(extent, "int64") + tirx.Cast("int64", i)
     place = registers.name(tirx.Cast("uint64", place))
     high = tirx.shift_right(place, tirx.const(32, "uint64"))
     return _threefry(registers, key, tirx.Cast("uint32", high), tirx.Cast("uint32", place))

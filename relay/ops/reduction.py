@@ -13,7 +13,18 @@ from relay.ir.types import BOOL, INT32, Shape, TensorType, Type
 from relay.operator.relation import infer_relation
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    register_op,
+    result_dims,
+    number_or_size,
+)
 from relay.ops.samples import case, cases
 from relay.ops.shape import concatenate
 from relay.typecheck import relations
@@ -94,7 +105,7 @@ def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
     total = stages.total(x, axes, keepdims)
     if count == 0:
         return stages.full(dims(total), math.nan, str(x.dtype))
-    return te.compute(dims(total), lambda *index: total(*index) / tirx.const(count, str(x.dtype)))
+    return te.compute(dims(total), lambda *index: total(*index) / number_or_size(count, str(x.dtype)))
 
 
 def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
@@ -261,6 +272,10 @@ _ARG_CASES = cases(
 )
 
 
+def _int32(value: Any) -> Any:
+    return value if isinstance(value, int) or str(value.ty) == "int32" else tirx.Cast("int32", value)
+
+
 def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[..., Stage]:
     """The index of the first element that no other is better than; the first NaN if there is one."""
 
@@ -274,7 +289,7 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
     def compute(x: Stage, axis: int | None, keepdims: bool) -> Stage:
         shape, dtype = dims(x), str(x.dtype)
         axes = normalise_axes(axis, len(shape))
-        kept = tuple(map(known, relations.reduce(shape, axis=axis, keepdims=keepdims)))
+        kept = result_dims(lambda: map(known, relations.reduce(shape, axis=axis, keepdims=keepdims)))
         if not axes:
             return stages.full(kept, 0, "int32")
         reducer = te.comm_reducer(
@@ -289,7 +304,7 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
             ]
             position: Element = tirx.const(0, "int32")
             for i, step in zip(axes, steps, strict=True):
-                position = position * shape[i] + step.var
+                position = position * _int32(shape[i]) + _int32(step.var)
             return reducer((position, x(*places)), axis=steps)
 
         indices, _values = te.compute(kept, element)

@@ -22,6 +22,8 @@ from relay.ops.notation import (
     broadcast_load,
     dims,
     register_op,
+    result_dims,
+    same_dim,
 )
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
@@ -34,7 +36,7 @@ Axes = int | tuple[int, ...] | None
 
 
 def _broadcast_to(x: Stage, shape: tuple[int, ...]) -> Stage:
-    return te.compute(relations.literal_shape(shape), lambda *index: broadcast_load(x, index))
+    return te.compute(result_dims(lambda: relations.literal_shape(shape)), lambda *index: broadcast_load(x, index))
 
 
 @register_op(
@@ -65,7 +67,7 @@ def broadcast_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _sum_to(x: Stage, shape: tuple[int, ...]) -> Stage:
-    source, target = dims(x), relations.literal_shape(shape)
+    source, target = dims(x), result_dims(lambda: relations.literal_shape(shape))
     added = len(source) - len(target)
     stretched = [i for i in range(added, len(source)) if target[i - added] == 1 and source[i] != 1]
     summed = stages.total(x, [*range(added), *stretched], keepdims=True)
@@ -115,18 +117,38 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
     """The stage's elements, the last axis fastest, in another shape."""
     source = dims(x)
-    target = tuple(map(known, relations.reshape(source, shape=shape)))
-    steps = [math.prod(target[i + 1 :]) for i in range(len(target))]
+    numbers = isinstance(shape, int) or all(isinstance(dim, int) for dim in (*source, *shape))
+    target = tuple(map(known, relations.reshape(source, shape=shape))) if numbers else tuple(shape)
+    ahead = 0  # axes that stay
+    while ahead < min(len(source), len(target)) and same_dim(source[ahead], target[ahead]):
+        ahead += 1
+    rest, axes = source[ahead:], target[ahead:]
+    symbolic = not all(isinstance(dim, int) for dim in (*rest, *axes))
+    steps = [math.prod(axes[i + 1 :]) for i in range(len(axes))]
 
     def load(*index: Element) -> Element:
-        position = sum((i * step for i, step in zip(index, steps, strict=True)), tirx.const(0, "int32"))
+        inner = [tirx.Cast("int64", i) for i in index[ahead:]] if symbolic else index[ahead:]
+        start = tirx.const(0, "int64" if symbolic else "int32")
+        position = sum((i * step for i, step in zip(inner, steps, strict=True)), start)
+        others = [i for i, dim in enumerate(rest) if not (isinstance(dim, int) and dim == 1)]
+        moved = [index[ahead + i] for i, dim in enumerate(axes) if not (isinstance(dim, int) and dim == 1)]
+        kept = [dim for dim in axes if not (isinstance(dim, int) and dim == 1)]
+        if len(kept) == len(others) and all(same_dim(rest[i], dim) for i, dim in zip(others, kept, strict=True)):
+            places: list[Element] = [0] * len(rest)
+            for i, place in zip(others, moved, strict=True):
+                places[i] = place
+            return x(*index[:ahead], *places)
         places = []
-        for i, dim in enumerate(source):
-            step = math.prod(source[i + 1 :])
-            places.append(0 if dim == 1 else tirx.floormod(tirx.floordiv(position, step), dim))
-        return x(*places)
+        for i, dim in enumerate(rest):
+            step = math.prod(rest[i + 1 :])
+            if i in others:
+                position_ = position if isinstance(step, int) and step == 1 else tirx.floordiv(position, step)
+                places.append(position_ if i == others[0] else tirx.floormod(position_, dim))
+            else:
+                places.append(0)
+        return x(*index[:ahead], *places)
 
-    if math.prod(target) == 0:
+    if any(isinstance(dim, int) and dim == 0 for dim in target):
         return stages.full(target, 0, str(x.dtype))
     return te.compute(target, load)
 
@@ -135,7 +157,7 @@ def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
     sizes=frozenset({"shape"}),
     relation=Relation("T -> T", relations.reshape),
     pattern=Pattern.INJECTIVE,
-    compute=reshaped_stage,
+    compute=lambda x, shape: reshaped_stage(x, result_dims(lambda: shape)),
     gradient=lambda x, out, dout, shape: dout.op("reshape", shape=x.shape),
     stacked=lambda rounds, x, shape: x.op("reshape", shape=(x.shape[0], *relations.reshape(x.shape[1:], shape=shape))),
     linear=(0,),
@@ -206,7 +228,7 @@ def transpose(x: Tensor, axes: tuple[int, ...] | None = None) -> Tensor:
 @register_op(
     relation=Relation("T -> T", relations.expand_dims),
     pattern=Pattern.INJECTIVE,
-    compute=lambda x, axis: reshaped_stage(x, relations.expand_dims(dims(x), axis=axis)),  # type: ignore[arg-type]
+    compute=lambda x, axis: reshaped_stage(x, result_dims(lambda: relations.expand_dims(dims(x), axis=axis))),
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
     stacked=lambda rounds, x, axis: x.op("reshape", shape=(x.shape[0], *relations.expand_dims(x.shape[1:], axis=axis))),
     linear=(0,),
@@ -224,7 +246,7 @@ def expand_dims(x: Tensor, axis: int | tuple[int, ...]) -> Tensor:
 @register_op(
     relation=Relation("T -> T", relations.squeeze),
     pattern=Pattern.INJECTIVE,
-    compute=lambda x, axis: reshaped_stage(x, relations.squeeze(dims(x), axis=axis)),  # type: ignore[arg-type]
+    compute=lambda x, axis: reshaped_stage(x, result_dims(lambda: relations.squeeze(dims(x), axis=axis))),
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
     linear=(0,),
     sampler=cases(case(()), case((1, 3, 1)), case((1, 3, 1), axis=-1), case((1, 1), axis=(0, 1)), case((0, 1), axis=1)),
@@ -252,9 +274,9 @@ def _part(value: Value, axis: int, begin: Dim, end: Dim) -> Value:
 def _concatenate(tensors: Sequence[Stage], axis: int) -> Stage:
     shapes = [dims(x) for x in tensors]
     position = normalise_axis(axis, len(shapes[0]))
-    pieces = [(x, shape[position]) for x, shape in zip(tensors, shapes, strict=True) if shape[position]] or [
-        (tensors[0], 0)
-    ]
+    pieces = [
+        (x, shape[position]) for x, shape in zip(tensors, shapes, strict=True) if not same_dim(shape[position], 0)
+    ] or [(tensors[0], 0)]
     bounds = [0, *accumulate(extent for _, extent in pieces)]
 
     def element(*index: Element) -> Element:

@@ -15,7 +15,19 @@ import numpy as np
 from relay.ir.types import Dim
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, InPlace, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
+from relay.ops.notation import (
+    Element,
+    InPlace,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    loops,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
 
@@ -31,7 +43,7 @@ def _numpy_slice(begin: Bounds, end: Bounds, strides: Bounds) -> tuple[slice, ..
 
 
 def _strided_slice(x: Stage, begin: Bounds, end: Bounds, strides: Bounds) -> Stage:
-    shape = relations.strided_slice(dims(x), begin=begin, end=end, strides=strides)
+    shape = result_dims(lambda: relations.strided_slice(dims(x), begin=begin, end=end, strides=strides))
     return te.compute(shape, lambda *index: x(*(b + i * s for i, b, s in zip(index, begin, strides, strict=True))))
 
 
@@ -90,7 +102,7 @@ def _in_slice(
 
 
 def _place_slice(x: Stage, shape: Bounds, begin: Bounds, end: Bounds, strides: Bounds) -> Stage:
-    whole = relations.literal_shape(shape)
+    whole = result_dims(lambda: relations.literal_shape(shape))
     if 0 in dims(x):
         return stages.full(whole, 0, str(x.dtype))
 

@@ -1,0 +1,176 @@
+"""A C header with which C and C++ call an exported library.
+
+The library takes Python's objects in memory; the header's structures are laid out as their fields, with an empty head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from relay.codegen.layout import TensorLayout, leaves
+from relay.codegen.native import Native
+from relay.ir.dims import TypeId, variables
+
+_C_TYPES = {
+    "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
+    "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "uint16_t",
+    "bfloat16": "uint16_t", "float32": "float", "float64": "double",
+}  # fmt: skip
+
+STATUS, WORKSPACE, HEAD = 0, 3, 5  # as in relay.codegen.code
+
+
+def identifier(name: str) -> str:
+    """A name as C takes it."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def symbol(name: str) -> str:
+    """The symbol of the library's captured arrays, one after the other, each at a multiple of 64 bytes."""
+    return f"_binary_{identifier(name)}_constants_start"
+
+
+def header(native: Native, name: str) -> str:
+    """The text of the header for a program."""
+    name = identifier(name)
+    inputs = [leaf for layout in native.parameters for leaf in leaves(layout)]
+    outputs = list(leaves(native.result))
+    sets = [f"  self->table[{HEAD}] = 0;"]
+    codes = {base.name: place for place, base in native.dtypes.items()}
+    sets += [f"  self->table[{place}] = {place};" for place in codes.values()]
+    offset = 0
+    for place, array in native.constants.items():
+        sets.append(f"  self->table[{place}] = (int64_t)(constants + {offset});")
+        offset += -(-array.nbytes // 64) * 64
+    messages = "".join(
+        f"    case {5 + n}: return {_quoted(_text(m, s))};\n" for n, (m, s) in enumerate(native.failures)
+    )
+    frees = "".join(
+        f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
+    )
+    ranks = ", ".join(str(len(leaf.dims)) for leaf in inputs) or "0"
+    types = ", ".join(str(codes[leaf.base.name]) for leaf in inputs) or "0"
+    load_constants = (
+        f'  constants = (char*)dlsym(self->library, "{symbol(name)}");\n  if (!constants) return -1;\n'
+        if native.constants
+        else ""
+    )
+    return f"""/* How to call the function {name}, which Relay has compiled. Link with -ldl.
+
+   inputs:
+{_described(inputs)}
+   outputs, whose memory the caller provides, row by row:
+{_described(outputs)}
+
+   TVM's runtime (libtvm_ffi.so, libtvm_runtime.so) has to be loaded before {name}_open, with dlopen(.., RTLD_GLOBAL) or
+   by linking with it. One {name}_t is for one call at a time. */
+#ifndef RELAY_{name.upper()}_H
+#define RELAY_{name.upper()}_H
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {{ const void* data; const int64_t* shape; }} {name}_array;
+
+typedef struct {{
+  void* library;
+  void* block; /* of the workspace */
+  int (*run)(void*, const void*, int32_t, void*);
+  int64_t table[{native.table_size}];
+}} {name}_t;
+
+/* 0, or -1 if the library cannot be loaded; dlerror() says why. */
+static inline int {name}_open({name}_t* self, const char* library) {{
+  char* constants = NULL;
+  memset(self, 0, sizeof(*self));
+  self->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!self->library) return -1;
+  *(void**)&self->run = dlsym(self->library, "__tvm_ffi_main");
+  if (!self->run) return -1;
+{load_constants}  (void)constants;
+  self->block = malloc({native.workspace} + 64);
+  if (!self->block) return -1;
+  self->table[{WORKSPACE}] = ((int64_t)self->block + 63) & -64;
+{chr(10).join(sets)}
+  return 0;
+}}
+
+/* 0, or the number of what went wrong, see {name}_message. */
+static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* const* outputs) {{
+  typedef struct {{ const void* data; int64_t rank; const int64_t* shape; void* strides; void* base; int64_t dtype;
+                   int32_t flags; }} array;
+  typedef struct {{ int64_t size; void** items; }} list;
+  typedef struct {{ int32_t kind, padding; int64_t value; }} any;
+  static const int ranks[] = {{{ranks}}};
+  static const int dtypes[] = {{{types}}};
+  array arrays[{len(inputs) + len(outputs) + 1}];
+  void* objects[{len(inputs) + len(outputs) + 1}];
+  list lists[2];
+  any arguments[3], result;
+  int n;
+  memset(arrays, 0, sizeof(arrays));
+  for (n = 0; n < {len(inputs) + len(outputs)}; ++n) objects[n] = &arrays[n];
+  for (n = 0; n < {len(inputs)}; ++n) {{
+    arrays[n].data = inputs[n].data;
+    arrays[n].rank = ranks[n];
+    arrays[n].shape = inputs[n].shape;
+    arrays[n].dtype = dtypes[n];
+    arrays[n].flags = 0x101; /* row by row, aligned */
+  }}
+  for (n = 0; n < {len(outputs)}; ++n) arrays[{len(inputs)} + n].data = outputs[n];
+  lists[0].size = {len(inputs)};
+  lists[0].items = objects;
+  lists[1].size = {len(outputs)};
+  lists[1].items = objects + {len(inputs)};
+  memset(arguments, 0, sizeof(arguments));
+  memset(&result, 0, sizeof(result));
+  for (n = 0; n < 3; ++n) arguments[n].kind = 1; /* kTVMFFIInt */
+  arguments[0].value = (int64_t)self->table;
+  arguments[1].value = (int64_t)&lists[0];
+  arguments[2].value = (int64_t)&lists[1];
+  self->table[1] = self->table[2] = 0;
+  if (self->run(NULL, arguments, 3, &result)) return -1;
+  return (int)self->table[{STATUS}];
+}}
+
+static inline const char* {name}_message(int status) {{
+  switch (status) {{
+    case 0: return "";
+    case 1: return "there is not enough memory";
+    case 2: return "recursion deeper than the stack allows";
+    case 4: return "an input has another shape than the program is for";
+{messages}    default: return "the call failed";
+  }}
+}}
+
+static inline void {name}_close({name}_t* self) {{
+  if (!self->library) return;
+{frees}  free(self->block);
+  dlclose(self->library);
+  memset(self, 0, sizeof(*self));
+}}
+
+#endif
+"""
+
+
+def _text(message: str, span: object) -> str:
+    return message if span is None else f"{span}: {message}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.encode("unicode_escape").decode().replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _described(layouts: Sequence[TensorLayout]) -> str:
+    lines = []
+    for number, leaf in enumerate(layouts):
+        shape = "".join(f"[{dim}]" for dim in leaf.dims)
+        names = sorted({v.name for dim in leaf.dims for v in variables(dim) if isinstance(v, TypeId)})
+        note = f", for any {', '.join(names)} that the inputs agree in" if names else ""
+        lines.append(f"     {number}: {_C_TYPES[leaf.base.name]} {shape or '(one number)'}{note}")
+    return "\n".join(lines) or "     none"

@@ -1,0 +1,162 @@
+"""Compiled functions by themselves: what `f.compile(..)` and `relay.load(..)` return.
+
+An executable has no source and no program, only machine code and the types of its arguments and result, so a process
+that loads one needs NumPy and TVM's runtime, not its compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relay.arguments import MISFIT, Repeat, Unsuited, flatten, repeat, run_time_value, wrap
+from relay.array import Array
+from relay.codegen.header import header as c_header
+from relay.errors import CompileError, TypeMismatch
+from relay.eval.values import Data
+from relay.ir.dims import TypeId, evaluate
+from relay.ir.structure import fields_of, form_of
+from relay.ir.types import DataType, TensorType, TupleType, Type, show
+
+if TYPE_CHECKING:
+    from relay.codegen.cpu import Program
+
+
+class Executable:
+    """A compiled function for arguments of certain types. Call it as the function.
+
+    `parameters` are the names and types of its arguments, `result` is its result's type.
+    """
+
+    def __init__(self, name: str, program: Program, parameters: Sequence[tuple[str, Type]], result: Type) -> None:
+        self.name = name
+        self.parameters = tuple(parameters)
+        self.result = result
+        self._program = program
+        self._known: dict[tuple[object, ...], Repeat] = {}  # by the arguments' structure and Python types
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it. Raises TypeMismatch for arguments of other types, ExecutionError for what the run finds."""
+        __tracebackhide__ = True
+        leaves: list[Any] = []
+        kinds: list[Any] = []
+        plain = flatten(arguments, leaves, kinds)
+        signature = tuple(kinds)
+        known = self._known.get(signature) if plain else None
+        if known is not None:
+            result = known(leaves)
+            if result is not MISFIT:
+                return result
+        if len(arguments) != len(self.parameters):
+            raise TypeMismatch(f"{self.name} takes {len(self.parameters)} arguments, found {len(arguments)}")
+        sizes: dict[TypeId, tuple[int, str]] = {}
+        values = [
+            _value(argument, type_, name, sizes)
+            for argument, (name, type_) in zip(arguments, self.parameters, strict=True)
+        ]
+        result = wrap(self._program(values), self.result)
+        if plain and signature not in self._known:
+            try:
+                types = [type_ for _, type_ in self.parameters]
+                self._known[signature] = repeat(self._program, kinds, types, self.result)
+            except Unsuited:
+                pass
+        return result
+
+    def export(self, path: str | Path, header: str | Path | None = None) -> None:
+        """Write a shared library that `load` reads; also a C header with which C and C++ call it.
+
+        The library holds the captured arrays, and runs on processors that have all vector instructions of this one.
+        Raises CompileError for what cannot be written: programs that call Python, data types, and where there is no
+        linker.
+        """
+        from relay.codegen import library
+
+        try:
+            for _, type_ in (*self.parameters, ("result", self.result)):
+                _check_exported(type_)
+            native = self._program.native
+            library.export(native, self.name, (self.name, self.parameters, self.result), Path(path))
+        except library.Unwritable as reason:
+            raise CompileError(f"{self.name} cannot be exported: {reason}") from None
+        if header is not None:
+            if native.dims:
+                raise CompileError(f"{self.name} has symbolic sizes; a C header is for sizes that are numbers")
+            Path(header).write_text(c_header(native, self.name))
+
+    def __repr__(self) -> str:
+        types = ", ".join(f"{name}: {show(type_)}" for name, type_ in self.parameters)
+        return f"<relay executable {self.name}({types}) -> {show(self.result)}>"
+
+
+def load(path: str | Path) -> Executable:
+    """What `Executable.export` wrote. Trust the file as you trust a program: it is one.
+
+    Raises CompileError for a file that is none, or was made for other processors or versions, OSError if it cannot be
+    read.
+    """
+    from relay.codegen import library
+    from relay.codegen.cpu import Program
+
+    try:
+        native, (name, parameters, result) = library.load(Path(path))
+    except library.Unreadable as reason:
+        raise CompileError(f"{path}: {reason}") from None
+    return Executable(name, Program(native, Data), parameters, result)
+
+
+def _check_exported(type_: Type) -> None:
+    from relay.codegen.library import Unwritable
+
+    match type_:
+        case TupleType(items, form):
+            if form is not None and form.cls not in (dict, list, tuple):
+                raise Unwritable(f"{form.cls.__name__} is a class of this program; pass tuples, lists or dicts")
+            for item in items:
+                _check_exported(item)
+        case DataType(definition):
+            raise Unwritable(f"{definition.name} is a data type of this program; pass tensors and tuples")
+        case _:
+            pass
+
+
+def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int, str]]) -> Any:
+    """An argument as the run-time value of its type. Raises TypeMismatch. `sizes` are those of symbolic dims so far,
+    and which axis shows them."""
+    if isinstance(type_, TupleType):
+        form = form_of(argument)
+        parts = fields_of(argument, form) if form is not None else list(argument) if isinstance(argument, tuple) else []
+        names = form.names if form is not None and form.names else range(len(parts))
+        if len(parts) != len(type_.items) or (form is None and not isinstance(argument, tuple | None)):
+            raise TypeMismatch(f"argument {name} must be {show(type_)}, found {type(argument).__name__}")
+        pairs = zip(parts, type_.items, names, strict=True)
+        return tuple(_value(part, item, f"{name}[{where!r}]", sizes) for part, item, where in pairs)
+    if not isinstance(type_, TensorType):
+        return run_time_value(argument, type_, name)
+    if isinstance(argument, int | float) and not isinstance(argument, bool | np.generic) and not type_.rank:
+        return run_time_value(argument, type_, name)
+    if isinstance(argument, Array):
+        argument = argument.numpy()
+    if not hasattr(argument, "__dlpack__"):
+        argument = np.asarray(argument)
+    array = np.from_dlpack(argument) if not isinstance(argument, np.ndarray | np.generic) else np.asarray(argument)
+    fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank
+    for axis, (dim, size) in enumerate(zip(type_.shape, array.shape, strict=False)):
+        if isinstance(dim, TypeId):
+            known, where = sizes.setdefault(dim, (size, f"axis {axis} of {name}"))
+            if fits and known != size:
+                raise TypeMismatch(f"axis {axis} of {name} must be {known}, as {where}; found {size}")
+        elif isinstance(dim, int):
+            fits = fits and dim == size
+        elif fits:
+            wanted = evaluate(dim, {variable: number for variable, (number, _) in sizes.items()})
+            fits = wanted == size
+    if not fits:
+        raise TypeMismatch(f"argument {name} must be {show(type_)}, found {array.dtype} {array.shape}")
+    return array
+
+
+__all__ = ["Executable", "load"]

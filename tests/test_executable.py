@@ -1,0 +1,168 @@
+"""Compiled functions by themselves, and in files that another process loads."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relay import Executable, Float64, Tensor, relay
+from relay.errors import CompileError, ExecutionError, TypeMismatch
+
+random = np.random.default_rng(0)
+W, B = random.standard_normal((4, 3)), random.standard_normal(3)
+
+
+@relay
+def layer(x):
+    return relay.tanh(x @ W + B)
+
+
+@relay
+def step(parameters, x, rate):
+    w, b = parameters["w"], parameters["b"]
+    error = relay.sum((x @ w + b) * (x @ w + b))
+    return {"w": w - rate * w, "b": b - rate * error}, error
+
+
+@relay
+def checked(x):
+    assert x[0] > 0.0, "the first element must be positive"
+    return x * 2.0
+
+
+X = random.standard_normal((5, 4))
+
+
+def test_compile_for_arrays_and_for_types() -> None:
+    for made in (layer.compile(X), layer.compile(Tensor[Float64, (5, 4)])):
+        assert isinstance(made, Executable)
+        for _ in range(3):
+            np.testing.assert_allclose(made(X), np.tanh(X @ W + B), rtol=1e-12)
+        with pytest.raises(TypeMismatch, match=r"argument x must be Tensor\[float64, \(5, 4\)\], found float32"):
+            made(X.astype(np.float32))
+        with pytest.raises(TypeMismatch, match="takes 1 arguments, found 2"):
+            made(X, X)
+        np.testing.assert_allclose(made(np.asfortranarray(X)), np.tanh(X @ W + B), rtol=1e-12)
+
+
+def test_sizes_that_vary() -> None:
+    made = relay(dynamic=True)(layer.__wrapped__).compile(X)
+    for rows in (2, 5, 40):
+        x = random.standard_normal((rows, 4))
+        np.testing.assert_allclose(made(x), np.tanh(x @ W + B), rtol=1e-12)
+
+
+LOAD = """
+import sys
+import numpy as np
+import relay
+
+made = relay.load(sys.argv[1])
+inputs = np.load(sys.argv[2])
+parameters = {"w": inputs["w"], "b": inputs["b"]}
+for _ in range(2):
+    (new, error) = made(parameters, inputs["x"], 0.5)
+np.savez(sys.argv[3], w=new["w"], b=new["b"], error=error)
+assert "tvm" not in sys.modules
+"""
+
+
+def test_a_training_step_in_another_process(tmp_path: Path) -> None:
+    parameters = {"w": W, "b": B}
+    made = step.compile(parameters, X, 0.5)
+    made.export(tmp_path / "step.so")
+    np.savez(tmp_path / "inputs.npz", w=W, b=B, x=X)
+    command = [sys.executable, "-c", LOAD, *(str(tmp_path / n) for n in ("step.so", "inputs.npz", "outputs.npz"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    new, error = step.interpret(parameters, X, 0.5)
+    with np.load(tmp_path / "outputs.npz") as found:
+        for name, expected in (("w", new["w"]), ("b", new["b"]), ("error", error)):
+            np.testing.assert_allclose(found[name], np.asarray(expected), rtol=1e-10)
+
+
+def test_errors_of_a_loaded_program_name_the_place(tmp_path: Path) -> None:
+    checked.compile(B).export(tmp_path / "checked.so")
+    loaded = relay.load(tmp_path / "checked.so")
+    np.testing.assert_array_equal(loaded(np.abs(B)), 2 * np.abs(B))
+    with pytest.raises(ExecutionError, match=r"test_executable.py:\d+:\d+.*the first element must be positive"):
+        loaded(-np.abs(B))
+
+
+def test_captured_arrays_are_in_the_file(tmp_path: Path) -> None:
+    layer.compile(X).export(tmp_path / "layer.so")
+    np.testing.assert_allclose(relay.load(tmp_path / "layer.so")(X), np.tanh(X @ W + B), rtol=1e-12)
+
+
+def damaged(content: bytes) -> bytes:
+    return content[:100] + bytes([content[100] ^ 1]) + content[101:]
+
+
+@pytest.mark.parametrize("change", [damaged, lambda content: content[:-3], lambda content: b"", damaged])
+def test_damaged_files_are_refused(tmp_path: Path, change: Any) -> None:
+    path = tmp_path / "layer.so"
+    layer.compile(X).export(path)
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(CompileError, match=r"damaged|no library that relay exported"):
+        relay.load(path)
+
+
+@relay
+def printing(x):
+    print("x", x)
+    return x
+
+
+def test_what_cannot_be_exported(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match="printing cannot be exported: it calls Python"):
+        printing.compile(B).export(tmp_path / "printing.so")
+    with pytest.raises(OSError):
+        relay.load(tmp_path / "missing.so")
+
+
+CPP = """
+#include <cstdio>
+#include "layer.h"
+
+int main(int count, char** arguments) {
+  for (int n = 2; n < count; ++n)
+    if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 2; }
+  layer_t layer;
+  if (layer_open(&layer, arguments[1])) { puts(dlerror()); return 3; }
+  double x[5][4], y[5][3];
+  for (int i = 0; i < 5; ++i) for (int j = 0; j < 4; ++j) x[i][j] = 0.1 * i - 0.2 * j;
+  int64_t shape[] = {5, 4}, wrong[] = {4, 5};
+  layer_array input = {x, shape}, other = {x, wrong};
+  void* output = y;
+  for (int n = 0; n < 3; ++n)
+    if (int status = layer_run(&layer, &input, &output)) { puts(layer_message(status)); return 4; }
+  for (int i = 0; i < 5; ++i) for (int j = 0; j < 3; ++j) printf("%.17g\\n", y[i][j]);
+  if (layer_run(&layer, &other, &output) != 4) return 5;
+  layer_close(&layer);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+def test_a_library_in_cpp(tmp_path: Path) -> None:
+    layer.compile(X).export(tmp_path / "layer.so", header=tmp_path / "layer.h")
+    (tmp_path / "main.cc").write_text(CPP)
+    command = ["c++", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "main.cc", "-ldl", "-o", "main"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    site = Path(importlib.util.find_spec("tvm").origin).parent  # type: ignore[union-attr, arg-type]
+    libraries = [site.parent / "tvm_ffi" / "lib" / "libtvm_ffi.so", site / "lib" / "libtvm_runtime.so"]
+    ran = subprocess.run(
+        ["./main", "./layer.so", *map(str, libraries)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    x = 0.1 * np.arange(5)[:, None] - 0.2 * np.arange(4)
+    np.testing.assert_allclose(np.array(ran.stdout.split(), float).reshape(5, 3), np.tanh(x @ W + B), rtol=1e-12)

@@ -1,0 +1,134 @@
+"""Compiled programs with symbolic sizes: the same as interpreted ones, at every size that their guards allow."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+from programs import Program
+from test_programs import assert_close
+from test_symbolic import ALL, all_axes, elaborated, outcome, resized, values
+
+from relay import relay
+from relay.codegen.cpu import compile_module
+from relay.compiler import to_core
+from relay.errors import ExecutionError
+from relay.eval import interpreter
+from relay.eval.sizes import sizes_of
+from relay.eval.values import Data
+from relay.ir.extents import symbolic_dims
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
+def test_the_zoo_compiled_once_for_all_sizes(program: Program) -> None:
+    axes = all_axes(program.arguments)
+    module = elaborated(program.function, program.arguments, axes) if axes else None
+    if module is None or not symbolic_dims(module):
+        return
+    compiled = compile_module(to_core(module, 2), make=Data)
+    for change in (0, 1, 4, 33, 3):
+        arguments = resized(program.arguments, module, program.function, change)
+        given = values(program.function, arguments, module)
+        try:
+            sizes_of(module, module.main, given)
+        except ExecutionError:
+            continue
+        expected = outcome(lambda given=given: interpreter.run(module, given))  # type: ignore[misc]
+        found = outcome(lambda given=given: compiled(given))  # type: ignore[misc]
+        if isinstance(expected, str) or isinstance(found, str):
+            assert expected == found
+        else:
+            assert_close(found, expected, rtol=2e-5)
+
+
+random = np.random.default_rng(3)
+
+
+def array(*shape: int) -> np.ndarray:
+    return random.standard_normal(shape)
+
+
+@relay
+def layer(x, w, b):
+    return relay.tanh(x @ w + b)
+
+
+@relay
+def network(x, w, b):
+    h = layer(x, w, b)
+    return relay.sum(relay.softmax(h @ w.T) * x) / float(x.shape[0])
+
+
+@relay
+def normalised(x):
+    centred = x - relay.mean(x, axis=1, keepdims=True)
+    return centred / relay.sqrt(relay.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+
+
+@relay
+def recurrent(xs, w):
+    h = xs[0]
+    for x in xs:
+        h = relay.tanh(h @ w + x)
+    return relay.sum(h * h)
+
+
+def same(function: Any, reference: Any, *arguments: Any) -> None:
+    """Called with these arguments, a function gives what the interpreted program of `reference`, for exactly their
+    sizes, gives."""
+    lowered, given = reference._lower(arguments, {}, symbolic=False)
+    expected = interpreter.run(lowered.typed, given)
+    found = function(*arguments)
+    for _ in range(2):
+        found = function(*arguments)
+    assert_close(tuple(f.numpy() for f in found) if isinstance(found, tuple) else found.numpy(), expected, rtol=1e-9)
+
+
+SIZES = [(3, 5, 4), (4, 5, 4), (2, 17, 9), (33, 64, 48), (70, 31, 100), (5, 5, 5), (129, 16, 2), (3, 5, 4)]
+
+
+@pytest.mark.parametrize("function", [layer, network], ids=lambda f: f.__name__)
+def test_products_of_any_extents(function: Any) -> None:
+    dynamic = relay(dynamic=True)(function.__wrapped__)
+    for rows, inner, columns in SIZES:
+        same(dynamic, function, array(rows, inner), array(inner, columns), array(columns))
+
+
+def test_derivatives() -> None:
+    gradient = relay.grad(relay(dynamic=True)(network.__wrapped__))
+    steps = relay.grad(relay(dynamic=True)(recurrent.__wrapped__))
+    for rows, inner, columns in SIZES:
+        same(gradient, relay.grad(network), array(rows, inner), array(inner, columns), array(columns))
+        same(steps, relay.grad(recurrent), array(rows, 3, inner), 0.05 * array(inner, inner))
+
+
+def test_rows_of_any_length() -> None:
+    dynamic = relay(dynamic=True)(normalised.__wrapped__)
+    for shape in ((2, 3), (3, 2), (7, 33), (1000, 130), (2, 5000), (64, 64)):
+        same(dynamic, normalised, array(*shape))
+
+
+def test_one_program_for_sizes_that_vary(caplog: pytest.LogCaptureFixture) -> None:
+    function = relay(normalised.__wrapped__)
+    same(function, normalised, array(2, 6))
+    with caplog.at_level(logging.INFO, "relay.compile"):
+        for rows in (2, 3, 4, 9, 70, 2, 3):
+            same(function, normalised, array(rows, 6))
+    compilations = [r for r in caplog.records if "with sizes" in r.getMessage()]
+    assert len(compilations) == 1
+
+
+def test_sizes_zero_and_one_have_programs_of_their_own() -> None:
+    dynamic = relay(dynamic=True)(layer.__wrapped__)
+    for rows in (0, 1, 2, 1, 0, 5):
+        same(dynamic, layer, array(rows, 4), array(4, 3), array(3))
+
+
+def test_arguments_that_disagree() -> None:
+    dynamic = relay(dynamic=True)(layer.__wrapped__)
+    same(dynamic, layer, array(3, 4), array(4, 5), array(5))
+    with pytest.raises(relay.TypeCheckError):
+        dynamic(array(3, 4), array(6, 5), array(5))
+    same(dynamic, layer, array(3, 6), array(6, 5), array(5))
