@@ -157,10 +157,10 @@ MISTAKES = {
         """
         @relay
         def f(x):
-            return relay.tahn(x)          # here
+            return relay.tanhh(x)          # here
         f(np.zeros(3))
         """,
-        ["tahn", "did you mean 'tanh'", "^"],
+        ["tanhh", "did you mean 'tanh'", "^"],
     ),
     "construct": (
         """
