@@ -199,7 +199,7 @@ class _Relay(types.ModuleType):
         return lambda python: _decorate(python, chosen)
 
 
-_PRELUDE = ("List", "Option", "Tree", "prelude")
+_PRELUDE = ("List", "Option", "Tree", "prelude", "topk")
 
 
 def __getattr__(name: str) -> _Any:

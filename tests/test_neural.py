@@ -211,6 +211,23 @@ def test_sorting_is_numpys() -> None:
         relay.topk_values(x, 51)
 
 
+def test_topk_gives_values_and_places() -> None:
+    @relay
+    def best(x):  # type: ignore[no-untyped-def]
+        values, places = relay.topk(x, 2)
+        return values.sum(), places
+
+    x = np.float64([3, 1, 4, 2])
+    for run in (best, best.interpret):
+        total, places = run(x)
+        assert total == 7
+        np.testing.assert_array_equal(places, [2, 0])
+    np.testing.assert_array_equal(relay.grad(best)(x), [1, 0, 1, 0])
+    values, places = relay.topk(x, 3, largest=False)
+    np.testing.assert_array_equal(values, [1, 2, 3])
+    np.testing.assert_array_equal(places, [1, 3, 0])
+
+
 def test_unique_is_numpys() -> None:
     @relay
     def distinct(x):  # type: ignore[no-untyped-def]

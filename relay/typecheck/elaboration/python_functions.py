@@ -52,7 +52,7 @@ def refusal(function: object, span: Span | None) -> FrontendError | None:
         return FrontendError(
             f"{name} of Python's or NumPy's random numbers is not part of a program",
             span,
-            help="make the numbers outside and pass them as an argument",
+            help="draw them with a key: relay.random.normal(key, (3,)); or make the numbers outside and pass them",
         )
     help = _INSTEAD.get(function) if callable(function) and _hashable(function) else None
     return None if help is None else FrontendError(f"`{name}` is not part of Relay", span, help=help)
