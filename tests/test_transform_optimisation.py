@@ -56,11 +56,11 @@ from relay.transform.common_subexpressions import eliminate_common_subexpression
 from relay.transform.constant_folding import fold_constants
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.inlining import inline
-from relay.transform.passes import PASSES
+from relay.transform.passes import LOSSY, PASSES
 from relay.transform.pipeline import LEVELS, Pipeline, count, optimize, prepare
 from relay.transform.simplification import simplify
 
-OPTIMISATIONS = sorted(set(PASSES) - {"specialise", "structure", "differentiate"})
+OPTIMISATIONS = sorted(set(PASSES) - LOSSY - {"specialise", "structure", "differentiate"})
 
 
 def expressions(module_: Module) -> list[Expr]:

@@ -25,7 +25,7 @@ from transform_programs import (
 
 from relay.ir.check import check
 from relay.ir.expr import Atom, Constant, Dead, Exit, LoopLabel, Module, Next, Terminator, Var, Yield
-from relay.transform.passes import PASSES
+from relay.transform.passes import LOSSY, PASSES
 from relay.transform.pipeline import optimize, prepare
 from relay.transform.structuring import structure
 
@@ -170,7 +170,7 @@ def test_passes_on_random_programs(seed: int) -> None:
     after = structure(PASSES["specialise"](before))
     order = random.Random(seed)
     for _ in range(4):
-        name = order.choice(sorted(set(PASSES) - {"specialise", "differentiate"}))
+        name = order.choice(sorted(set(PASSES) - LOSSY - {"specialise", "differentiate"}))
         after = PASSES[name](after)
         check(after, "structured")
     agree(before, after, CASES)

@@ -116,6 +116,7 @@ def register_op(
     in_place: InPlace | None = ...,
     work: Callable[..., int] | None = ...,
     permutes: bool = ...,
+    sensitive: bool = ...,
     selects_row: bool = ...,
     stacked: Callable[..., Any] | None = ...,
     total: Callable[..., Any] | None = ...,

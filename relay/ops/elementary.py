@@ -21,6 +21,7 @@ _UNARY_FLOAT = Relation("T:float -> T", same)
     compute=elementwise(transcendental.exp),
     intricate=True,
     gradient=lambda x, out, dout: dout * out,
+    sensitive=True,
 )
 def exp(x: Tensor) -> Tensor:
     """e to the x. x: (T float, s) -> (T, s).
@@ -53,6 +54,7 @@ def exp2(x: Tensor) -> Tensor:
     compute=elementwise(transcendental.expm1),
     intricate=True,
     gradient=lambda x, out, dout: dout * (out + 1),
+    sensitive=True,
 )
 def expm1(x: Tensor) -> Tensor:
     """e to the x, minus 1, accurate for small x. x: (T float, s) -> (T, s).
@@ -70,6 +72,7 @@ def expm1(x: Tensor) -> Tensor:
     intricate=True,
     gradient=lambda x, out, dout: dout / x,
     sampler=uniform(0.2, 3.0),
+    sensitive=True,
 )
 def log(x: Tensor) -> Tensor:
     """Natural logarithm: -inf at 0, NaN below. x: (T float, s) -> (T, s).
@@ -121,6 +124,7 @@ def log10(x: Tensor) -> Tensor:
     intricate=True,
     gradient=lambda x, out, dout: dout / (x + 1),
     sampler=uniform(-0.8, 3.0),
+    sensitive=True,
 )
 def log1p(x: Tensor) -> Tensor:
     """log(1 + x), accurate for small x. x: (T float, s) -> (T, s).
@@ -153,6 +157,7 @@ def sqrt(x: Tensor) -> Tensor:
     compute=elementwise(transcendental.rsqrt, direct=True),
     gradient=lambda x, out, dout: dout * out / x * -0.5,
     sampler=uniform(0.2, 3.0),
+    sensitive=True,
 )
 def rsqrt(x: Tensor) -> Tensor:
     """1 / sqrt(x). x: (T float, s) -> (T, s).

@@ -231,6 +231,7 @@ def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:
     requirements=(Requirement(_exponent_is_not_negative, "an integer to a negative integer power"),),
     sampler=uniform(0.3, 3.0, operands=2),
     identity=1,
+    sensitive=True,
 )
 def power(x: Tensor, y: Tensor) -> Tensor:
     """x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not negative. The gradient with
@@ -297,6 +298,7 @@ def sign(x: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(lambda x: scalar.multiply(x, x)),
     gradient=lambda x, out, dout: dout * x * 2,
+    sensitive=True,
 )
 def square(x: Tensor) -> Tensor:
     """x * x. x: (T, s) -> (T, s); integers wrap.

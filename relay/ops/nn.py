@@ -58,6 +58,7 @@ def _softmax(x: Stage, axis: int) -> Stage:
     compute=_softmax,
     gradient=lambda x, out, dout, axis: (dout - (dout * out).op("sum", axis=axis, keepdims=True)) * out,
     sampler=_CASES,
+    sensitive=True,
 )
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x) divided by its sum along an axis, without overflow. x: (T float, s) -> (T, s).
@@ -97,6 +98,7 @@ def _log_softmax_gradient(x: Value, out: Value, dout: Value, axis: int) -> Value
     compute=_log_softmax,
     gradient=_log_softmax_gradient,
     sampler=_CASES,
+    sensitive=True,
 )
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, computed without its underflow. x: (T float, s) -> (T, s).

@@ -10,6 +10,7 @@ from relay.transform.loop_batching import batch_products
 from relay.transform.loop_fission import split_loops
 from relay.transform.loop_invariants import hoist_invariants
 from relay.transform.loop_unrolling import unroll_loops
+from relay.transform.mixed_precision import to_mixed_precision
 from relay.transform.outlining import fuse
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
@@ -55,5 +56,6 @@ __all__ = [
     "specialise",
     "split_loops",
     "structure",
+    "to_mixed_precision",
     "unroll_loops",
 ]

@@ -11,7 +11,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -29,6 +29,7 @@ from relay.transform.loop_batching import batch_products
 from relay.transform.loop_fission import split_loops
 from relay.transform.loop_invariants import hoist_invariants
 from relay.transform.loop_unrolling import unroll_loops
+from relay.transform.mixed_precision import to_mixed_precision
 from relay.transform.outlining import fuse
 from relay.transform.product_ordering import reorder_products
 from relay.transform.record_flattening import flatten_records
@@ -63,11 +64,15 @@ PASSES: dict[str, Pass] = {
     "batch_products": batch_products,
     "split_loops": split_loops,
     "unroll_loops": unroll_loops,
+    "to_mixed_precision": to_mixed_precision,
     "fuse": fuse,
 }
 """The passes by their names."""
 
-EXACT = frozenset(PASSES) - {"reduce_strength", "reorder_products", "batch_products", "split_loops"}
+LOSSY = frozenset({"to_mixed_precision"})
+"""Passes that give up digits, where they are asked for."""
+
+EXACT = frozenset(PASSES) - LOSSY - {"reduce_strength", "reorder_products", "batch_products", "split_loops"}
 """Passes after which a program gives the same answer to the last bit; the others differ by rounding."""
 
 ALIASES = {"cse": "eliminate_common_subexpressions", "dce": "eliminate_dead_code"}
@@ -155,6 +160,9 @@ def _step(written: str, options: str | None) -> Step:
         if not equals and known[key] is not False:
             raise ValueError(f"the option {key!r} of {written!r} needs a value: {key}={known[key]}")
         given[key] = True if not equals else _value(written, key, value, known[key])
+        choices = _choices(name, key)
+        if choices and given[key] not in choices:
+            raise ValueError(f"the option {key!r} of {written!r} is {' or '.join(choices)}, found {value!r}")
     change = functools.partial(PASSES[name], **given) if given else PASSES[name]
     shown = name + (f"{{{', '.join(f'{k}={v}' for k, v in given.items())}}}" if given else "")
     return Step(shown, change, _FROM.get(name, "structured"), _TO.get(name))
@@ -178,6 +186,12 @@ def _value(name: str, key: str, text: str, default: Option) -> Option:
         except ValueError:
             raise wrong from None
     return text
+
+
+def _choices(name: str, key: str) -> tuple[str, ...]:
+    """The values of an option that is one of a few words."""
+    hint = get_type_hints(PASSES[name])[key]
+    return get_args(hint) if get_origin(hint) is Literal else ()
 
 
 def _described(default: Option) -> str:
