@@ -355,7 +355,7 @@ def maximum(x: Tensor, y: Tensor) -> Tensor:
 
 @composite(relation=Relation("T:number, T, T -> T", broadcast))
 def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """x y + z; whether the product is rounded is open. x: (T, s1), y: (T, s2), z: (T, s3) -> (T, broadcast(s1, s2, s3)).
+    """x y + z; the product is rounded or not. x: (T, s1), y: (T, s2), z: (T, s3) -> (T, broadcast(s1, s2, s3)).
 
     >>> relay.fma(np.float32([1, 2]), 3, 4)
     array([ 7., 10.], dtype=float32)
