@@ -480,8 +480,9 @@ class RelayFunction:
         """A program in which these axes are symbolic; None if all of them became numbers."""
         try:
             made = elaborate_structured(self.__relay__, arguments, varying)
-        except TypeCheckError as error:
-            log.info("%s has no program for symbolic sizes: %s", self.__name__, error.message)
+        except (RelayError, SymbolicSize, Undetermined) as error:
+            reason = error.message if isinstance(error, RelayError) else str(error)
+            log.info("%s has no program for symbolic sizes: %s", self.__name__, reason)
             return None
         for pin in made.pins:
             place = f", at {pin.span}" if pin.span is not None else ""

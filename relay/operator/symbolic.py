@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from relay.errors import InternalError, Span
-from relay.ir.dims import Dim, DimExpr, TypeId, product
+from relay.ir.dims import Dim, DimExpr, TypeId, Unknown, product
 from relay.ir.expr import Atom, AttributeValue, Binding, Constant, Expr, Extent, OpCall, Var
 from relay.ir.types import INT32, INT64, BaseType, Shape, TensorType, Type, scalar
 
@@ -60,7 +60,7 @@ class Emitter:
 
     def number(self, number: Any, base: BaseType) -> Value:
         """A Python number, or a symbolic dim as the number that it is at run time, of the given base type."""
-        if not isinstance(number, TypeId | DimExpr):
+        if not isinstance(number, TypeId | DimExpr | Unknown):
             return self.constant(number, base)
         if base in (INT32, INT64):
             return self.bind(Extent(number, base, self.span), scalar(base), "size")

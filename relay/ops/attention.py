@@ -25,7 +25,7 @@ def _embedding_shape(indices: Shape, weight: Shape) -> Shape:
 
 
 def _is_row(indices: Value, weight: Value) -> Value | None:
-    return in_range(indices, known(weight.shape[0]))
+    return in_range(indices, weight.shape[0])
 
 
 @expansion(
@@ -76,9 +76,13 @@ def _masked_shape(query: Shape, key: Shape, value: Shape, mask: Shape, *, scale:
 
 def _scores(query: Value, key: Value, scale: float | None) -> Value:
     """Products of all queries and keys, times `scale`, or 1 / sqrt(d)."""
-    factor = 1 / math.sqrt(known(query.shape[-1])) if scale is None else scale
     order = (*range(key.ndim - 2), key.ndim - 1, key.ndim - 2)
-    return (wide(query) * factor) @ wide(key).op("transpose", axes=order)
+    queries, extent = wide(query), query.shape[-1]
+    if scale is None and not isinstance(extent, int):
+        scaled = queries / queries.emitter.number(extent, queries.base).op("sqrt")
+    else:
+        scaled = queries * (1 / math.sqrt(known(extent)) if scale is None else scale)
+    return scaled @ wide(key).op("transpose", axes=order)
 
 
 def _weighted(scores: Value, value: Value, mask: Value | None) -> Value:

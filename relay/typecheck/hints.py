@@ -76,6 +76,11 @@ class Hints(Facts):
         self.add(DimConstraint(dim, AT_LEAST, SMALLEST))
         return dim
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there are symbolic dims that may still become numbers."""
+        return any(dim.binding is None for dim in self._dims)
+
     def _unused(self, name: str) -> str:
         taken = {d.name for d in self._dims}
         candidate, count = name, 1

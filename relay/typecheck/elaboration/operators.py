@@ -539,6 +539,8 @@ def _require(
     """Write the operator's run-time requirements before it, once its operands' types are known; then a composite
     operator's body is checked as well."""
     place = out.slot()
+    if session.hints.is_open:
+        _ask_for_numbers(operator, values, attributes)
 
     def finish() -> None:
         types = [resolve(v.type) for v in values]
@@ -558,6 +560,22 @@ def _require(
         place.items += emitter.bindings
 
     session.finishers.append(finish)
+
+
+def _ask_for_numbers(operator: Operator, values: Sequence[Typed], attributes: dict[str, object]) -> None:
+    """Let a body or requirement ask for the sizes that it needs as numbers while they can still become so."""
+    types = [resolve(v.type) for v in values]
+    if not all(is_known(t) for t in types):
+        return
+    try:
+        if operator.composition is not None:
+            operator.composition.body(types, attributes)  # type: ignore[arg-type]
+        for requirement in operator.requirements:
+            emitter = Emitter()
+            symbols = [emitter.value(v.atom, t) for v, t in zip(values, types, strict=True)]
+            requirement.holds(*((tuple(symbols),) if operator.variadic else symbols), **attributes)
+    except (TypeMismatch, Undetermined):
+        return  # a mistake, which is reported when the requirements are written
 
 
 # ---- attributes
