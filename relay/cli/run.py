@@ -59,7 +59,7 @@ def _entered(module: Module, name: str) -> Module:
         close = difflib.get_close_matches(name, list(module.functions), n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(module.functions)}"
         raise Refusal(f"the program has no function {name!r}; {hint}")
-    return Module(module.functions, name, module.data)
+    return Module(module.functions, name, module.data, module.where)
 
 
 def _flat(name: str, value: object) -> Iterator[tuple[str, np.ndarray]]:
