@@ -31,6 +31,26 @@ def mlp_step(params, velocities, x, y):
     return value, tuple(p + v for p, v in zip(params, velocities, strict=True)), velocities
 
 
+def layer_norm(x):
+    centred = x - jnp.mean(x, axis=1, keepdims=True)
+    return centred / jnp.sqrt(jnp.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+
+
+def lstm(x, w, u, b):
+    def step(state, row):
+        h, c = state
+        i, f, g, o = jnp.split(row @ w + h @ u + b, 4, axis=1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
+    zero = jnp.zeros_like(x[0])
+    return jax.lax.scan(step, (zero, zero), x)[0][0]
+
+
+def lstm_sum(x, w, u, b):
+    return jnp.sum(lstm(x, w, u, b))
+
+
 def newton(x):
     def unfinished(guess):
         return jnp.abs(guess * guess - x) > 0.00001 * x
@@ -61,6 +81,16 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
         case "mlp_step":
             function = jax.jit(mlp_step)
             arguments = (arguments[:4], arguments[4:8], *arguments[8:])
+        case "matmul" | "matmul_odd":
+            function = jax.jit(jnp.matmul)
+        case "softmax":
+            function = jax.jit(jax.nn.softmax)
+        case "layer_norm":
+            function = jax.jit(layer_norm)
+        case "lstm":
+            function = jax.jit(lstm)
+        case "lstm_gradient":
+            function = jax.jit(jax.grad(lstm_sum, argnums=(1, 2, 3)))
         case "newton":
             function = jax.jit(newton)
         case "newton_gradient":

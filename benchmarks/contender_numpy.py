@@ -26,6 +26,51 @@ def mlp_step(w1, b1, w2, b2, v1, u1, v2, u2, x, y):
     return value, tuple(p + v for p, v in zip((w1, b1, w2, b2), velocities, strict=True)), velocities
 
 
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def layer_norm(x):
+    centred = x - x.mean(axis=1, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm_steps(x, w, u, b):
+    """The states before and after each step, and the gates."""
+    h = c = np.zeros((1, 64), np.float32)
+    steps = []
+    for row in x:
+        i, f, g, o = np.split(row @ w + h @ u + b, 4, axis=1)
+        i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+        new = f * c + i * g
+        steps.append((row, h, c, new, i, f, g, o))
+        h, c = o * np.tanh(new), new
+    return h, steps
+
+
+def lstm(x, w, u, b):
+    return lstm_steps(x, w, u, b)[0]
+
+
+def lstm_gradient(x, w, u, b):
+    h, steps = lstm_steps(x, w, u, b)
+    dw, du, db = np.zeros_like(w), np.zeros_like(u), np.zeros_like(b)
+    dh, dc = np.ones_like(h), np.zeros_like(h)
+    for row, before, c, new, i, f, g, o in reversed(steps):
+        t = np.tanh(new)
+        dc = dc + dh * o * (1 - t * t)
+        parts = (dc * g * i * (1 - i), dc * c * f * (1 - f), dc * i * (1 - g * g), dh * t * o * (1 - o))
+        gates = np.concatenate(parts, axis=1)
+        dw, du, db = dw + row.T @ gates, du + before.T @ gates, db + gates[0]
+        dh, dc = gates @ u.T, dc * f
+    return dw, du, db
+
+
 def newton(x):
     guess = x
     while abs(guess * guess - x) > np.float32(0.00001) * x:
@@ -46,6 +91,12 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "chain": lambda x, y, z: np.maximum(x * y + z, 0) * x - y,
     "chain_tanh": lambda x, y, z: np.tanh(x * y + z) * x - y,
     "mlp_step": mlp_step,
+    "matmul": np.matmul,
+    "matmul_odd": np.matmul,
+    "softmax": softmax,
+    "layer_norm": layer_norm,
+    "lstm": lstm,
+    "lstm_gradient": lstm_gradient,
     "newton": newton,
     "newton_gradient": newton_gradient,
 }

@@ -34,6 +34,40 @@ def chain_tanh(x, y, z):
 
 
 @relay
+def matmul(x, y):
+    return x @ y
+
+
+@relay
+def softmax(x):
+    return relay.softmax(x)
+
+
+@relay
+def layer_norm(x):
+    centred = x - relay.mean(x, axis=1, keepdims=True)
+    return centred / relay.sqrt(relay.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+
+
+@relay
+def lstm(x, w, u, b):
+    h = relay.zeros_like(x[0])
+    c = h
+    for row in x:
+        gates = row @ w + h @ u + b
+        i, f = relay.sigmoid(gates[:, :64]), relay.sigmoid(gates[:, 64:128])
+        g, o = relay.tanh(gates[:, 128:192]), relay.sigmoid(gates[:, 192:])
+        c = f * c + i * g
+        h = o * relay.tanh(c)
+    return h
+
+
+@relay
+def lstm_sum(x, w, u, b):
+    return relay.sum(lstm(x, w, u, b))
+
+
+@relay
 def newton(x):
     guess = x
     while relay.abs(guess * guess - x) > 0.00001 * x:
@@ -54,6 +88,16 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             function = chain_tanh
         case "mlp_step":
             return lambda: digits.step(inputs[:4], inputs[4:8], *inputs[8:])
+        case "matmul" | "matmul_odd":
+            function = matmul
+        case "softmax":
+            function = softmax
+        case "layer_norm":
+            function = layer_norm
+        case "lstm":
+            function = lstm
+        case "lstm_gradient":
+            function = relay.grad(lstm_sum, wrt=(1, 2, 3))
         case "newton":
             function = newton
         case "newton_gradient":

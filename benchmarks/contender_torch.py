@@ -26,6 +26,20 @@ def network_loss(params, x, y):
     return functional.cross_entropy(torch.relu(x @ w1 + b1) @ w2 + b2, y)
 
 
+def layer_norm(x):
+    centred = x - x.mean(dim=1, keepdim=True)
+    return centred / torch.sqrt((centred * centred).mean(dim=1, keepdim=True) + 1e-5)
+
+
+def lstm(x, w, u, b):
+    h = c = torch.zeros_like(x[0])
+    for row in x:
+        i, f, g, o = torch.chunk(row @ w + h @ u + b, 4, dim=1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+    return h
+
+
 def newton(x):
     guess = x
     while torch.abs(guess * guess - x) > 0.00001 * x:
@@ -60,6 +74,18 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             return without_gradient(chain_tanh)
         case "mlp_step":
             return _training_step(accelerate, arguments)
+        case "matmul" | "matmul_odd":
+            return without_gradient(torch.matmul)
+        case "softmax":
+            return without_gradient(lambda x: torch.softmax(x, dim=1))
+        case "layer_norm":
+            return without_gradient(layer_norm)
+        case "lstm":
+            return without_gradient(lstm)
+        case "lstm_gradient":
+            fast_lstm = accelerate(lstm)
+            weights = tuple(value.requires_grad_() for value in arguments[1:])
+            return lambda: torch.autograd.grad(fast_lstm(arguments[0], *weights).sum(), weights)
         case "newton":
             return without_gradient(newton)
         case "newton_gradient":

@@ -33,6 +33,16 @@ def _training(random: np.random.Generator) -> Arrays:
     return (*params, *velocities, random.random((64, 64), np.float32), random.integers(0, 10, 64).astype(np.int32))
 
 
+def _normal(*shapes: tuple[int, ...]) -> Callable[[np.random.Generator], Arrays]:
+    return lambda random: tuple(random.standard_normal(shape).astype(np.float32) for shape in shapes)
+
+
+def _lstm(random: np.random.Generator) -> Arrays:
+    """x: (50, 1, 64), weights of the input and of the state: (64, 256), bias: (256,), float32."""
+    weights = [0.1 * random.standard_normal((64, 256)).astype(np.float32) for _ in range(2)]
+    return (random.standard_normal((50, 1, 64)).astype(np.float32), *weights, np.zeros(256, np.float32))
+
+
 WORKLOADS = {
     "call": Workload("x + 1 on one element: the overhead of a call", lambda random: (np.ones(1, np.float32),)),
     "loss_gradient": Workload(
@@ -42,6 +52,12 @@ WORKLOADS = {
     "chain": Workload("relu(x y + z) x - y on 1e6 elements", _vectors),
     "chain_tanh": Workload("tanh(x y + z) x - y on 1e6 elements", _vectors),
     "mlp_step": Workload("training step of examples/digits.py, batch 64", _training),
+    "matmul": Workload("product of matrices, 512 by 512", _normal((512, 512), (512, 512))),
+    "matmul_odd": Workload("product of matrices, (500, 333) by (333, 257)", _normal((500, 333), (333, 257))),
+    "softmax": Workload("softmax over rows of 1000 by 1000", _normal((1000, 1000))),
+    "layer_norm": Workload("rows of 1000 by 999 less their mean, over their deviation", _normal((1000, 999))),
+    "lstm": Workload("LSTM, 50 steps of 64 units, batch 1: the last state", _lstm),
+    "lstm_gradient": Workload("derivative of its sum in the weights", _lstm, 1e-3),
     "newton": Workload("square root of 1e6 by Newton's method, a while loop", _scalars(1e6)),
     "newton_gradient": Workload("derivative of that loop", _scalars(1e6)),
 }
