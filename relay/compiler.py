@@ -70,6 +70,9 @@ log = logging.getLogger("relay.compile")
 COMPILES_SYMBOLIC_SIZES = True
 """Whether code generation takes programs with symbolic sizes."""
 
+MANY_SYMBOLIC = 32
+"""How many programs with symbolic sizes there are for one kind of call. Each call tries them in order."""
+
 DEFAULT_LEVEL = 2
 """The optimisation level of a call."""
 
@@ -445,14 +448,18 @@ class RelayFunction:
             if refusal is None:
                 return lowered
             log.info("the program of %s for sizes %s is not used: %s", self.__name__, _sizes(lowered.typed), refusal)
-        history = self._history.setdefault(own, History(given))
-        history.meet(given)
-        varying = (set(given) if self._options.dynamic else history.varying) - self._pinned.get(own, set())
+        history = self._history.get(own, History(given))
+        varying = (set(given) if self._options.dynamic else history.with_call(given)) - self._pinned.get(own, set())
+        if len(known) >= MANY_SYMBOLIC:
+            log.info("%s has %d programs for symbolic sizes; this size gets its own", self.__name__, len(known))
+            varying = set()
         made = self._make_symbolic(key, arguments, varying) if varying else None
-        if made is None:
-            return self._make(key, arguments)
-        known.append(made)
-        return made
+        if made is not None:
+            known.append(made)
+        found = self._make(key, arguments) if made is None else made
+        history.varying = history.with_call(given)  # calls that are refused leave no trace
+        self._history[own] = history
+        return found
 
     def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> Lowered:
         log.info("compiling %s for %s", self.__name__, key)
@@ -484,6 +491,7 @@ class RelayFunction:
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.info("%s has no program for symbolic sizes: %s", self.__name__, reason)
             return None
+        self._refuse_effects(made)
         for pin in made.pins:
             place = f", at {pin.span}" if pin.span is not None else ""
             log.info("%s: the size %s is %s: %s%s", self.__name__, pin.name, pin.value, pin.reason, place)

@@ -88,6 +88,6 @@ class History:
     first: dict[Place, int]
     varying: set[Place] = attrs.field(factory=set)
 
-    def meet(self, given: Mapping[Place, int]) -> None:
-        """One more call."""
-        self.varying |= {place for place, size in given.items() if self.first[place] != size}
+    def with_call(self, given: Mapping[Place, int]) -> set[Place]:
+        """The axes that vary if there is this call, too."""
+        return self.varying | {place for place, size in given.items() if self.first[place] != size}

@@ -139,3 +139,24 @@ def test_what_cannot_have_symbolic_sizes_is_compiled_for_each(
             assert not symbolic_dims(found)
     (warning,) = [r.getMessage() for r in caplog.records]
     assert "is compiled for each size anew" in warning
+
+
+def test_a_call_that_is_refused_leaves_no_trace() -> None:
+    @relay
+    def f(x, y):
+        return x @ y
+
+    f.interpret(rows(2), np.ones(3, np.float32))
+    with pytest.raises(R.ShapeError, match="cannot be multiplied"):
+        f.interpret(rows(2), np.ones(4, np.float32))
+    assert sizes(f, rows(5), np.ones(3, np.float32)) == ["x_0"]
+
+
+def test_a_pure_function_is_one_at_all_sizes() -> None:
+    @relay(pure=True, dynamic=True)
+    def f(x):
+        print(x)
+        return x
+
+    with pytest.raises(R.TypeCheckError, match="f must be pure, but it prints"):
+        f(rows(2))
