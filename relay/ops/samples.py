@@ -40,7 +40,8 @@ def cases(*calls: Case, low: float = -2.0, high: float = 2.0) -> Sampler:
             operands = [o if isinstance(o, np.ndarray) else fill(rng, o, dtype, low, high) for o in call.operands]
             yield operands, call.attributes
 
-    sample.resizable = True  # type: ignore[attr-defined]  # the numbers may stand in other shapes as well
+    given = [o for call in calls for o in call.operands if isinstance(o, np.ndarray) and o.dtype.kind == "f"]
+    sample.resizable = not given  # type: ignore[attr-defined]  # numbers that were not chosen fit other shapes as well
     return sample
 
 
