@@ -72,8 +72,12 @@ def lower_constant(context: Context, node: ast.Constant, value: object) -> Atom:
         return truth(value, span)
     if value is None or value is Ellipsis or isinstance(value, int | float | str):
         return Static(value, span)
-    kind = "complex numbers are" if isinstance(value, complex) else "bytes are"
-    raise FrontendError(f"{kind} not part of Relay", span, help="use real numbers" if "complex" in kind else None)
+    kind, help = (
+        ("complex numbers are", "use real numbers")
+        if isinstance(value, complex)
+        else ("bytes are", "pass a tensor of uint8 as an argument: np.frombuffer(data, np.uint8)")
+    )
+    raise FrontendError(f"{kind} not part of Relay", span, help=help)
 
 
 def _binary(context: Context, node: ast.BinOp) -> Expr:

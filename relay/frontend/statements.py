@@ -121,6 +121,9 @@ def _lower_return(context: Context, node: ast.Return) -> None:
 
 
 def _lower_assert(context: Context, node: ast.Assert) -> None:
+    if isinstance(node.test, ast.Tuple) and node.test.elts:
+        message = "this assertion always holds: it is a tuple, which is not empty"
+        raise FrontendError(message, context.span(node.test), help='write `assert condition, "text"`')
     condition = context.atom(node.test)
     match node.msg:
         case None:
@@ -151,6 +154,10 @@ def _lower_expression_statement(context: Context, statement: ast.Expr, node: ast
     if lower_list_statement(context, node):
         return
     if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "sort":
+            message = "`sort` gives a new value, which is lost here: values do not change"
+            help = "assign it: x = relay.sort(x); of a list, swap items in a loop"
+            raise FrontendError(message, context.span(node), help=help)
         context.bind(context.expression(node), temporary_name(node), context.span(node))
         return
     if type(node) in EXPRESSIONS:

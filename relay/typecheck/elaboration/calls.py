@@ -322,7 +322,11 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     stop = arguments[1] if len(arguments) > 1 else arguments[0]
     step = arguments[2] if len(arguments) == 3 else Number(1, span)
     if not isinstance(step, Number) or not isinstance(step.value, int) or step.value == 0:
-        raise TypeCheckError("the step of range must be an integer known before the program runs, and not 0", span)
+        raise TypeCheckError(
+            "the step of range must be an integer known before the program runs, and not 0",
+            span,
+            help="count the rounds: `for k in range(rounds): i = start + k * step`; or make the step a static argument",
+        )
     for bound in (start, stop):
         if isinstance(bound, Number) and bound.is_float:
             raise TypeMismatch(f"range needs integers, found {bound.value}", span)

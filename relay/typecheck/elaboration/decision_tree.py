@@ -32,6 +32,7 @@ from relay.ir.expr import (
     Match,
     MatchArm,
     OrPattern,
+    Pattern,
     PatternMatch,
     TuplePattern,
     ValuePattern,
@@ -103,6 +104,8 @@ class DecisionTree:
             return
         occurrence, pattern = first.patterns[0]
         match pattern:
+            case TuplePattern() | ClassPattern() if known_value(occurrence.entity) == (None,):
+                self._decide(occurrence, None, rows, out)
             case TuplePattern():
                 self._tuple(occurrence, pattern, rows, out)
             case ClassPattern():
@@ -188,6 +191,8 @@ class DecisionTree:
                             span,
                         )
                     new += simple(row.replacing(occurrence, aligned(items, parts, star)))
+                case ValuePattern() if self._literal(found) is None:
+                    self.decided = True
                 case ClassPattern(span=span) | ValuePattern(span=span):
                     raise TypeCheckError("this pattern does not fit: the value is a tuple", span)
                 case _:
@@ -349,6 +354,8 @@ class DecisionTree:
                         )
                     if wanted is constructor:
                         new += simple(row.replacing(occurrence, pattern_fields(found, wanted, items)))
+                case ValuePattern() if self._literal(found) is None:
+                    self.decided = True
                 case TuplePattern(span=span) | ValuePattern(span=span):
                     help = f"write {definition.name}.{definition.constructors[0].name}(..)"
                     raise TypeCheckError(
@@ -372,9 +379,13 @@ class DecisionTree:
         if static is not None:
             self._decide(occurrence, static[0], rows, out)
             return
+        literal = self._literal(pattern)
+        if literal is None and self._is_something(entity):
+            self.decided = True
+            self._compile([row for row in rows if not self._wants_none(row.at(occurrence))], out)
+            return
         if not isinstance(entity, Typed):
             raise TypeCheckError(f"{self._shown(entity)} cannot be compared with a value", pattern.span)
-        literal = self._literal(pattern)
         if literal is None:
             unit = TupleType(())
             self.session.unify_at(entity.type, unit, pattern.span, "the matched value")
@@ -384,8 +395,19 @@ class DecisionTree:
             raise TypeCheckError("no value of a running program is a string", pattern.span, help="match a number")
         self._chain(occurrence, entity, pattern, rows, out)
 
+    def _is_something(self, entity: Entity) -> bool:
+        """Whether a value is known not to be None, as `is None` decides it."""
+        if isinstance(entity, Tuple):
+            return bool(entity.items)
+        type_ = prune(entity.type) if isinstance(entity, Typed) else None
+        return type_ is not None and not isinstance(type_, Unknown) and type_ != TupleType(())
+
+    def _wants_none(self, pattern: Pattern | None) -> bool:
+        return isinstance(pattern, ValuePattern) and self._literal(pattern) is None
+
     def _decide(self, occurrence: Occurrence, value: object, rows: Sequence[Row], out: Output) -> None:
-        """The checker knows the value at an occurrence."""
+        """The checker knows the value at an occurrence, so the cases for other values are allowed to be idle."""
+        self.decided = True
         new = []
         for row in rows:
             found = row.at(occurrence)
@@ -396,9 +418,7 @@ class DecisionTree:
                 both_numbers = isinstance(literal, int | float) and isinstance(value, int | float)
                 if literal == value and (both_numbers or type(literal) is type(value)):
                     new.append(row.replacing(occurrence, ()))
-                else:
-                    self.decided = True
-            else:
+            elif value is not None:
                 raise TypeCheckError(f"this pattern does not fit: the value is {value!r}", found.span)
         if not new:
             raise TypeCheckError(
@@ -440,7 +460,10 @@ class DecisionTree:
                 if not isinstance(found, ValuePattern):
                     raise TypeCheckError(f"this pattern does not fit: the value is {self._shown(typed)}", found.span)
                 literal = self._literal(found)
-                if isinstance(literal, str) or literal is None:
+                if literal is None:
+                    self.decided = True
+                    continue
+                if isinstance(literal, str):
                     raise TypeCheckError(f"this pattern does not fit: the value is {self._shown(typed)}", found.span)
                 groups.setdefault((isinstance(literal, bool), literal), [])
         for (_, value), group in groups.items():

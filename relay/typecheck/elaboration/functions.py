@@ -30,7 +30,20 @@ from relay.ir.expr import (
     Project,
     Var,
 )
-from relay.ir.types import ANY, FunctionType, Kind, StackType, TupleType, Type, TypeId, Unknown, map_dims, prune, show
+from relay.ir.types import (
+    ANY,
+    FunctionType,
+    Kind,
+    RefType,
+    StackType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    map_dims,
+    prune,
+    show,
+)
 from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.entities import (
@@ -571,11 +584,18 @@ def _derived_value(
         if not isinstance(known, FunctionType):
             raise TypeCheckError(f"only a function can be differentiated, found {show(known)}", span)
         for position in range(len(known.parameters)) if wrt is None else wrt:
-            if position < len(known.parameters) and holds_list(known.parameters[position]):
+            parameter = known.parameters[position] if position < len(known.parameters) else None
+            if parameter is not None and _holds(parameter, StackType):
                 raise DifferentiationError(
-                    f"there is no gradient with respect to a list that grows, {show(known.parameters[position])}",
+                    f"there is no gradient with respect to a list that grows, {show(parameter)}",
                     grad.span or span,
                     help="name the other parameters, `wrt=..`, and differentiate by what the elements are made of",
+                )
+            if parameter is not None and _holds(parameter, RefType):
+                raise DifferentiationError(
+                    f"there is no gradient with respect to a reference, {show(parameter)}",
+                    grad.span or span,
+                    help="name the other parameters, `wrt=..`; differentiate by what it holds: pass `r.value`",
                 )
         try:
             session.unify_at(gradient_type(known, node, session.monomorphic), type_, span, "the derivative")
@@ -589,15 +609,12 @@ def _derived_value(
     return session.bind(out, node, type_, "gradient", span)
 
 
-def holds_list(type_: Type) -> bool:
-    """Whether values of a type hold a list whose length only the run knows."""
-    match prune(type_):
-        case StackType():
-            return True
-        case TupleType(items):
-            return any(map(holds_list, items))
-        case _:
-            return False
+def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
+    """Whether values of a type hold, in tuples, a list whose length only the run knows, or a reference."""
+    known = prune(type_)
+    if isinstance(known, TupleType):
+        return any(_holds(item, kind) for item in known.items)
+    return isinstance(known, kind)
 
 
 def call_value(

@@ -47,7 +47,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session, shown
 from relay.typecheck.relations import broadcast, same
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
 
@@ -245,7 +245,11 @@ def _operand(
         raise TypeMismatch(
             f"operand {position + 1} of {_name(operator)} must be a tensor, found {what}",
             span,
-            help=instead.get(operator.name) if isinstance(entity, Tuple) else None,
+            help=instead.get(operator.name)
+            if isinstance(entity, Tuple)
+            else 'put text together in print or assert: f"{x}"'
+            if isinstance(entity, Object) and isinstance(entity.value, str)
+            else None,
         )
     type_ = prune(entity.type)
     if isinstance(type_, Unknown):
@@ -286,7 +290,7 @@ def _notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str
         described = inside if len(inside) == len(found) else [f"operand {i}" for i in range(1, len(found) + 1)]
     told = [(value, text) for value, text in zip(found, described, strict=False) if value is not None]
     name_unknowns(*(value.type for value, _ in told))
-    return tuple(dict.fromkeys(f"{text}: {show(resolve(value.type))}" for value, text in told))
+    return tuple(dict.fromkeys(f"{text}: {shown(value.type)}" for value, text in told))
 
 
 def _tensor(typed: Typed) -> TensorType:
@@ -409,9 +413,7 @@ def _unify_token(
                 f"`/` needs floats, found {found}",
                 help="use // for integer division, or convert: float(x), x.astype(...)",
             )
-        raise TypeMismatch(
-            f"{_name(operator)} needs {class_names(token.classes)}, found {found}", help=_cast(token)
-        )
+        raise TypeMismatch(f"{_name(operator)} needs {class_names(token.classes)}, found {found}", help=_cast(token))
     if token.is_variable:
         first = bound.setdefault(token.text, base)
         expected: object = first

@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relay.errors import FrontendError, Span, TypeCheckError
-from relay.operator import lookup, resolve_name
+from relay.ir.types import INT32, BaseClass, BaseType, Kind, TensorType, prune, scalar
+from relay.operator import lookup
 from relay.typecheck.elaboration import comparisons, growing, operators
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
 from relay.typecheck.elaboration.objects import object_entity
 from relay.typecheck.elaboration.session import Session
+from relay.typecheck.unification import resolve
 
 Keywords = Sequence[tuple[str, Entity]]
 Rule = Callable[[Session, Output, Sequence[Entity], "Span | None"], Entity]
@@ -88,17 +90,29 @@ def _quantifier(name: str, decides: bool) -> Rule:
 
 
 def _round(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """Half to even. Of a float scalar it is int32, as in Python; of a tensor it is elementwise, as in NumPy."""
     match list(arguments):
         case [Number(value)]:
             return Number(round(value), span)
         case [Number(value), Number(int(digits))]:
             return Number(round(value, digits), span)
-    operator = resolve_name("round")
-    if operator is None or len(arguments) > 1:
+    if len(arguments) > 1:
         raise TypeCheckError(
-            "`round` is for numbers that are known before the program runs", span, help="use (x + 0.5) // 1.0"
+            "`round` to digits is for numbers that are known before the program runs",
+            span,
+            help="scale it: relay.round(x * 10.0) / 10.0",
         )
-    return operators.apply(session, out, operator, [arguments[0]], {}, span, [])
+    x = session.materialise(out, arguments[0], span)
+    if not isinstance(prune(x.type), TensorType):
+        session.unify_at(x.type, scalar(session.solver.fresh(Kind.BaseType)), span, "what `round` takes")
+    type_ = resolve(x.type)
+    assert isinstance(type_, TensorType)
+    if isinstance(type_.base, BaseType) and type_.base.base_class is BaseClass.INTEGER:
+        return x
+    rounded = operators.apply(session, out, lookup("round"), [x], {}, span, [])
+    if type_.shape:
+        return rounded
+    return operators.apply(session, out, lookup("cast"), [rounded], {"dtype": INT32}, span, [])
 
 
 def _pow(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
@@ -176,7 +190,7 @@ _ARITY = {"isinstance": (2, 2), "round": (1, 2), "pow": (2, 2), "divmod": (2, 2)
 KNOWN = tuple(function for function, _ in _RULES)
 
 _INSTEAD: dict[object, str] = {
-    builtins.sorted: "sort outside of the program, or use relay.argmax in a loop",
+    builtins.sorted: "sort a tensor: relay.sort(x), or relay.argsort(x) for the order",
     builtins.type: "types are known: test `x.ndim == 1` or `x.dtype == relay.Float32`",
     builtins.repr: 'use an f-string in print: print(f"{x}")',
     builtins.map: "write a comprehension: [f(x) for x in xs]",
@@ -187,6 +201,8 @@ _INSTEAD: dict[object, str] = {
     builtins.input: "pass what is read as an argument",
     builtins.open: "pass what is read as an argument",
     builtins.complex: "use real numbers",
+    builtins.eval: "write the expression",
+    builtins.exec: "write the statements",
     builtins.id: "values have no identity; compare them with `==`",
     builtins.hasattr: "what a value has is known before the program runs",
     builtins.getattr: "write the attribute: x.name",

@@ -348,7 +348,7 @@ class Session:
             self.solver.unify(found, expected)
         except Clash as clash:
             notes = clash_notes(clash, found, expected)
-            message = f"{what} must be {show(resolve(expected))}, found {show(resolve(found))}"
+            message = f"{what} must be {show(resolve(expected))}, found {shown(found)}"
             raise TypeMismatch(message, span, notes=notes, help=help, labels=labels) from None
 
     def unify_base_at(self, left: object, right: object, span: Span | None) -> None:
@@ -567,6 +567,16 @@ def _finished(value: object) -> object:
             return tuple(map(_finished, value))
         case _:
             return value
+
+
+def shown(type_: Type) -> str:
+    """A type for a message. That of a number whose dtype is still open is what users call it."""
+    match resolve(type_):
+        case TensorType(Unknown() as base, ()) if base.literals:
+            whole = base.classes is None or BaseClass.INTEGER in base.classes
+            return "an integer" if whole and all(isinstance(n.value, int) for n in base.literals) else "a number"
+        case known:
+            return show(known)
 
 
 def clash_notes(clash: Clash, found: Type, expected: Type) -> tuple[str, ...]:

@@ -120,7 +120,9 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
                 raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
             return _value_attribute(session, out, session.materialise(out, entity, span), name, span, described)
         case _:
-            raise TypeCheckError(f"{described} has no attribute {name!r}", span)
+            is_text = isinstance(entity, Object) and isinstance(entity.value, str)
+            help = 'put text together in print or assert: f"{x}"' if is_text else None
+            raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
 
 
 def _value_attribute(
@@ -268,7 +270,7 @@ def index(
     _ranked(entity, span)
     entity, items = _without_windows(session, out, entity, items, span)
     type_ = _ranked(entity, span)
-    items = _constant_indices(items, span)
+    items = _constant_indices(session, items, flat_shape(type_.shape), span)
     plan = _plan(entity, type_, items, span)
     value = entity
     if _slices(plan, type_):
@@ -409,11 +411,18 @@ def _tuple_index(entity: Tuple, items: Sequence[Entity | SliceItem], span: Span 
     raise TypeCheckError("the index of a tuple must be an integer known before the program runs", span)
 
 
-def _constant_indices(items: Sequence[Entity | SliceItem], span: Span | None) -> list[Entity | SliceItem]:
-    """The items with lists of known integers as tensors: `x[[0, 2]]`."""
+def _constant_indices(
+    session: Session, items: Sequence[Entity | SliceItem], dims: Sequence[Dim], span: Span | None
+) -> list[Entity | SliceItem]:
+    """The items with lists of known integers, `x[[0, 2]]`, and known masks, `x[[True, False, True]]`, as tensors."""
+    from relay.typecheck.elaboration import masks
+
     found: list[Entity | SliceItem] = []
-    for item in items:
+    for axis, item in zip(_axes(items, len(dims)), items, strict=True):
         numbers = [n.value for n in item.items if isinstance(n, Number)] if isinstance(item, Tuple) else []
+        truths = masks.known(item)
+        if truths is not None and axis < len(dims):
+            item = masks.positions(session, truths, dims[axis], span)
         if isinstance(item, Tuple) and numbers and len(numbers) == len(item.items):
             if not all(isinstance(n, int) for n in numbers):
                 raise TypeMismatch("an index must be an integer", span)
@@ -552,6 +561,11 @@ def index_update(
     if not isinstance(entity, Typed):
         raise TypeCheckError("only a tensor's elements can be assigned", span)
     type_ = _ranked(entity, span)
+    from relay.typecheck.elaboration import masks
+
+    masked = masks.update(session, out, entity, type_, items, new, span)
+    if masked is not None:
+        return masked
     updated = _window_update(session, out, entity, type_, items, new, span)
     if updated is not None:
         return updated
