@@ -3,7 +3,9 @@
 Everything that the structured first-order core can say is compiled, with these exceptions, which are CompileErrors:
 - parameters and results of the entry that hold references or stacks (lists, stacks of cells, may be results);
 - function values, which earlier passes remove;
-- data types that are not recursive but have more than `layout.MAXIMUM_LEAVES` tensors in them.
+- data types that are not recursive but have more than `layout.MAXIMUM_LEAVES` tensors in them;
+- symbolic sizes in operators whose loops need numbers, such as convolutions (NeedsSizes: the caller compiles for each
+  size).
 
 What the run may find: an assertion that fails, recursion deeper than the thread's C stack allows, memory that does not
 suffice; they are ExecutionErrors. Memory of recursive data, references and stacks is given back when the call ends, not
