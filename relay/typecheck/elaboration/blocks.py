@@ -44,7 +44,7 @@ from relay.ir.traverse import free_variables, operands
 from relay.ir.types import BOOL, Form, Kind, RefType, StackType, TensorType, TupleType, Type, prune, show
 from relay.operator import Operator, Undetermined
 from relay.typecheck.dims import follows_equal
-from relay.typecheck.elaboration import comparisons, growing, texts
+from relay.typecheck.elaboration import comparisons, growing, positions, texts
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Computed,
@@ -280,7 +280,7 @@ def require_bool(session: Session, out: Output, entity: Entity, span: Span | Non
     if isinstance(entity, Tuple):
         return comparisons.truth(len(entity.items) > 0, span)
     if isinstance(entity, Typed) and growing.is_growing(entity):
-        entity = growing.is_not_empty(session, out, entity, span)
+        entity = positions.is_not_empty(session, out, entity, span)
     if isinstance(entity, Number):
         raise TypeMismatch(f"{what} must be a bool, found the number {entity.value}", span, help="compare it: `n != 0`")
     typed = session.materialise(out, entity, span)

@@ -33,8 +33,10 @@ from relay.typecheck.elaboration import (
     data,
     derivatives,
     growing,
+    growing_reductions,
     intrinsics,
     operators,
+    positions,
     python_functions,
     records,
     sizes,
@@ -165,10 +167,10 @@ def call_operator(
             if isinstance(first, Typed):
                 first = expand(session, out, first, span)
             if isinstance(first, Typed) and growing.is_growing(first):
-                whole = growing.as_tensor(session, out, first, span)
+                whole = growing_reductions.as_tensor(session, out, first, span)
                 if whole is not None and operator is lookup("stack"):
                     return _stacked_at(session, out, whole, arguments[1:], keywords, span)
-                first = growing.stacked(session, out, first, span)
+                first = growing_reductions.stacked(session, out, first, span)
             if not isinstance(first, Tuple):
                 raise TypeMismatch(f"{operator.name} takes a tuple of tensors", help=f"relay.{operator.name}((x, y))")
             operands, named = operator.bind([first.items, *arguments[1:]], dict(keywords))
@@ -308,7 +310,7 @@ def _len(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
     if isinstance(entity, Tuple):
         return Number(len(entity.items), span)
     if isinstance(entity, Typed) and growing.is_growing(entity):
-        return growing.length(session, out, entity, span)
+        return positions.length(session, out, entity, span)
     shape = tensors.attribute(session, out, entity, "shape", span, "the argument of len")
     if not isinstance(shape, Tuple) or not shape.items:
         raise TypeCheckError("a scalar has no length", span)
@@ -406,7 +408,7 @@ def _extreme(pair: str, reduction: str) -> Callable[..., Entity]:
         if len(parts) == 1:
             only = expand(session, out, parts[0], span) if isinstance(parts[0], Typed) else parts[0]
             if isinstance(only, Typed) and growing.is_growing(only):
-                return growing.extreme(session, out, only, pair, span)
+                return growing_reductions.extreme(session, out, only, pair, span)
             if not isinstance(only, Tuple):
                 return call_operator(session, out, lookup(reduction), [only], (), span, [])
             parts = list(only.items)
@@ -435,7 +437,7 @@ def _sum(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
     if isinstance(only, Typed):
         only = expand(session, out, only, span)
     if isinstance(only, Typed) and growing.is_growing(only):
-        return growing.total(session, out, only, span)
+        return growing_reductions.total(session, out, only, span)
     if isinstance(only, Tuple):
         result: Entity = Number(0, span)
         for position, part in enumerate(only.items):

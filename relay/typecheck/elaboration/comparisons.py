@@ -16,7 +16,13 @@ from relay.ir.definition import completed, data_class
 from relay.ir.expr import Block, Constant, Match, MatchArm, Yield
 from relay.ir.types import BOOL, BaseType, Form, TensorType, prune, scalar, show
 from relay.operator import lookup
-from relay.typecheck.elaboration import data, growing, operators, special_methods
+from relay.typecheck.elaboration import (
+    data,
+    growing,
+    growing_reductions,
+    operators,
+    special_methods,
+)
 from relay.typecheck.elaboration.entities import (
     Entity,
     Later,
@@ -92,7 +98,7 @@ def contains(session: Session, out: Output, arguments: Sequence[Entity], span: S
             def same_as_item(body: Output, x: Entity) -> Entity:
                 return equal(session, body, item, x, span)
 
-            return growing.quantified(session, out, container, same_as_item, True, span)
+            return growing_reductions.quantified(session, out, container, same_as_item, True, span)
         case Range():
             return _in_range(session, out, item, container, span)
         case Typed() if (type_ := tensor_type(container)) is not None and type_.rank > 0:

@@ -7,7 +7,15 @@ from collections.abc import Callable, Sequence
 from relay.errors import Span, TypeCheckError
 from relay.ir.facts import facts
 from relay.ir.types import Form, TensorType, TupleType, prune
-from relay.typecheck.elaboration import comparisons, data, growing, list_methods, records, texts
+from relay.typecheck.elaboration import (
+    comparisons,
+    data,
+    growing,
+    growing_reductions,
+    list_methods,
+    records,
+    texts,
+)
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -47,7 +55,7 @@ def elements(session: Session, out: Output, entity: Entity, span: Span | None) -
             return [Number(i, span) for i in range(start, stop, step)]
         case Typed() if growing.is_growing(entity):
             count = entity.length.absolute if entity.length is not None else None
-            return None if count is None else list(growing.stacked(session, out, entity, span).items)
+            return None if count is None else list(growing_reductions.stacked(session, out, entity, span).items)
         case Typed():
             known = tensor_type(entity)
             count = _rows(known)

@@ -26,7 +26,7 @@ from relay.ir.traverse import all_blocks
 from relay.ir.types import INT32, INT64, BaseType, TensorType, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.dims import at_least
-from relay.typecheck.elaboration import growing, lists, operators, sizes
+from relay.typecheck.elaboration import growing, growing_items, lists, operators, positions, sizes
 from relay.typecheck.elaboration.blocks import (
     Carried,
     Join,
@@ -295,7 +295,7 @@ def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Sp
         case Typed() if growing.is_growing(part):
             if part.length is not None and part.length.absolute is not None:
                 return _integer(part.length.absolute, base)
-            count = growing.length64(session, out, part, span)
+            count = positions.length64(session, out, part, span)
             return operators.apply(session, out, lookup("cast"), [count], {"dtype": base}, span, [])
         case Typed():
             type_ = tensor_type(part)
@@ -366,7 +366,7 @@ def _element(session: Session, body: Output, part: Entity, index: Typed, base: B
             return value
         case Typed() if growing.is_growing(part):
             position = operators.apply(session, body, lookup("cast"), [index], {"dtype": INT64}, span, [])
-            return growing.read(session, body, part, position, span)
+            return growing_items.read(session, body, part, position, span)
         case Typed():
             type_ = tensor_type(part)
             assert type_ is not None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.types import Form
-from relay.typecheck.elaboration import data, growing, records
+from relay.typecheck.elaboration import data, growing, growing_items, records
 from relay.typecheck.elaboration.entities import Entity, Method, Number, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import Session
@@ -28,13 +28,13 @@ def pop(session: Session, out: Output, arguments: Sequence[Entity], span: Span |
         if not -len(items) <= index.value < len(items):
             if session.maybe:  # it may have more items when this runs
                 grown = growing.as_growing(session, out, xs, span)
-                return Tuple(growing.popped(session, out, grown, index, span))
+                return Tuple(growing_items.popped(session, out, grown, index, span))
             raise TypeCheckError(f"the list has {len(items)} items; there is no {index.value}", span)
         found = items.pop(index.value)
         return Tuple((found, Tuple(tuple(items), xs.form)))
     if not growing.is_list(xs):
         raise TypeCheckError("only a list or a dict has `pop`", span)
-    found, rest = growing.popped(session, out, growing.as_growing(session, out, xs, span), index, span)
+    found, rest = growing_items.popped(session, out, growing.as_growing(session, out, xs, span), index, span)
     return Tuple((found, rest))
 
 
@@ -59,7 +59,7 @@ def insert(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
         items.insert(int(index.value), value)
         return Tuple(tuple(items), xs.form)
     _require_list(xs, "insert", span)
-    return growing.inserted(session, out, growing.as_growing(session, out, xs, span), index, value, span)
+    return growing_items.inserted(session, out, growing.as_growing(session, out, xs, span), index, value, span)
 
 
 def clear(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
@@ -79,7 +79,7 @@ def reverse(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
     if isinstance(xs, Tuple):
         return Tuple(xs.items[::-1], xs.form)
     assert isinstance(xs, Typed)
-    return growing.sliced(session, out, xs, None, None, Number(-1, span), span)
+    return growing_items.sliced(session, out, xs, None, None, Number(-1, span), span)
 
 
 def _opened(session: Session, out: Output, xs: Entity, span: Span | None) -> Entity:

@@ -10,7 +10,7 @@ import numpy as np
 from relay.errors import FrontendError, Span, TypeCheckError
 from relay.ir.types import INT32, BaseClass, BaseType, Kind, TensorType, prune, scalar
 from relay.operator import lookup
-from relay.typecheck.elaboration import comparisons, growing, operators
+from relay.typecheck.elaboration import comparisons, growing, growing_items, growing_reductions, operators
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
@@ -80,7 +80,7 @@ def _quantifier(name: str, decides: bool) -> Rule:
         items = _items(session, out, arguments[0], span)
         xs = arguments[0]
         if isinstance(xs, Typed) and growing.is_growing(xs):
-            return growing.quantified(session, out, xs, lambda body, x: x, decides, span)
+            return growing_reductions.quantified(session, out, xs, lambda body, x: x, decides, span)
         if items is None:
             return operators.apply(session, out, lookup(name), [arguments[0]], {}, span, [])
         truths = (object_entity(bool(i.value), span) if isinstance(i, Number) else i for i in items)
@@ -127,7 +127,7 @@ def _divmod(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     xs = arguments[0]
     if isinstance(xs, Typed) and growing.is_growing(xs):
-        return growing.sliced(session, out, xs, None, None, Number(-1, span), span)
+        return growing_items.sliced(session, out, xs, None, None, Number(-1, span), span)
     found = elements(session, out, xs, span)
     if found is None:
         raise TypeCheckError(
@@ -140,7 +140,7 @@ def _array(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     """`np.array([[a, b], [c, d]])`: stacked, from the inside out."""
     (entity,) = arguments
     if isinstance(entity, Typed) and growing.is_growing(entity):
-        entity = growing.stacked(session, out, entity, span)
+        entity = growing_reductions.stacked(session, out, entity, span)
     items = _items(session, out, entity, span)
     if items is None:
         return session.materialise(out, entity, span)

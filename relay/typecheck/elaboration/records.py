@@ -107,9 +107,7 @@ def has_method(record: Tuple, name: str) -> bool:
     return is_named_tuple(record.form.cls) and name in METHODS["tuple"]
 
 
-def call_method(
-    record: Tuple, name: str, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
-) -> Entity:
+def call_method(record: Tuple, name: str, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
     """`d.items()` and the like."""
     assert record.form is not None
     keys = tuple(Object(key) for key in record.form.names)
@@ -162,9 +160,11 @@ def update(
         changed[position.value] = new
         return Tuple(tuple(changed), entity.form)
     if entity.form is not None and entity.form.cls is list and isinstance(position, Typed):
-        from relay.typecheck.elaboration import growing
+        from relay.typecheck.elaboration import growing, growing_items
 
-        return growing.with_item(session, out, growing.as_growing(session, out, entity, span), position, new, span)
+        return growing_items.with_item(
+            session, out, growing.as_growing(session, out, entity, span), position, new, span
+        )
     raise TypeCheckError("a tuple's items cannot be assigned", span, help="make a new tuple, or use a list")
 
 

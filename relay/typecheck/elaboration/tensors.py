@@ -353,12 +353,12 @@ def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
 
 def _chosen_item(session: Session, out: Output, entity: Tuple, index_: Typed, span: Span | None) -> Entity:
     """An item of a tuple or list that the run chooses; all have one type then."""
-    from relay.typecheck.elaboration import growing
+    from relay.typecheck.elaboration import growing, growing_items
 
     if entity.form is not None and entity.form.names:
         raise TypeCheckError("the key of a dict and the field of a record must be known before the program runs", span)
     if not all(isinstance(i, Number) or (isinstance(i, Typed) and tensor_type(i) is not None) for i in entity.items):
-        return growing.item(session, out, growing.as_growing(session, out, entity, span), index_, span)
+        return growing_items.item(session, out, growing.as_growing(session, out, entity, span), index_, span)
     try:
         whole = operators.apply(session, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
     except TypeMismatch as error:
@@ -385,14 +385,14 @@ def _own_index(
 def _list_index(
     session: Session, out: Output, xs: Typed, items: Sequence[Entity | SliceItem], span: Span | None
 ) -> Entity:
-    from relay.typecheck.elaboration import growing
+    from relay.typecheck.elaboration import growing_items
 
     if len(items) != 1:
         raise TypeCheckError("a list has one index", span, help="index its element: xs[i][j]")
     item = items[0]
     if isinstance(item, SliceItem):
-        return growing.sliced(session, out, xs, item.start, item.stop, item.step, span)
-    return growing.item(session, out, xs, item, span)
+        return growing_items.sliced(session, out, xs, item.start, item.stop, item.step, span)
+    return growing_items.item(session, out, xs, item, span)
 
 
 def _tuple_index(entity: Tuple, items: Sequence[Entity | SliceItem], span: Span | None) -> Entity:
@@ -553,11 +553,11 @@ def index_update(
     if isinstance(entity, Tuple):
         return records.update(session, out, entity, items, new, span)
     if isinstance(entity, Typed) and isinstance(prune(entity.type), StackType):
-        from relay.typecheck.elaboration import growing
+        from relay.typecheck.elaboration import growing_items
 
         if len(items) != 1 or isinstance(items[0], SliceItem):
             raise TypeCheckError("one item of a list can be assigned", span, help="assign the items in a loop")
-        return growing.with_item(session, out, entity, items[0], new, span)
+        return growing_items.with_item(session, out, entity, items[0], new, span)
     if not isinstance(entity, Typed):
         raise TypeCheckError("only a tensor's elements can be assigned", span)
     type_ = _ranked(entity, span)

@@ -1,0 +1,110 @@
+"""The items of a list whose length only the run knows: reading them, and the list after a change of them.
+
+A change makes a new stack of the same cells, which takes time in the length.
+"""
+
+from __future__ import annotations
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.expr import (
+    RefRead,
+    StackGet,
+)
+from relay.ir.types import (
+    RefType,
+)
+from relay.typecheck.elaboration import growing, positions
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Typed
+from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.session import Session
+
+
+def read(session: Session, out: Output, xs: Typed, position: Typed, span: Span | None) -> Entity:
+    """The element at a position (int64) that is known to be right."""
+    element = growing.element_type(xs)
+    cell = session.bind(out, StackGet(xs.atom, position.atom, span), RefType(element), "cell", span)
+    return expand(session, out, session.bind(out, RefRead(cell.atom, span), element, "element", span), span)
+
+
+def item(session: Session, out: Output, xs: Typed, index: Entity, span: Span | None) -> Entity:
+    """`xs[i]`"""
+    return read(session, out, xs, positions.place(session, out, xs, index, span), span)
+
+
+def sliced(
+    session: Session,
+    out: Output,
+    xs: Typed,
+    start: Entity | None,
+    stop: Entity | None,
+    step: Entity | None,
+    span: Span | None,
+) -> Typed:
+    """`xs[start:stop:step]`, clipped as in Python. The step is known."""
+    stride = 1
+    if isinstance(step, Number) and isinstance(step.value, int) and step.value != 0:
+        stride = step.value
+    elif step is not None and not (isinstance(step, Object) and step.value is None):
+        raise TypeCheckError("the step of a slice of a list must be an integer known before the program runs", span)
+    size = positions.length64(session, out, xs, span)
+    low, high = (
+        (positions.number(0), size)
+        if stride > 0
+        else (positions.number(-1), positions.compute(session, out, "subtract", size, positions.number(1), span))
+    )
+    first = positions.bound(session, out, start, size, low, high, low if stride > 0 else high, span)
+    last = positions.bound(session, out, stop, size, low, high, high if stride > 0 else low, span)
+    distance = positions.compute(session, out, "subtract", last, first, span)
+    shifted = positions.compute(
+        session, out, "add", distance, positions.number(stride - (1 if stride > 0 else -1)), span
+    )
+    count = positions.compute(session, out, "floor_divide", shifted, positions.number(stride), span)
+    count = positions.compute(session, out, "maximum", count, positions.number(0), span)
+    start_ = growing.empty(session, out, growing.element_type(xs), span)
+    result = growing.extended(session, out, start_, xs, span, first, count, stride)
+    whole = start is None and stop is None and abs(stride) == 1
+    return Typed(result.atom, result.type, length=xs.length if whole else None)
+
+
+def with_item(session: Session, out: Output, xs: Typed, index: Entity, value: Entity, span: Span | None) -> Typed:
+    """The list after `xs[i] = value`."""
+    position = positions.place(session, out, xs, index, span)
+    changed = growing.push(session, out, _first(session, out, xs, position, span), value, span)
+    result = _rest(
+        session, out, changed, xs, positions.compute(session, out, "add", position, positions.number(1), span), span
+    )
+    return Typed(result.atom, result.type, length=xs.length)
+
+
+def inserted(session: Session, out: Output, xs: Typed, index: Entity, value: Entity, span: Span | None) -> Typed:
+    """The list after `xs.insert(i, value)`, where i is clipped as in Python."""
+    size = positions.length64(session, out, xs, span)
+    position = positions.bound(session, out, index, size, positions.number(0), size, size, span)
+    changed = growing.push(session, out, _first(session, out, xs, position, span), value, span)
+    result = _rest(session, out, changed, xs, position, span)
+    return Typed(result.atom, result.type, length=None if xs.length is None else xs.length.plus(1))
+
+
+def popped(session: Session, out: Output, xs: Typed, index: Entity, span: Span | None) -> tuple[Entity, Typed]:
+    """The element that `xs.pop(i)` gives, and the list after it."""
+    position = positions.place(session, out, xs, index, span)
+    found = read(session, out, xs, position, span)
+    changed = _first(session, out, xs, position, span)
+    if not (isinstance(index, Number) and index.value == -1):
+        changed = _rest(
+            session, out, changed, xs, positions.compute(session, out, "add", position, positions.number(1), span), span
+        )
+    return found, Typed(changed.atom, changed.type, length=None if xs.length is None else xs.length.plus(-1))
+
+
+def _first(session: Session, out: Output, xs: Typed, count: Typed, span: Span | None) -> Typed:
+    """A list of the first elements."""
+    return growing.extended(
+        session, out, growing.empty(session, out, growing.element_type(xs), span), xs, span, None, count
+    )
+
+
+def _rest(session: Session, out: Output, xs: Typed, source: Typed, start: Typed, span: Span | None) -> Typed:
+    """The list with the elements of another one from a position on."""
+    count = positions.compute(session, out, "subtract", positions.length64(session, out, source, span), start, span)
+    return growing.extended(session, out, xs, source, span, start, count)

@@ -1,0 +1,138 @@
+"""What lists whose length only the run knows are taken together to: sums, extrema, tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.expr import (
+    Assert,
+    Binding,
+    Constant,
+    Counter,
+    Loop,
+    LoopLabel,
+    Next,
+    OpCall,
+)
+from relay.ir.types import (
+    INT64,
+    TensorType,
+    scalar,
+    show,
+)
+from relay.operator import lookup
+from relay.typecheck.elaboration import growing, growing_items, operators, positions
+from relay.typecheck.elaboration.entities import Entity, Later, Output, Tuple, Typed
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.unification import is_known, resolve
+
+
+def fold(
+    session: Session,
+    out: Output,
+    xs: Typed,
+    initial: Typed,
+    step: Callable[[Output, Typed, Entity], Typed],
+    span: Span | None,
+) -> Typed:
+    """`for x in xs: value = step(value, x)`"""
+    value, index = session.variable("value", initial.type, span), session.variable("i", scalar(INT64), span)
+    label, body = LoopLabel("fold"), Output()
+    element = growing_items.read(session, body, xs, Typed(index, scalar(INT64)), span)
+    new = step(body, Typed(value, initial.type), element)
+    session.unify_at(new.type, initial.type, span, "the sum so far")
+    body.terminator = Next(label, (new.atom,), span)
+    result = session.variable("value", initial.type, span)
+    trip = Counter(index, positions.length64(session, out, xs, span).atom)
+    out.items.append(Later((result,), lambda: Loop(label, (value,), (initial.atom,), body.block(), trip, span)))
+    return Typed(result, initial.type)
+
+
+def total(session: Session, out: Output, xs: Typed, span: Span | None) -> Typed:
+    """`sum(xs)`: of nothing it is 0."""
+    element = resolve(growing.element_type(xs))
+    if not isinstance(element, TensorType):
+        raise TypeCheckError(f"sum needs a list of tensors, found {show(resolve(xs.type))}", span)
+    attributes: dict[str, object] = {"shape": element.shape, "dtype": element.base}
+    zero = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+    return fold(
+        session,
+        out,
+        xs,
+        zero,
+        lambda body, value, x: operators.apply(session, body, lookup("add"), [value, x], {}, span, []),
+        span,
+    )
+
+
+def extreme(session: Session, out: Output, xs: Typed, operator: str, span: Span | None) -> Typed:
+    """`max(xs)`, `min(xs)` by the operator of two."""
+    some = positions.is_not_empty(session, out, xs, span)
+    out.items.append(Binding((), Assert(session.materialise(out, some, span).atom, f"{operator} of nothing", span)))
+    first = session.materialise(out, growing_items.read(session, out, xs, positions.number(0), span), span)
+    return fold(
+        session,
+        out,
+        xs,
+        first,
+        lambda body, value, x: operators.apply(session, body, lookup(operator), [value, x], {}, span, []),
+        span,
+    )
+
+
+def quantified(
+    session: Session,
+    out: Output,
+    xs: Typed,
+    condition: Callable[[Output, Entity], Entity],
+    decides: bool,
+    span: Span | None,
+) -> Typed:
+    """`any(c(x) for x in xs)` (decides: True) or `all` (decides: False); the conditions have no effects."""
+    start = Constant(np.asarray(not decides), span)
+    name = "logical_or" if decides else "logical_and"
+
+    def step(body: Output, value: Typed, x: Entity) -> Typed:
+        return operators.apply(session, body, lookup(name), [value, condition(body, x)], {}, span, [])
+
+    return fold(session, out, xs, Typed(start, start.type), step, span)
+
+
+MANY = 64
+"""From this length on, a tensor is filled from a list in a loop."""
+
+
+def stacked(session: Session, out: Output, xs: Typed, span: Span | None) -> Tuple:
+    """The elements one by one, as the operators that join tensors want them. Their number must be known."""
+    count = xs.length.absolute if xs.length is not None else None
+    if count is None:
+        raise TypeCheckError(
+            "how many elements this list has is only known at run time, and a tensor's shape is known before",
+            span,
+            help="make the tensor first, `out = relay.zeros((largest, ..))`, write `out[i] = v` and count;"
+            " or use the list: sum(xs), xs[i], for x in xs",
+        )
+    return Tuple(tuple(growing_items.read(session, out, xs, positions.number(i), span) for i in range(count)))
+
+
+def as_tensor(session: Session, out: Output, xs: Typed, span: Span | None) -> Typed | None:
+    """`relay.stack(xs)` of a long list, by a loop. None if it is not long, or its elements are no tensors."""
+    element = resolve(growing.element_type(xs))
+    count = xs.length.absolute if xs.length is not None else None
+    if count is None or count < MANY or not isinstance(element, TensorType) or not is_known(element):
+        return None
+    type_ = TensorType(element.base, (count, *element.shape))
+    attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
+    zeros = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+    whole, index = session.variable("stack", type_, span), session.variable("i", scalar(INT64), span)
+    label, body = LoopLabel("stack"), Output()
+    row = session.materialise(body, growing_items.read(session, body, xs, Typed(index, scalar(INT64)), span), span)
+    call = OpCall("index_update", (whole, index, row.atom), {}, span)
+    body.terminator = Next(label, (session.bind(body, call, type_, "stack", span).atom,), span)
+    result = session.variable("stack", type_, span)
+    trip = Counter(index, positions.number(count).atom)
+    out.items.append(Later((result,), lambda: Loop(label, (whole,), (zeros.atom,), body.block(), trip, span)))
+    return Typed(result, type_)
