@@ -242,6 +242,8 @@ def describe(value: Any, function: Function, position: int) -> Described:
     if hasattr(value, "__dlpack__"):
         return describe(np.from_dlpack(value), function, position)
     help = "decorate it with @relay" if callable(value) else None
+    if help is None and type(value).__module__ != "builtins":
+        help = f"make {type(value).__name__} a data type: decorate the class with @relay.data or @dataclass"
     raise _bad_argument(function, position, f"is a Python {type(value).__name__}, which Relay cannot take", help)
 
 

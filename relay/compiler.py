@@ -571,10 +571,12 @@ def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
     """Read a Python function's source and make it a function of the language. Raises FrontendError."""
     behind = "put @relay directly above `def`, and the other decorator above it"
     if not isinstance(python, FunctionType):
-        raise FrontendError(
-            f"@relay decorates functions, found {type(python).__name__}",
-            help=behind if hasattr(python, "__wrapped__") or isinstance(python, staticmethod | classmethod) else None,
-        )
+        help = "write a function that calls it: relay(lambda x: f(x))"
+        if hasattr(python, "__wrapped__") or isinstance(python, staticmethod | classmethod):
+            help = behind
+        elif isinstance(python, type):
+            help = "classes are decorated with @relay.data"
+        raise FrontendError(f"@relay decorates functions, found {type(python).__name__}", help=help)
     try:
         definition = lower.lower_function(python)
     except FrontendError as error:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from surface_programs import defined, lower, only, place, source_of, values
 
-from relay.errors import FrontendError
+from relay import from_source, relay
+from relay.errors import FrontendError, RelayError
 from relay.frontend.lower import lower_function, lower_text
 from relay.frontend.source import find_function, parse_text
 from relay.ir import expr, types
@@ -319,3 +320,21 @@ def test_functions_of_a_text_see_each_other() -> None:
     scope = definitions["f"].scope
     assert scope.resolve("g") is definitions["g"] and isinstance(scope.resolve("g"), Definition)
     assert scope.resolve("a") == 3 and scope.resolve("len") is len and scope.resolve("b") is MISSING
+
+
+class Plain:
+    """A class that is no data type."""
+
+
+@pytest.mark.parametrize("value, help", [(Plain, "@relay.data"), (len, "relay(lambda x: f(x))")])
+def test_what_is_no_function_is_told_apart(value: Any, help: str) -> None:
+    with pytest.raises(FrontendError) as caught:
+        relay(value)
+    assert help in str(caught.value)
+
+
+def test_an_instance_of_a_plain_class_is_told_how_to_become_data() -> None:
+    identity = from_source("def f(x):\n    return x\n")
+    with pytest.raises(RelayError) as caught:
+        identity(Plain())
+    assert "decorate the class with @relay.data or @dataclass" in str(caught.value)

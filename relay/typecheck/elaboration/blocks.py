@@ -67,7 +67,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import annotation_type, expand
 from relay.typecheck.elaboration.kept import Kept
-from relay.typecheck.elaboration.session import ListGrows, Session, clash_notes, undecided
+from relay.typecheck.elaboration.session import ListGrows, Session, clash_notes, shown, undecided
 from relay.typecheck.unification import Clash, resolve
 
 OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
@@ -284,9 +284,12 @@ def require_bool(session: Session, out: Output, entity: Entity, span: Span | Non
     if isinstance(entity, Number):
         raise TypeMismatch(f"{what} must be a bool, found the number {entity.value}", span, help="compare it: `n != 0`")
     typed = session.materialise(out, entity, span)
-    session.unify_at(
-        typed.type, TensorType(BOOL, ()), span, what, help="compare with something: `x > 0`; or reduce: relay.any(x)"
-    )
+    found = resolve(typed.type)
+    is_mask = isinstance(found, TensorType) and found.base == BOOL
+    help = "compare with something: `x > 0`; or reduce: relay.any(x)"
+    if is_mask:
+        help = "reduce: relay.any(x), relay.all(x); elementwise, `and` and `or` are `(x > 0) & (y > 0)` and `|`"
+    session.unify_at(typed.type, TensorType(BOOL, ()), span, what, help=help)
     return typed
 
 
@@ -423,10 +426,9 @@ class Join:
                 if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
                     earlier, later = later, earlier
                     notes = clash_notes(clash, later[1], earlier[1])
-                labels = (Label(earlier[0], f"here it is {show(resolve(earlier[1]))}"),) if earlier[0] else ()
+                labels = (Label(earlier[0], f"here it is {shown(earlier[1])}"),) if earlier[0] else ()
                 raise TypeMismatch(
-                    f"{_said(name)} is {show(resolve(earlier[1]))} on one path and"
-                    f" {show(resolve(later[1]))} on another",
+                    f"{_said(name)} is {shown(earlier[1])} on one path and {shown(later[1])} on another",
                     later[0],
                     labels=labels,
                     notes=notes,

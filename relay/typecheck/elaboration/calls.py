@@ -141,7 +141,11 @@ def apply(
                         return intrinsics.zipped(arguments, keywords, span)
                     if keywords and builtin is not builtins.enumerate:
                         raise TypeCheckError(
-                            f"{getattr(builtin, '__name__', builtin)} takes no keyword arguments here", span
+                            f"{getattr(builtin, '__name__', builtin)} takes no keyword arguments here",
+                            span,
+                            help="relay.argmax(x) and relay.argmin(x) tell where; or compare in a loop"
+                            if builtin in (builtins.max, builtins.min)
+                            else None,
                         )
                     return rule(session, out, [*arguments, *_start(keywords, span)], span)
             if value is str:
@@ -311,6 +315,8 @@ def _len(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
         return Number(len(entity.items), span)
     if isinstance(entity, Typed) and growing.is_growing(entity):
         return positions.length(session, out, entity, span)
+    if isinstance(entity, Object) and isinstance(entity.value, str):
+        return Number(len(entity.value), span)
     shape = tensors.attribute(session, out, entity, "shape", span, "the argument of len")
     if not isinstance(shape, Tuple) or not shape.items:
         raise TypeCheckError("a scalar has no length", span)
