@@ -906,3 +906,13 @@ def test_a_guarded_division_stays_behind_its_guard() -> None:
     equal(program(arguments), run(made, arguments))
     with pytest.raises(ExecutionError, match="division by zero"):
         program([arguments[0], arguments[0]])
+
+
+def test_floats_are_not_taken_for_real_numbers() -> None:
+    @relay
+    def questions(x):
+        return x == x, (x + 1e8) - 1e8, x - x, (x * 3.0) / 3.0, 0.1 + x - 0.1
+
+    x = np.array([1.5, np.nan, np.inf, 3.0, 1e30], np.float32)
+    for compiled, interpreted in zip(questions(x), questions.interpret(x), strict=True):
+        np.testing.assert_array_equal(compiled, interpreted)

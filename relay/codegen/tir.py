@@ -226,9 +226,10 @@ def _on(kernels: bool, passes: Sequence[Any]) -> Any:
 
 
 def _pipeline() -> tuple[Any, Any, Any]:
-    """What TVM's own pipeline does, less what is for other devices, and less two passes. StorageRewrite merges buffers
+    """What TVM's own pipeline does, less what is for other devices, and less three passes. StorageRewrite merges buffers
     that it believes dead, but ours are read through addresses. CommonSubexprElim names vectors of bools, which the
-    generator of LLVM code does not take; LLVM does the same itself."""
+    generator of LLVM code does not take; LLVM does the same itself. StmtSimplify takes floats for real numbers: it makes
+    `x == x` true, `x - x` 0 and `(x + c) - c` x."""
     general, scheduled = tirx.transform, s_tir.transform
     passes = [
         _on(
@@ -238,7 +239,6 @@ def _pipeline() -> tuple[Any, Any, Any]:
                 scheduled.LoopPartition(),
                 general.VectorizeLoop(True),
                 general.UnrollLoop(),
-                general.StmtSimplify(),
                 general.RemoveNoOp(),
                 scheduled.RewriteUnsafeSelect(),
                 general.BF16StorageLegalize(),
