@@ -89,13 +89,17 @@ def _same(x: Shape, **attributes: Any) -> Shape:
     return x
 
 
+def _first(x: Any, y: Any, **attributes: Any) -> Any:
+    return x
+
+
 def _operators() -> None:
     """Operators under names that nothing else uses; once a process."""
     if resolve_name("toy_add") is not None:
         return
 
     @register_op(
-        relation=Relation("T, T -> T", _broadcast), compute=_same, gradient=lambda x, y, out, dout: (dout, dout)
+        relation=Relation("T, T -> T", _broadcast), compute=_first, gradient=lambda x, y, out, dout: (dout, dout)
     )
     def toy_add(x: Tensor, y: Tensor) -> Tensor:
         """Sum."""
@@ -103,7 +107,7 @@ def _operators() -> None:
 
     @register_op(
         relation=Relation("T, T -> T", _broadcast),
-        compute=_same,
+        compute=_first,
         gradient=lambda x, y, out, dout: (dout.op("toy_multiply", y), dout.op("toy_multiply", x)),
     )
     def toy_multiply(x: Tensor, y: Tensor) -> Tensor:
@@ -137,7 +141,7 @@ def _operators() -> None:
         """Product with a number."""
         return x * x.dtype.type(factor)
 
-    @register_op(relation=Relation("T, T -> bool", _broadcast), compute=_same, no_gradient="it is a step")
+    @register_op(relation=Relation("T, T -> bool", _broadcast), compute=_first, no_gradient="it is a step")
     def toy_less(x: Tensor, y: Tensor) -> Tensor:
         """Comparison."""
         return np.less(x, y)
@@ -149,7 +153,7 @@ def _operators() -> None:
 
     @register_op(
         relation=Relation("T, T -> T", _broadcast),
-        compute=_same,
+        compute=_first,
         no_gradient="integers",
         requirements=(
             Requirement(

@@ -69,7 +69,10 @@ class ExpandedBody:
                 case other:
                     raise InternalError(f"{type(other).__name__} in an expansion")
         assert isinstance(block.terminator, Exit)
-        return value(block.terminator.values[0])
+        result = value(block.terminator.values[0])
+        if isinstance(result, np.ndarray) and any(np.shares_memory(result, operand) for operand in operands):
+            return result.copy()
+        return result
 
 
 @attrs.frozen(eq=False)
