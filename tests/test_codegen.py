@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import relay.ops  # noqa: F401
+from relay import relay
 from relay.codegen.cpu import DataResult, Program, compile_module
 from relay.errors import CompileError, ExecutionError, InternalError, Source, Span
 from relay.eval.interpreter import run

@@ -226,10 +226,10 @@ def _on(kernels: bool, passes: Sequence[Any]) -> Any:
 
 
 def _pipeline() -> tuple[Any, Any, Any]:
-    """What TVM's own pipeline does, less what is for other devices, and less three passes. StorageRewrite merges buffers
-    that it believes dead, but ours are read through addresses. CommonSubexprElim names vectors of bools, which the
-    generator of LLVM code does not take; LLVM does the same itself. StmtSimplify takes floats for real numbers: it makes
-    `x == x` true, `x - x` 0 and `(x + c) - c` x."""
+    """What TVM's own pipeline does, less what is for other devices, and less three passes. StorageRewrite merges
+    buffers that it believes dead, but ours are read through addresses. CommonSubexprElim names vectors of bools, which
+    the generator of LLVM code does not take; LLVM does the same itself. StmtSimplify takes floats for real numbers: it
+    makes `x == x` true, `x - x` 0 and `(x + c) - c` x."""
     general, scheduled = tirx.transform, s_tir.transform
     passes = [
         _on(
