@@ -52,7 +52,6 @@ def cases_of_none(x):
 
 @relay
 def normed(x, kind):
-    assert len(kind) > 5
     match kind:
         case "square":
             return x * x
@@ -61,8 +60,13 @@ def normed(x, kind):
 
 
 @relay
+def letters(word):
+    return float(len(word))
+
+
+@relay
 def cases_of_strings(x):
-    return normed(x, "square") + normed(x, "absolute")
+    return normed(x, "square") + normed(x, "absolute") + letters("square")
 
 
 @relay
@@ -76,6 +80,6 @@ PROGRAMS = [
     Program(mask_of_an_axis, (np.arange(8.0).reshape(2, 4),), expected=(0 + 4 + 9) + (4 + 12 + 21) + 17.0),
     Program(assignment_by_a_mask, (X, np.float64(1.5)), expected=0.5 + 4.5 + 2.0 + 3.0),
     Program(cases_of_none, (np.float64(3.0),), expected=1056.0, expected_gradient=612.0),
-    Program(cases_of_strings, (np.float64(-3.0),), expected=12.0),
+    Program(cases_of_strings, (np.float64(-3.0),), expected=18.0),
     Program(rounded, (np.float64(2.4), np.array([1.0, 2.0, 4.0, 8.0])), expected=4.0 * 7.0 + 2.0),
 ]

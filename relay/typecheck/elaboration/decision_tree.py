@@ -386,6 +386,9 @@ class DecisionTree:
             return
         if not isinstance(entity, Typed):
             raise TypeCheckError(f"{self._shown(entity)} cannot be compared with a value", pattern.span)
+        is_open = self.session.generic and isinstance(prune(entity.type), Unknown)
+        if is_open and (literal is None or isinstance(literal, str)):  # a call may give a static argument here
+            raise SchemeOnly(pattern.span, "the type of the matched value")
         if literal is None:
             unit = TupleType(())
             self.session.unify_at(entity.type, unit, pattern.span, "the matched value")
