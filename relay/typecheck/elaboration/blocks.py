@@ -510,9 +510,11 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
     join = Join(session, [t.name for t in targets])
     arms: list[tuple[Output, Output]] = []
     orelse: Block | None = None
+    is_refused = False
     for arm in node.arms:
-        condition_out = Output() if arms else out
+        condition_out, failures = Output() if arms else out, session.failures
         condition = _condition(session, context, arm.condition, condition_out, node.span)
+        is_refused = is_refused or session.failures > failures
         known = is_constant_bool(condition)
         if (known is False and not condition_out.items) or (known is False and not arms):
             continue
@@ -539,6 +541,9 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
     last = Output()
     with session.where_it_may_not_run():
         elaborate_block(session, context, otherwise, last, join.add)
+    if is_refused:  # what the arms give may be of other types only because the condition is
+        assign(context, targets, [Failed()] * len(targets))
+        return
     bound, entities = join.close(lambda atoms, span: Yield(atoms, span))
     if join.paths:
         assign(context, targets, entities)
