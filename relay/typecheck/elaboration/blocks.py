@@ -145,7 +145,7 @@ def atom_entity(context: Context, atom: Atom) -> Entity:
         case Static(value, span):
             return object_entity(value, span)
         case Global(name, _, span):
-            return resolve_name(context.scope, name, span)
+            return resolve_name(context.scope, name, span, (variable.name for variable in context.environment))
 
 
 def elaborate_binding(session: Session, context: Context, binding: Binding, out: Output) -> None:

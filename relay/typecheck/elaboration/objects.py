@@ -6,7 +6,9 @@ import builtins
 import dataclasses
 import difflib
 import functools
+import re
 import types
+from collections.abc import Iterable
 
 import attrs
 import numpy as np
@@ -36,11 +38,14 @@ BUILTINS = (
 )  # fmt: skip
 
 
-def resolve_name(scope: Scope, name: str, span: Span | None) -> Entity:
-    """The meaning of a Python name. Raises FrontendError with a suggestion if there is none."""
+def resolve_name(scope: Scope, name: str, span: Span | None, variables: Iterable[str] = ()) -> Entity:
+    """The meaning of a Python name. Raises FrontendError with a suggestion if there is none: one of these variables of
+    the function that the user wrote down, else a name around it."""
     value = scope.resolve(name)
     if value is MISSING:
-        close = difflib.get_close_matches(name, scope.names(), n=1)
+        written = set(re.findall(r"\w+", span.source.text)) if span is not None else set()
+        own = [variable for variable in variables if variable in written]
+        close = difflib.get_close_matches(name, own, n=1) or difflib.get_close_matches(name, scope.names(), n=1)
         raise FrontendError(
             f"the name {name!r} is not defined", span, help=f"did you mean {close[0]!r}?" if close else None
         )
