@@ -401,3 +401,23 @@ def show(type_: Type) -> str:
             return name
         case _:
             assert_never(type_)
+
+
+def mentioned_definitions(types: Iterable[Type]) -> list[DataDefinition]:
+    """The data types that stand in types, without those in their fields; one as often as it stands there."""
+    found: list[DataDefinition] = []
+    pending = list(types)
+    while pending:
+        match prune(pending.pop()):
+            case DataType(definition, arguments):
+                found.append(definition)
+                pending += arguments  # type: ignore[arg-type]
+            case TupleType(items):
+                pending += items
+            case FunctionType(parameters, result):
+                pending += (*parameters, result)
+            case RefType(inner) | StackType(inner):
+                pending.append(inner)
+            case _:
+                pass
+    return found

@@ -35,7 +35,17 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import bound, map_parts, map_terminator, walk
-from relay.ir.types import DataDefinition, DataType, FunctionType, RefType, StackType, TupleType, Type, prune
+from relay.ir.types import (
+    DataDefinition,
+    DataType,
+    FunctionType,
+    RefType,
+    StackType,
+    TupleType,
+    Type,
+    mentioned_definitions,
+    prune,
+)
 from relay.transform.graph import references
 
 
@@ -64,11 +74,11 @@ def flatten_records(module: Module) -> Module:
 def _records(module: Module) -> set[DataDefinition]:
     """The data types that become tuples."""
     mentioned: dict[DataDefinition, set[DataDefinition]] = {}
-    pending = [d for t in _module_types(module) for d in _definitions(t)]
+    pending = mentioned_definitions(_module_types(module))
     while pending:
         definition = pending.pop()
         if definition not in mentioned:
-            inside = {d for c in definition.constructors for t in c.fields for d in _definitions(t)}
+            inside = set(mentioned_definitions(t for c in definition.constructors for t in c.fields))
             mentioned[definition] = inside
             pending += inside
     records = {d for d in mentioned if len(d.constructors) == 1 and not _contains_itself(d, mentioned)}
@@ -91,24 +101,6 @@ def _module_types(module: Module) -> Iterator[Type]:
             for var in (*binding.targets, *bound(binding.value)):
                 if var.type is not None:
                     yield var.type
-
-
-def _definitions(type_: Type) -> list[DataDefinition]:
-    found: list[DataDefinition] = []
-    pending = [type_]
-    while pending:
-        match prune(pending.pop()):
-            case DataType(definition):
-                found.append(definition)
-            case TupleType(items):
-                pending += items
-            case FunctionType(parameters, result):
-                pending += (*parameters, result)
-            case RefType(inner) | StackType(inner):
-                pending.append(inner)
-            case _:
-                pass
-    return found
 
 
 def _contains_itself(definition: DataDefinition, mentioned: dict[DataDefinition, set[DataDefinition]]) -> bool:

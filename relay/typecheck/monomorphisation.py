@@ -20,6 +20,7 @@ from relay.ir.types import (
     StackType,
     TupleType,
     Type,
+    mentioned_definitions,
     show,
 )
 from relay.operator.relation import substitute
@@ -92,31 +93,12 @@ class Monomorphisation:
             reached: dict[DataDefinition, None] = {definition: None}
             pending = [definition]
             while pending:
-                for other in _mentioned(completed(pending.pop())):
+                for other in mentioned_definitions(f for c in completed(pending.pop()).constructors for f in c.fields):
                     if other not in reached:
                         reached[other] = None
                         pending.append(other)
             self._plain[definition] = not any(d.parameters for d in reached)
         return self._plain[definition]
-
-
-def _mentioned(definition: DataDefinition) -> list[DataDefinition]:
-    found = []
-    pending: list[Any] = [f for c in definition.constructors for f in c.fields]
-    while pending:
-        match pending.pop():
-            case DataType(other, arguments):
-                found.append(other)
-                pending += arguments
-            case TupleType(items):
-                pending += items
-            case FunctionType(parameters, result):
-                pending += (*parameters, result)
-            case RefType(inner) | StackType(inner):
-                pending.append(inner)
-            case _:
-                pass
-    return found
 
 
 def fresh_arguments(definition: DataDefinition, fresh: Any) -> tuple[Any, ...]:
