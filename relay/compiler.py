@@ -58,7 +58,7 @@ from relay.signatures import History, Symbolic, axes, kind
 from relay.text.printer import to_text
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
 from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, scheme
-from relay.typecheck.elaboration.functions import wrong_count
+from relay.typecheck.elaboration.arguments import wrong_count
 from relay.typecheck.elaboration.session import SchemeOnly
 from relay.typecheck.unification import is_known
 

@@ -6,12 +6,12 @@ higher-order, and holds no node marked "surface".
 
     entities.py    what a name can mean
     session.py     variables, deferred constraints, defaults, the end
-    blocks.py      bindings, branches, joins, while
-    iteration.py   for
+    blocks.py      bindings and branches; joins.py where paths meet
+    loops.py       what loops carry, while; iteration.py for
     operators.py   operator calls
     tensors.py     attributes and subscripts
     calls.py       everything that can be called
-    functions.py   instances, function values, derivatives
+    functions.py   instances of functions; arguments.py of their calls; function_values.py values and derivatives
     objects.py     Python objects
     data.py        data types: constructors, fields, methods
     lists.py       for over lists that are data
@@ -51,16 +51,11 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator.relation import substitute
+from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.entities import Consequence, Context, Derived, Entity, GlobalFunction, Output, Typed
-from relay.typecheck.elaboration.functions import (
-    annotation_type,
-    call_derived,
-    expand,
-    instantiate,
-    surface_function,
-    type_ids,
-)
+from relay.typecheck.elaboration.function_values import call_derived
+from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate, type_ids
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.session import Decisions, Effect, Instance, ListGrows, Session
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
@@ -320,9 +315,7 @@ def _values(
     return entities, values
 
 
-def _entry(
-    session: Session, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]
-) -> str:
+def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
     function = surface_function(entity)
     entities, values = _values(session, entity.definition.scope, function, arguments, symbolic)
     written = Context({}, {}, entity.definition.scope)
@@ -342,9 +335,7 @@ def _entry(
     return instantiate(session, entity, entities, values, None).name
 
 
-def _derived_entry(
-    session: Session, entity: Derived, arguments: Sequence[Argument], symbolic: frozenset[Place]
-) -> str:
+def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
     """A function of the module that calls the derivative."""
     base: Entity = entity
     seeds = 0

@@ -1,10 +1,10 @@
-"""Blocks, branches and loops: one case for each node of the surface IR."""
+"""Blocks and branches: one case for each node of the surface IR."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from relay.errors import InternalError, Label, RelayError, Span, TypeCheckError, TypeMismatch
+from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -25,7 +25,6 @@ from relay.ir.expr import (
     IndexUpdate,
     Lambda,
     Loop,
-    LoopLabel,
     MakeTuple,
     Next,
     OpCall,
@@ -41,34 +40,27 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import free_variables, operands
-from relay.ir.types import BOOL, Form, Kind, RefType, StackType, TensorType, TupleType, Type, prune, show
-from relay.operator import Operator, Undetermined
-from relay.typecheck.dims import follows_equal
+from relay.ir.types import BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, prune, show
+from relay.operator import Undetermined
 from relay.typecheck.elaboration import comparisons, growing, positions, texts
 from relay.typecheck.elaboration.entities import (
-    FUNCTIONS,
-    Computed,
     Consequence,
     Context,
     Entity,
     Failed,
-    Handler,
     Later,
-    Length,
     LocalFunction,
     Number,
     Object,
     Output,
-    Size,
     Tuple,
     Typed,
-    dim_of,
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import annotation_type, expand
-from relay.typecheck.elaboration.kept import Kept
-from relay.typecheck.elaboration.session import ListGrows, Session, clash_notes, shown, undecided
-from relay.typecheck.unification import Clash, resolve
+from relay.typecheck.elaboration.joins import Join, assign
+from relay.typecheck.elaboration.session import Session, undecided
+from relay.typecheck.unification import resolve
 
 OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
 
@@ -114,20 +106,20 @@ def _terminate(session: Session, context: Context, block: Block, out: Output, on
         case Yield(values, span):
             if on_yield is None:
                 raise InternalError("a yield outside of an arm")
-            on_yield(out, _entities(context, values), span)
+            on_yield(out, handed_entities(context, values), span)
         case Next(label, values, span):
             handler = context.handlers[label]
             assert handler.on_next is not None
-            entities = _entities(context, values)
+            entities = handed_entities(context, values)
             session.rounds.hand_on(block.terminator, entities)
             handler.on_next(out, entities, span)
         case Exit(label, values, span):
-            context.handlers[label].on_exit(out, _entities(context, values), span)
+            context.handlers[label].on_exit(out, handed_entities(context, values), span)
         case Dead():
             out.terminator = Dead()
 
 
-def _entities(context: Context, atoms: Sequence[Atom]) -> tuple[Entity, ...]:
+def handed_entities(context: Context, atoms: Sequence[Atom]) -> tuple[Entity, ...]:
     """What the operands of control flow mean: of a `yield`, `next` or `exit`, or where a loop starts. Some may be
     Failed."""
     return tuple(context.lookup(atom) if isinstance(atom, Var) else atom_entity(context, atom) for atom in atoms)
@@ -150,7 +142,7 @@ def atom_entity(context: Context, atom: Atom) -> Entity:
 
 def elaborate_binding(session: Session, context: Context, binding: Binding, out: Output) -> None:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
-    from relay.typecheck.elaboration import calls, iteration, matching, operators, tensors
+    from relay.typecheck.elaboration import calls, iteration, loops, matching, operators, tensors
 
     targets, value = binding.targets, binding.value
     entity: Entity | None
@@ -186,7 +178,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             elaborate_if(session, context, targets, value, out)
             return
         case Loop():
-            elaborate_loop(session, context, targets, value, out)
+            loops.elaborate_loop(session, context, targets, value, out)
             return
         case ForEach():
             iteration.elaborate_for(session, context, targets, value, out)
@@ -340,171 +332,6 @@ def _mismatch(name: str, expected: Type, span: Span | None) -> Entity:
     raise TypeMismatch(f"{name} must be {show(expected)}, found a number", span, help="use relay.full(shape, value)")
 
 
-# ---- joins
-
-
-class Join:
-    """Where several paths meet with values: the arms of an `if`, the ways out of a loop."""
-
-    def __init__(self, session: Session, names: Sequence[str]) -> None:
-        self.session = session
-        self.names = names
-        self.paths: list[tuple[Output, tuple[Entity, ...], Span | None]] = []
-        self._handed: list[tuple[Atom, ...]] = []
-
-    def add(self, out: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
-        """One more path that arrives."""
-        self.paths.append((out, entities, span))
-        self._handed.append(self.session.handed)
-
-    def close(
-        self, end: Callable[[tuple[Atom, ...], Span | None], Yield | Exit]
-    ) -> tuple[tuple[Var, ...], tuple[Entity, ...]]:
-        """End every path's block. Returns the targets to bind and what each name means after the join."""
-        targets: list[Var] = []
-        atoms: list[list[Atom]] = [[] for _ in self.paths]
-        merged = []
-        count = len(self.paths[0][1]) if self.paths else 0
-        for position in range(count):
-            name = self.names[position] if position < len(self.names) else "value"
-            places = [
-                assigned_at(name, handed, position, span)
-                for handed, (_, _, span) in zip(self._handed, self.paths, strict=True)
-            ]
-            try:
-                column = [entities[position] for _, entities, _ in self.paths]
-                merged.append(self._merge(name, column, targets, atoms, places))
-            except (Consequence, RelayError) as error:
-                self.session.report(error)
-                merged.append(Failed())
-        for (out, _, span), values in zip(self.paths, atoms, strict=True):
-            out.terminator = end(tuple(values), span)
-        return tuple(targets), tuple(merged)
-
-    def _merge(
-        self,
-        name: str,
-        entities: list[Entity],
-        targets: list[Var],
-        atoms: list[list[Atom]],
-        places: Sequence[Span | None],
-    ) -> Entity:
-        if any(isinstance(e, Failed) for e in entities):
-            raise Consequence
-        first = entities[0]
-        several = len(entities) > 1
-        if isinstance(first, Number) and all(isinstance(e, Number) and _same_number(e, first) for e in entities):
-            return first
-        if isinstance(first, Object) and all(isinstance(e, Object) and e.value is first.value for e in entities):
-            return first
-        if several and isinstance(first, FUNCTIONS) and all(e is first for e in entities):
-            return first
-        entities = [
-            expand(self.session, out, e, span) if isinstance(e, Typed) else e
-            for e, (out, _, span) in zip(entities, self.paths, strict=True)
-        ]
-        first = entities[0]
-        if all(map(growing.is_list, entities)) and len({_fixed_length(e) for e in entities}) > 1:
-            entities = [
-                growing.as_growing(self.session, out, e, span)
-                for e, (out, _, span) in zip(entities, self.paths, strict=True)
-            ]
-        if isinstance(first, Tuple) and all(
-            isinstance(e, Tuple) and len(e.items) == len(first.items) for e in entities
-        ):
-            columns = zip(*(e.items for e in entities if isinstance(e, Tuple)), strict=True)
-            form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
-            return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
-        typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
-        for other, span in zip(typed[1:], places[1:], strict=True):
-            growing.refuse_lengths(self.session, typed[0].type, other.type)
-            try:
-                self.session.solver.unify(typed[0].type, other.type)
-            except Clash as clash:
-                notes = clash_notes(clash, other.type, typed[0].type)
-                earlier, later = (places[0], typed[0].type), (span, other.type)
-                if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
-                    earlier, later = later, earlier
-                    notes = clash_notes(clash, later[1], earlier[1])
-                labels = (Label(earlier[0], f"here it is {shown(earlier[1])}"),) if earlier[0] else ()
-                raise TypeMismatch(
-                    f"{_said(name)} is {shown(earlier[1])} on one path and {shown(later[1])} on another",
-                    later[0],
-                    labels=labels,
-                    notes=notes,
-                ) from None
-        target = self.session.variable(name, typed[0].type, self.paths[0][2])
-        targets.append(target)
-        for values, value in zip(atoms, typed, strict=True):
-            values.append(value.atom)
-        length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
-        return Typed(target, target.type or typed[0].type, length=length)
-
-
-def _said(name: str) -> str:
-    """A joined value in a message: the user's variable, or what the front end calls a conditional expression."""
-    return "this expression" if name == "chosen" else name
-
-
-def assigned_at(name: str, handed: Sequence[Atom], position: int, otherwise: Span | None) -> Span | None:
-    """Where a variable got the value that a path hands on."""
-    atom = handed[position] if position < len(handed) else None
-    return atom.span if isinstance(atom, Var) and atom.name == name and atom.span is not None else otherwise
-
-
-def _fixed_length(entity: Entity) -> int | None:
-    """The number of items of a list that are known one by one; None for a list that grows."""
-    return len(entity.items) if isinstance(entity, Tuple) else None
-
-
-def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]) -> Form | None:
-    """The form that tuples share where paths meet. Raises TypeMismatch for records of different forms."""
-    forms = {t.form for t in tuples if t.form is not None}
-    named = [f for f in forms if f.names]
-    if len(named) > 1 or (named and len(forms) > 1):
-        raise TypeMismatch(
-            f"{name} is a record with other fields on another path", spans[-1], help="use the same class and keys"
-        )
-    return next(iter(forms)) if len(forms) == 1 and all(t.form is not None for t in tuples) else None
-
-
-def _same_number(a: Number, b: Number) -> bool:
-    if isinstance(a, Size) or isinstance(b, Size):
-        left, right = dim_of(a), dim_of(b)
-        return left is not None and right is not None and follows_equal(left, right) is True
-    if isinstance(a, Computed) or isinstance(b, Computed):
-        return a is b
-    return type(a.value) is type(b.value) and a.value == b.value
-
-
-def assign_joined(
-    session: Session,
-    context: Context,
-    targets: Sequence[Var],
-    join: Join,
-    entities: Sequence[Entity],
-    failures: int,
-) -> bool:
-    """Note what targets mean after a join; False if no path arrives.
-
-    Where mistakes (there were `failures` before) have cut all paths off, the program still goes on.
-    """
-    if join.paths:
-        assign(context, targets, entities)
-        return True
-    assign(context, targets, [Failed()] * len(targets))
-    return session.failures > failures
-
-
-def assign(context: Context, targets: Sequence[Var], entities: Sequence[Entity]) -> None:
-    """Note what surface targets mean."""
-    for target, entity in zip(targets, entities, strict=True):
-        context.environment[target] = entity
-
-
-# ---- branches
-
-
 def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], node: If, out: Output) -> None:
     """`if`. A condition that the checker knows chooses its arm; the other arms are not looked at."""
     join = Join(session, [t.name for t in targets])
@@ -570,167 +397,3 @@ def _condition(session: Session, context: Context, block: Block, out: Output, sp
     if not found:
         raise Consequence
     return found[0]
-
-
-# ---- loops
-
-
-class Carried:
-    """The parameters of a loop: their structure comes from the initial values and stays.
-
-    A function is a parameter where the loop changes it; otherwise it stays known.
-    """
-
-    def __init__(self, session: Session, out: Output, node: Loop | ForEach, entities: Sequence[Entity]) -> None:
-        self.session = session
-        self.label = node.label
-        self.span = node.span
-        self.names = [p.name for p in node.parameters]
-        self.parameters: list[Var] = []
-        self.initial: list[Atom] = []
-        self._kept = Kept(node)
-        self._started: dict[object, Length | None] = {}  # by origin: the length with which a list enters the loop
-        self._growth: dict[object, set[int | None]] = {}  # by origin: by how much a round makes it longer
-        self.entities = tuple(
-            self._start(out, name, e, (i,)) for i, (name, e) in enumerate(zip(self.names, entities, strict=True))
-        )
-
-    def _start(self, out: Output, name: str, entity: Entity, place: tuple[int, ...]) -> Entity:
-        if isinstance(entity, Failed):
-            return entity
-        if isinstance(entity, Typed):
-            entity = expand(self.session, out, entity, self.span)
-        if (self.label, place) in self.session.decisions.growing:
-            entity = growing.as_growing(self.session, out, entity, self.span)
-        if isinstance(entity, Tuple):
-            items = enumerate(entity.items)
-            return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
-        if isinstance(entity, (Object, *FUNCTIONS)):
-            is_function = not isinstance(entity, Object) or isinstance(entity.value, Operator)
-            if not is_function or self._kept.keeps(place[0], place[1:]):
-                return entity
-        typed = self.session.materialise(out, entity, self.span)
-        var = self.session.variable(name, typed.type, self.span)
-        self.parameters.append(var)
-        self.initial.append(typed.atom)
-        if not growing.is_growing(typed):
-            return Typed(var, typed.type)
-        origin = object()
-        self._started[origin], self._growth[origin] = typed.length, set()
-        return Typed(var, typed.type, length=Length(origin, 0))
-
-    def settled(self, entity: Entity, rounds: int | None) -> Entity:
-        """An entity of the loop as what it is after it; `rounds`: their number, if it is known."""
-        match entity:
-            case Tuple(items, form):
-                return Tuple(tuple(self.settled(i, rounds) for i in items), form)
-            case Typed(atom, type_, known, Length(origin, more)) if origin in self._started:
-                start, growth = self._started[origin], self._growth[origin]
-                by = next(iter(growth)) if len(growth) == 1 else 0 if not growth else None
-                if start is None or by is None or (by and rounds is None):
-                    return Typed(atom, type_, known)
-                return Typed(atom, type_, known, start.plus(by * (rounds or 0) + more))
-            case _:
-                return entity
-
-    def _note_growth(self, expected: Typed, entity: Typed) -> None:
-        assert expected.length is not None
-        origin, length = expected.length.origin, entity.length
-        self._growth[origin].add(length.more if length is not None and length.origin is origin else None)
-
-    def fit(self, out: Output, entities: Sequence[Entity], span: Span | None) -> tuple[Atom, ...]:
-        """The atoms of the parameters' next values. Raises TypeMismatch where one changes its type."""
-        atoms: list[Atom] = []
-        handed = self.session.handed
-        for position, (name, expected, entity) in enumerate(zip(self.names, self.entities, entities, strict=True)):
-            if isinstance(expected, Failed) or isinstance(entity, Failed):
-                self.session.report(Consequence())
-                continue
-            try:
-                place = assigned_at(name, handed, position, span)
-                self._fit(out, name, expected, entity, place, atoms, (position,))
-            except (Consequence, RelayError) as error:
-                self.session.report(error)
-        return tuple(atoms)
-
-    def _fit(
-        self,
-        out: Output,
-        name: str,
-        expected: Entity,
-        entity: Entity,
-        span: Span | None,
-        atoms: list[Atom],
-        place: tuple[int, ...],
-    ) -> None:
-        if isinstance(entity, Typed):
-            entity = expand(self.session, out, entity, span)
-        match expected:
-            case Typed():
-                if growing.is_growing(expected):
-                    entity = growing.as_growing(self.session, out, entity, span)
-                    self._note_growth(expected, entity)
-                typed = self.session.materialise(out, entity, span)
-                growing.refuse_lengths(self.session, typed.type, expected.type)
-                try:
-                    self.session.solver.unify(typed.type, expected.type)
-                except Clash as clash:
-                    notes = clash_notes(clash, typed.type, expected.type)
-                    labels = (
-                        (Label(self.span, f"it enters the loop as {show(resolve(expected.type))}"),)
-                        if self.span
-                        else ()
-                    )
-                    raise TypeMismatch(
-                        f"the loop changes the type of {name} from {show(resolve(expected.type))}"
-                        f" to {show(resolve(typed.type))}",
-                        typed.atom.span or span,
-                        labels=labels,
-                        notes=notes,
-                        help="a loop's variables keep their types; start with the final shape and dtype",
-                    ) from None
-                atoms.append(typed.atom)
-            case Tuple(items):
-                if not isinstance(entity, Tuple) or len(entity.items) != len(items):
-                    if growing.is_literal(expected) and growing.is_list(entity):
-                        raise ListGrows((self.label, place))
-                    raise TypeMismatch(
-                        f"the loop changes the structure of the tuple {name}",
-                        span,
-                        help="a tuple or dict keeps its length; a list may grow: `xs.append(v)`",
-                    )
-                for i, (a, b) in enumerate(zip(items, entity.items, strict=True)):
-                    self._fit(out, name, a, b, span, atoms, (*place, i))
-            case _:
-                same = entity is expected or (
-                    isinstance(entity, Object) and isinstance(expected, Object) and entity.value is expected.value
-                )
-                if not same:
-                    raise TypeCheckError(f"the loop changes {name}, which is no value at run time", span)
-
-
-def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
-    """A `while`."""
-    session.rounds.enter(node)
-    carried = Carried(session, out, node, _entities(context, node.initial))
-    label = LoopLabel(node.label.name)
-    assign(context, node.parameters, carried.entities)
-    join = Join(session, [t.name for t in targets])
-
-    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
-        place.terminator = Next(label, carried.fit(place, entities, span), span)
-
-    context.handlers[node.label] = Handler(label, on_next, join.add)
-    body, failures = Output(), session.failures
-    with session.where_it_may_not_run():
-        elaborate_block(session, context, node.body, body, None)
-    bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
-    entities = tuple(carried.settled(e, None) for e in entities)
-    arrives = assign_joined(session, context, targets, join, entities, failures)
-
-    def build() -> Loop:
-        return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), None, node.span)
-
-    out.items.append(Later(bound, build))
-    if not arrives:
-        out.terminator = Dead()

@@ -62,7 +62,8 @@ from relay.typecheck.elaboration.entities import (
     Typed,
     Zip,
 )
-from relay.typecheck.elaboration.functions import call_derived, call_function, call_value, expand
+from relay.typecheck.elaboration.function_values import call_derived, call_value
+from relay.typecheck.elaboration.functions import call_function, expand
 from relay.typecheck.elaboration.objects import object_entity
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve

@@ -44,7 +44,7 @@ from relay.ir.structure import is_record_class
 from relay.ir.traverse import pattern_variables
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
 from relay.typecheck.elaboration import data, operators
-from relay.typecheck.elaboration.blocks import assign, atom_entity, elaborate_block, require_bool
+from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, require_bool
 from relay.typecheck.elaboration.entities import (
     Consequence,
     Context,
@@ -58,6 +58,7 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.joins import assign
 from relay.typecheck.elaboration.patterns import Occurrence, Path, Row, aligned, known_value, pattern_fields, simple
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import resolve

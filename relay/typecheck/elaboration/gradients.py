@@ -12,8 +12,9 @@ from relay.ir.definition import DefinedGradient
 from relay.ir.derivative import cotangent_type
 from relay.ir.expr import CustomGradient
 from relay.ir.types import Kind, TupleType, Type, Unknown
+from relay.typecheck.elaboration.arguments import static_positions
 from relay.typecheck.elaboration.entities import Entity, GlobalFunction, Typed
-from relay.typecheck.elaboration.functions import instantiate, static_positions
+from relay.typecheck.elaboration.functions import instantiate
 from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.unification import resolve, unknowns
 

@@ -27,15 +27,7 @@ from relay.ir.types import INT32, INT64, BaseType, TensorType, prune, scalar, sh
 from relay.operator import lookup
 from relay.typecheck.dims import at_least
 from relay.typecheck.elaboration import growing, growing_items, lists, operators, positions, sizes
-from relay.typecheck.elaboration.blocks import (
-    Carried,
-    Join,
-    _entities,
-    assign,
-    assign_joined,
-    atom_entity,
-    elaborate_block,
-)
+from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -54,6 +46,8 @@ from relay.typecheck.elaboration.entities import (
     size,
 )
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.joins import Join, assign, assign_joined
+from relay.typecheck.elaboration.loops import Carried
 from relay.typecheck.elaboration.records import iterated
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.elaboration.tensors import tensor_type
@@ -127,7 +121,7 @@ def _unroll(
     session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, items: Sequence[Entity], out: Output
 ) -> None:
     """One copy of the body for each element. `continue` and `break` leave loops that run once."""
-    current = _entities(context, node.initial)
+    current = handed_entities(context, node.initial)
     leaves = [
         t for block in all_blocks(node.body) if isinstance(t := block.terminator, Next | Exit) and t.label is node.label
     ]
@@ -210,7 +204,7 @@ def _counted(
     count = counts[0]
     for other in counts[1:]:
         count = _minimum(session, out, count, other, node.span)
-    carried = Carried(session, out, node, _entities(context, node.initial))
+    carried = Carried(session, out, node, handed_entities(context, node.initial))
     label = LoopLabel(node.label.name)
     index = session.variable(f"{node.element.name}_index", scalar(base), node.span)
     body = Output()

@@ -7,9 +7,11 @@ from relay.ir.definition import completed
 from relay.ir.expr import Binding, Dead, Exit, ForEach, Loop, LoopLabel, Match, MatchArm, Next, Var
 from relay.ir.types import Constructor, DataType
 from relay.typecheck.elaboration import data
-from relay.typecheck.elaboration.blocks import Carried, _entities, assign, elaborate_block
+from relay.typecheck.elaboration.blocks import elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import Context, Entity, Handler, Later, Output, Typed
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.joins import assign
+from relay.typecheck.elaboration.loops import Carried
 from relay.typecheck.elaboration.session import Session
 
 
@@ -35,7 +37,7 @@ def elaborate_for_list(
     found = list_constructors(iterable)
     assert found is not None
     type_, empty, more = found
-    carried = Carried(session, out, node, _entities(context, node.initial))
+    carried = Carried(session, out, node, handed_entities(context, node.initial))
     label, span = LoopLabel(node.label.name), node.span
     rest = session.variable("rest", type_, span)
     element_type, tail_type = data.field_types(type_, more)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from relay.errors import InternalError, Span
 from relay.ir.expr import Dead, Exit, Loop, LoopLabel, PatternMatch, Var, Yield
-from relay.typecheck.elaboration.blocks import Join, assign, assign_joined, elaborate_block
+from relay.typecheck.elaboration.blocks import elaborate_block
 from relay.typecheck.elaboration.decision_tree import DecisionTree
 from relay.typecheck.elaboration.entities import Context, Entity, Later, Output
+from relay.typecheck.elaboration.joins import Join, assign, assign_joined
 from relay.typecheck.elaboration.session import Session
 
 

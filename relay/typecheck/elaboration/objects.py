@@ -147,7 +147,7 @@ def derived_entity(definition: DerivedDefinition) -> Derived:
 
 def position_of(function: Entity, parameter: int | str, span: Span | None) -> int:
     """The position of a parameter given by position or name. Raises FrontendError."""
-    from relay.typecheck.elaboration.functions import surface_function
+    from relay.typecheck.elaboration.arguments import surface_function
 
     base = function
     while isinstance(base, Derived):

@@ -271,7 +271,7 @@ class Session:
             case Failed():
                 raise Consequence
             case _:
-                from relay.typecheck.elaboration.functions import function_value
+                from relay.typecheck.elaboration.function_values import function_value
 
                 return function_value(self, out, entity, span)
 

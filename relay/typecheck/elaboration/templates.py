@@ -26,6 +26,7 @@ from relay.ir.expr import Constant, Function, Parameter, Static
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import BaseType, DataType, FunctionType, TensorType, Unknown, prune, show
 from relay.operator import lookup
+from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.entities import (
     Context,
     Derived,
@@ -38,7 +39,7 @@ from relay.typecheck.elaboration.entities import (
     Tuple,
     Typed,
 )
-from relay.typecheck.elaboration.functions import expand, surface_function
+from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import resolve
 

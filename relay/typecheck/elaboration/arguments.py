@@ -1,0 +1,125 @@
+"""Arguments of calls: which parameter each one belongs to, defaults, and which of them specialise the function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import Label, Span, TypeCheckError
+from relay.ir.expr import (
+    Atom,
+    Constant,
+    Function,
+    Parameter,
+)
+from relay.operator import Operator
+from relay.typecheck.elaboration.entities import (
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Object,
+    Tuple,
+    Typed,
+)
+
+
+def surface_function(entity: GlobalFunction | LocalFunction) -> Function:
+    """The surface code of a function."""
+    return entity.definition.function if isinstance(entity, GlobalFunction) else entity.function
+
+
+def static_positions(callee: GlobalFunction | LocalFunction) -> frozenset[int]:
+    """The parameters whose arguments specialise the function."""
+    return frozenset(i for i, p in enumerate(surface_function(callee).signature) if p.static)
+
+
+def require_static(entity: Entity, function: Function, position: int, span: Span | None) -> None:
+    """Raise TypeCheckError if the argument of a static parameter is only known at run time."""
+    stack = [entity]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Tuple):
+            stack += part.items
+        elif isinstance(part, Typed) and not isinstance(part.atom, Constant):
+            parameter = function.parameters[position]
+            labels = (Label(parameter.span, "static"),) if parameter.span is not None else ()
+            raise TypeCheckError(
+                f"argument {parameter.name} of {function.name} is static: it must be known before the program runs",
+                span,
+                labels=labels,
+            )
+
+
+def specialises(entity: Entity) -> bool:
+    """Whether an argument is no value at run time."""
+    if isinstance(entity, Object):
+        return not isinstance(entity.value, Operator)
+    return isinstance(entity, GlobalFunction) or (isinstance(entity, Derived) and isinstance(entity.of, GlobalFunction))
+
+
+def wrong_count(name: str, least: int, most: int, found: int) -> str:
+    """What to say of a call with another number of arguments than the function has parameters."""
+    expected = f"{most}" if least == most else f"{least} to {most}"
+    return f"wrong number of arguments to {name}: expected {expected}, found {found}"
+
+
+def bind_arguments(
+    callee: GlobalFunction | LocalFunction,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> list[Entity]:
+    """One entity for each parameter, as Python binds arguments. Raises TypeCheckError."""
+    function = surface_function(callee)
+    signature = function.signature or tuple(Parameter() for _ in function.parameters)
+    defined = (Label(function.span, "defined here"),) if function.span is not None else ()
+    positional = [i for i, p in enumerate(signature) if p.kind != "keyword_only"]
+    if len(arguments) > len(positional):
+        least = sum(signature[i].default is None for i in positional)
+        raise TypeCheckError(wrong_count(function.name, least, len(positional), len(arguments)), span, labels=defined)
+    found: dict[int, Entity] = dict(enumerate(arguments))
+    names = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind != "positional_only"}
+    for name, entity in keywords:
+        if name not in names:
+            raise TypeCheckError(f"{function.name} has no parameter {name!r}", span, labels=defined)
+        if names[name] in found:
+            raise TypeCheckError(f"{function.name} got two values for {name!r}", span, labels=defined)
+        found[names[name]] = entity
+    result = []
+    for position, parameter in enumerate(function.parameters):
+        if position in found:
+            result.append(found[position])
+            continue
+        default = signature[position].default
+        if default is None:
+            needed = sum(p.default is None for p in signature)
+            given = len(arguments) + len(keywords)
+            text = f"{function.name} needs a value for {parameter.name!r}"
+            if given < needed:
+                text = f"{wrong_count(function.name, needed, len(signature), given)}; {parameter.name!r} is missing"
+            raise TypeCheckError(text, span, labels=defined)
+        result.append(_default(callee, default))
+    return result
+
+
+def _default(callee: GlobalFunction | LocalFunction, default: Atom) -> Entity:
+    from relay.typecheck.elaboration.blocks import atom_entity
+
+    return atom_entity(definition_context(callee), default)
+
+
+def defaults(entity: Entity) -> dict[int, Entity]:
+    """The defaults of a function, or of the one that is differentiated, by position."""
+    while isinstance(entity, Derived):
+        entity = entity.of
+    if not isinstance(entity, GlobalFunction | LocalFunction):
+        return {}
+    signature = surface_function(entity).signature
+    return {i: _default(entity, p.default) for i, p in enumerate(signature) if p.default is not None}
+
+
+def definition_context(callee: GlobalFunction | LocalFunction) -> Context:
+    if isinstance(callee, GlobalFunction):
+        return Context({}, {}, callee.definition.scope)
+    return Context(dict(callee.environment), {}, callee.context.scope, callee.context.annotated, callee.context)

@@ -1,0 +1,193 @@
+"""Joins: where several paths meet with values, the arms of a branch or the ways out of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relay.errors import Label, RelayError, Span, TypeMismatch
+from relay.ir.expr import (
+    Atom,
+    Exit,
+    Var,
+    Yield,
+)
+from relay.ir.types import Form
+from relay.typecheck.dims import follows_equal
+from relay.typecheck.elaboration import growing
+from relay.typecheck.elaboration.entities import (
+    FUNCTIONS,
+    Computed,
+    Consequence,
+    Context,
+    Entity,
+    Failed,
+    Number,
+    Object,
+    Output,
+    Size,
+    Tuple,
+    Typed,
+    dim_of,
+)
+from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.session import Session, clash_notes, shown
+from relay.typecheck.unification import Clash
+
+
+class Join:
+    """Where several paths meet with values: the arms of an `if`, the ways out of a loop."""
+
+    def __init__(self, session: Session, names: Sequence[str]) -> None:
+        self.session = session
+        self.names = names
+        self.paths: list[tuple[Output, tuple[Entity, ...], Span | None]] = []
+        self._handed: list[tuple[Atom, ...]] = []
+
+    def add(self, out: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        """One more path that arrives."""
+        self.paths.append((out, entities, span))
+        self._handed.append(self.session.handed)
+
+    def close(
+        self, end: Callable[[tuple[Atom, ...], Span | None], Yield | Exit]
+    ) -> tuple[tuple[Var, ...], tuple[Entity, ...]]:
+        """End every path's block. Returns the targets to bind and what each name means after the join."""
+        targets: list[Var] = []
+        atoms: list[list[Atom]] = [[] for _ in self.paths]
+        merged = []
+        count = len(self.paths[0][1]) if self.paths else 0
+        for position in range(count):
+            name = self.names[position] if position < len(self.names) else "value"
+            places = [
+                assigned_at(name, handed, position, span)
+                for handed, (_, _, span) in zip(self._handed, self.paths, strict=True)
+            ]
+            try:
+                column = [entities[position] for _, entities, _ in self.paths]
+                merged.append(self._merge(name, column, targets, atoms, places))
+            except (Consequence, RelayError) as error:
+                self.session.report(error)
+                merged.append(Failed())
+        for (out, _, span), values in zip(self.paths, atoms, strict=True):
+            out.terminator = end(tuple(values), span)
+        return tuple(targets), tuple(merged)
+
+    def _merge(
+        self,
+        name: str,
+        entities: list[Entity],
+        targets: list[Var],
+        atoms: list[list[Atom]],
+        places: Sequence[Span | None],
+    ) -> Entity:
+        if any(isinstance(e, Failed) for e in entities):
+            raise Consequence
+        first = entities[0]
+        several = len(entities) > 1
+        if isinstance(first, Number) and all(isinstance(e, Number) and _same_number(e, first) for e in entities):
+            return first
+        if isinstance(first, Object) and all(isinstance(e, Object) and e.value is first.value for e in entities):
+            return first
+        if several and isinstance(first, FUNCTIONS) and all(e is first for e in entities):
+            return first
+        entities = [
+            expand(self.session, out, e, span) if isinstance(e, Typed) else e
+            for e, (out, _, span) in zip(entities, self.paths, strict=True)
+        ]
+        first = entities[0]
+        if all(map(growing.is_list, entities)) and len({_fixed_length(e) for e in entities}) > 1:
+            entities = [
+                growing.as_growing(self.session, out, e, span)
+                for e, (out, _, span) in zip(entities, self.paths, strict=True)
+            ]
+        if isinstance(first, Tuple) and all(
+            isinstance(e, Tuple) and len(e.items) == len(first.items) for e in entities
+        ):
+            columns = zip(*(e.items for e in entities if isinstance(e, Tuple)), strict=True)
+            form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
+            return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
+        typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
+        for other, span in zip(typed[1:], places[1:], strict=True):
+            growing.refuse_lengths(self.session, typed[0].type, other.type)
+            try:
+                self.session.solver.unify(typed[0].type, other.type)
+            except Clash as clash:
+                notes = clash_notes(clash, other.type, typed[0].type)
+                earlier, later = (places[0], typed[0].type), (span, other.type)
+                if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
+                    earlier, later = later, earlier
+                    notes = clash_notes(clash, later[1], earlier[1])
+                labels = (Label(earlier[0], f"here it is {shown(earlier[1])}"),) if earlier[0] else ()
+                raise TypeMismatch(
+                    f"{_said(name)} is {shown(earlier[1])} on one path and {shown(later[1])} on another",
+                    later[0],
+                    labels=labels,
+                    notes=notes,
+                ) from None
+        target = self.session.variable(name, typed[0].type, self.paths[0][2])
+        targets.append(target)
+        for values, value in zip(atoms, typed, strict=True):
+            values.append(value.atom)
+        length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
+        return Typed(target, target.type or typed[0].type, length=length)
+
+
+def _said(name: str) -> str:
+    """A joined value in a message: the user's variable, or what the front end calls a conditional expression."""
+    return "this expression" if name == "chosen" else name
+
+
+def assigned_at(name: str, handed: Sequence[Atom], position: int, otherwise: Span | None) -> Span | None:
+    """Where a variable got the value that a path hands on."""
+    atom = handed[position] if position < len(handed) else None
+    return atom.span if isinstance(atom, Var) and atom.name == name and atom.span is not None else otherwise
+
+
+def _fixed_length(entity: Entity) -> int | None:
+    """The number of items of a list that are known one by one; None for a list that grows."""
+    return len(entity.items) if isinstance(entity, Tuple) else None
+
+
+def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]) -> Form | None:
+    """The form that tuples share where paths meet. Raises TypeMismatch for records of different forms."""
+    forms = {t.form for t in tuples if t.form is not None}
+    named = [f for f in forms if f.names]
+    if len(named) > 1 or (named and len(forms) > 1):
+        raise TypeMismatch(
+            f"{name} is a record with other fields on another path", spans[-1], help="use the same class and keys"
+        )
+    return next(iter(forms)) if len(forms) == 1 and all(t.form is not None for t in tuples) else None
+
+
+def _same_number(a: Number, b: Number) -> bool:
+    if isinstance(a, Size) or isinstance(b, Size):
+        left, right = dim_of(a), dim_of(b)
+        return left is not None and right is not None and follows_equal(left, right) is True
+    if isinstance(a, Computed) or isinstance(b, Computed):
+        return a is b
+    return type(a.value) is type(b.value) and a.value == b.value
+
+
+def assign_joined(
+    session: Session,
+    context: Context,
+    targets: Sequence[Var],
+    join: Join,
+    entities: Sequence[Entity],
+    failures: int,
+) -> bool:
+    """Note what targets mean after a join; False if no path arrives.
+
+    Where mistakes (there were `failures` before) have cut all paths off, the program still goes on.
+    """
+    if join.paths:
+        assign(context, targets, entities)
+        return True
+    assign(context, targets, [Failed()] * len(targets))
+    return session.failures > failures
+
+
+def assign(context: Context, targets: Sequence[Var], entities: Sequence[Entity]) -> None:
+    """Note what surface targets mean."""
+    for target, entity in zip(targets, entities, strict=True):
+        context.environment[target] = entity

@@ -1,0 +1,201 @@
+"""What a loop carries from round to round, and `while`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
+from relay.ir.expr import (
+    Atom,
+    Dead,
+    Exit,
+    ForEach,
+    Loop,
+    LoopLabel,
+    Next,
+    Var,
+)
+from relay.ir.types import show
+from relay.operator import Operator
+from relay.typecheck.elaboration import growing
+from relay.typecheck.elaboration.blocks import elaborate_block, handed_entities
+from relay.typecheck.elaboration.entities import (
+    FUNCTIONS,
+    Consequence,
+    Context,
+    Entity,
+    Failed,
+    Handler,
+    Later,
+    Length,
+    Object,
+    Output,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.joins import Join, assign, assign_joined, assigned_at
+from relay.typecheck.elaboration.kept import Kept
+from relay.typecheck.elaboration.session import ListGrows, Session, clash_notes
+from relay.typecheck.unification import Clash, resolve
+
+
+class Carried:
+    """The parameters of a loop: their structure comes from the initial values and stays.
+
+    A function is a parameter where the loop changes it; otherwise it stays known.
+    """
+
+    def __init__(self, session: Session, out: Output, node: Loop | ForEach, entities: Sequence[Entity]) -> None:
+        self.session = session
+        self.label = node.label
+        self.span = node.span
+        self.names = [p.name for p in node.parameters]
+        self.parameters: list[Var] = []
+        self.initial: list[Atom] = []
+        self._kept = Kept(node)
+        self._started: dict[object, Length | None] = {}  # by origin: the length with which a list enters the loop
+        self._growth: dict[object, set[int | None]] = {}  # by origin: by how much a round makes it longer
+        self.entities = tuple(
+            self._start(out, name, e, (i,)) for i, (name, e) in enumerate(zip(self.names, entities, strict=True))
+        )
+
+    def _start(self, out: Output, name: str, entity: Entity, place: tuple[int, ...]) -> Entity:
+        if isinstance(entity, Failed):
+            return entity
+        if isinstance(entity, Typed):
+            entity = expand(self.session, out, entity, self.span)
+        if (self.label, place) in self.session.decisions.growing:
+            entity = growing.as_growing(self.session, out, entity, self.span)
+        if isinstance(entity, Tuple):
+            items = enumerate(entity.items)
+            return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
+        if isinstance(entity, (Object, *FUNCTIONS)):
+            is_function = not isinstance(entity, Object) or isinstance(entity.value, Operator)
+            if not is_function or self._kept.keeps(place[0], place[1:]):
+                return entity
+        typed = self.session.materialise(out, entity, self.span)
+        var = self.session.variable(name, typed.type, self.span)
+        self.parameters.append(var)
+        self.initial.append(typed.atom)
+        if not growing.is_growing(typed):
+            return Typed(var, typed.type)
+        origin = object()
+        self._started[origin], self._growth[origin] = typed.length, set()
+        return Typed(var, typed.type, length=Length(origin, 0))
+
+    def settled(self, entity: Entity, rounds: int | None) -> Entity:
+        """An entity of the loop as what it is after it; `rounds`: their number, if it is known."""
+        match entity:
+            case Tuple(items, form):
+                return Tuple(tuple(self.settled(i, rounds) for i in items), form)
+            case Typed(atom, type_, known, Length(origin, more)) if origin in self._started:
+                start, growth = self._started[origin], self._growth[origin]
+                by = next(iter(growth)) if len(growth) == 1 else 0 if not growth else None
+                if start is None or by is None or (by and rounds is None):
+                    return Typed(atom, type_, known)
+                return Typed(atom, type_, known, start.plus(by * (rounds or 0) + more))
+            case _:
+                return entity
+
+    def _note_growth(self, expected: Typed, entity: Typed) -> None:
+        assert expected.length is not None
+        origin, length = expected.length.origin, entity.length
+        self._growth[origin].add(length.more if length is not None and length.origin is origin else None)
+
+    def fit(self, out: Output, entities: Sequence[Entity], span: Span | None) -> tuple[Atom, ...]:
+        """The atoms of the parameters' next values. Raises TypeMismatch where one changes its type."""
+        atoms: list[Atom] = []
+        handed = self.session.handed
+        for position, (name, expected, entity) in enumerate(zip(self.names, self.entities, entities, strict=True)):
+            if isinstance(expected, Failed) or isinstance(entity, Failed):
+                self.session.report(Consequence())
+                continue
+            try:
+                place = assigned_at(name, handed, position, span)
+                self._fit(out, name, expected, entity, place, atoms, (position,))
+            except (Consequence, RelayError) as error:
+                self.session.report(error)
+        return tuple(atoms)
+
+    def _fit(
+        self,
+        out: Output,
+        name: str,
+        expected: Entity,
+        entity: Entity,
+        span: Span | None,
+        atoms: list[Atom],
+        place: tuple[int, ...],
+    ) -> None:
+        if isinstance(entity, Typed):
+            entity = expand(self.session, out, entity, span)
+        match expected:
+            case Typed():
+                if growing.is_growing(expected):
+                    entity = growing.as_growing(self.session, out, entity, span)
+                    self._note_growth(expected, entity)
+                typed = self.session.materialise(out, entity, span)
+                growing.refuse_lengths(self.session, typed.type, expected.type)
+                try:
+                    self.session.solver.unify(typed.type, expected.type)
+                except Clash as clash:
+                    notes = clash_notes(clash, typed.type, expected.type)
+                    labels = (
+                        (Label(self.span, f"it enters the loop as {show(resolve(expected.type))}"),)
+                        if self.span
+                        else ()
+                    )
+                    raise TypeMismatch(
+                        f"the loop changes the type of {name} from {show(resolve(expected.type))}"
+                        f" to {show(resolve(typed.type))}",
+                        typed.atom.span or span,
+                        labels=labels,
+                        notes=notes,
+                        help="a loop's variables keep their types; start with the final shape and dtype",
+                    ) from None
+                atoms.append(typed.atom)
+            case Tuple(items):
+                if not isinstance(entity, Tuple) or len(entity.items) != len(items):
+                    if growing.is_literal(expected) and growing.is_list(entity):
+                        raise ListGrows((self.label, place))
+                    raise TypeMismatch(
+                        f"the loop changes the structure of the tuple {name}",
+                        span,
+                        help="a tuple or dict keeps its length; a list may grow: `xs.append(v)`",
+                    )
+                for i, (a, b) in enumerate(zip(items, entity.items, strict=True)):
+                    self._fit(out, name, a, b, span, atoms, (*place, i))
+            case _:
+                same = entity is expected or (
+                    isinstance(entity, Object) and isinstance(expected, Object) and entity.value is expected.value
+                )
+                if not same:
+                    raise TypeCheckError(f"the loop changes {name}, which is no value at run time", span)
+
+
+def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
+    """A `while`."""
+    session.rounds.enter(node)
+    carried = Carried(session, out, node, handed_entities(context, node.initial))
+    label = LoopLabel(node.label.name)
+    assign(context, node.parameters, carried.entities)
+    join = Join(session, [t.name for t in targets])
+
+    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        place.terminator = Next(label, carried.fit(place, entities, span), span)
+
+    context.handlers[node.label] = Handler(label, on_next, join.add)
+    body, failures = Output(), session.failures
+    with session.where_it_may_not_run():
+        elaborate_block(session, context, node.body, body, None)
+    bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
+    entities = tuple(carried.settled(e, None) for e in entities)
+    arrives = assign_joined(session, context, targets, join, entities, failures)
+
+    def build() -> Loop:
+        return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), None, node.span)
+
+    out.items.append(Later(bound, build))
+    if not arrives:
+        out.terminator = Dead()
