@@ -698,20 +698,6 @@ def test_error_of_a_partial_value_shows_both_paths() -> None:
     )
 
 
-def test_error_of_a_capture_shows_it() -> None:
-    text = "def f(c):\n    if c:\n        x = 1\n        g(lambda v: v + x)\n    x = 2\n    return x\n"
-    assert message(text) == (
-        "<test>:5:5: error: `x` is assigned after a function has captured it on one path only\n"
-        "  |\n"
-        "5 |     x = 2\n"
-        "  |     ^\n"
-        "  |\n"
-        "4 |         g(lambda v: v + x)\n"
-        "  |                         - captured here\n"
-        "  = help: give `x` a value before the `if` or the loop"
-    )
-
-
 def test_reassigned_captured_variables_are_cells() -> None:
     function = lower("def f(x):\n    g = lambda v: v + x\n    x = x * 2\n    return g(x)\n")
     cell, inner, read, product, write, again, called = function.body.bindings

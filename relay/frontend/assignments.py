@@ -96,6 +96,7 @@ def store(context: Context, target: ast.expr, value: Atom) -> None:
         case ast.Attribute(value=reference, attr=name):
             _require_reference(context, target)
             cell = context.atom(reference)
+            context.outlives(value)
             context.emit((), SetAttribute(cell, name, value, context.span(target)))
         case ast.Subscript():
             update_item(context, target, lambda old: value, reads_old=False)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from relay.errors import FrontendError
 from relay.frontend.assignments import store
-from relay.frontend.context import Context
+from relay.frontend.context import Capture, Context
 from relay.frontend.names import has_assignment, target_names
 from relay.ir.expr import Apply, Arm, Atom, Block, Expr, ForEach, If, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
@@ -30,12 +30,15 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
     if has_assignment(node):
         raise FrontendError("`:=` or `pop` in a comprehension is not part of Relay", span, help="write a loop")
 
+    held: list[Capture] = []
+
     def element(items: Atom) -> Expr:
         if isinstance(node, ast.DictComp):
             key, value = context.atom(node.key), context.atom(node.value)
+            held.extend(_note_captured(context, value, node))
             return Apply(Static(Intrinsic("extend"), span), (items, key, value), (), span)
         value = context.atom(node.elt)
-        _refuse_captured(context, value, node)
+        held.extend(_note_captured(context, value, node))
         return Apply(Static(Intrinsic("append"), span), (items, value), (), span)
 
     if isinstance(node, ast.DictComp):
@@ -46,7 +49,13 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
         kind = "each"
     else:
         kind = "unrolled_few" if any(generator.ifs for generator in node.generators) else "unrolled"
-    return _generators(context, node.generators, start, element, Intrinsic(kind))
+    outer_cells, outer_early = set(context.cells), dict(context.early)
+    kept = context.make_early_cells(node, span)
+    result = _generators(context, node.generators, start, element, Intrinsic(kind), kept)
+    context.cells, context.early = outer_cells, outer_early
+    if held:
+        context.holds[result] = tuple(held)
+    return result
 
 
 def _generators(
@@ -55,6 +64,7 @@ def _generators(
     items: Atom,
     element: Callable[[Atom], Expr],
     unrolled: Intrinsic,
+    kept: set[str],
 ) -> Var:
     """The items after the loops of these generators."""
     generator, *inner = generators
@@ -68,10 +78,10 @@ def _generators(
     names = target_names(generator.target)
 
     def rest(sofar: Atom) -> Atom:
-        value = _generators(context, inner, sofar, element, unrolled) if inner else element(sofar)
+        value = _generators(context, inner, sofar, element, unrolled, kept) if inner else element(sofar)
         return value if isinstance(value, Atom) else context.bind(value, "items", span)
 
-    with context.new_block() as body, _own_names(context, names):
+    with context.new_block() as body, _own_names(context, names, kept):
         target_span = context.span(generator.target)
         name = generator.target.id if isinstance(generator.target, ast.Name) else "element"
         variable = Var(name, None, target_span)
@@ -104,10 +114,11 @@ def _filtered(context: Context, tests: list[ast.expr], items: Atom, rest: Callab
 
 
 @contextmanager
-def _own_names(context: Context, names: set[str]) -> Iterator[None]:
-    """Let the names of a comprehension be variables of the current block only."""
+def _own_names(context: Context, names: set[str], kept: set[str]) -> Iterator[None]:
+    """Let the names of a comprehension be variables of the current block only; those in `kept` have cells."""
     context.block.environment.own = frozenset(names)
-    hidden = context.cells & names
+    hidden = (context.cells & names) - kept
+    shadowed = {name: context.early.pop(name) for name in names - kept if name in context.early}
     context.cells -= hidden
     added = [name for name in names if name not in context.locals]
     context.locals.update(dict.fromkeys(added))
@@ -115,17 +126,16 @@ def _own_names(context: Context, names: set[str]) -> Iterator[None]:
         yield
     finally:
         context.cells |= hidden
+        context.early |= shadowed
         for name in added:
             del context.locals[name]
 
 
-def _refuse_captured(context: Context, value: Atom, node: ast.ListComp | ast.GeneratorExp) -> None:
-    """A function made by a comprehension would see the last element in Python."""
+def _note_captured(context: Context, value: Atom, node: Comprehension) -> tuple[Capture, ...]:
+    """What the functions in an element captured. They all see the last element, as each variable exists once."""
     names = {name for generator in node.generators for name in target_names(generator.target)}
-    for capture in context.holds.get(value, ()) if isinstance(value, Var) else ():
+    held = context.holds.get(value, ()) if isinstance(value, Var) else ()
+    for capture in held:
         if capture.owner is context and capture.name in names:
-            raise FrontendError(
-                f"the functions of this comprehension would all see the last `{capture.name}`",
-                capture.span,
-                help=f"keep each element with a default: `lambda v, {capture.name}={capture.name}: ..`",
-            )
+            context.need_early_cell(capture.name, node)
+    return held

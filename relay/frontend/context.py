@@ -22,15 +22,18 @@ from relay.ir.definition import Scope
 from relay.ir.expr import (
     Annotated,
     Apply,
+    Assert,
     Atom,
     Binding,
     Block,
     Expr,
     Global,
     If,
+    Index,
     Lambda,
     LoopLabel,
     MakeTuple,
+    OpCall,
     RefNew,
     RefRead,
     RefWrite,
@@ -141,6 +144,7 @@ class LoopFrame:
     left: LoopFrame | None = None  # what `break` leaves, if it is not this loop
     exits: int = 0
     captured: dict[str, Span] = attrs.field(factory=dict)
+    held: dict[str, tuple[Capture, ...]] = attrs.field(factory=dict)  # by what its values carry along
 
 
 class Translator(Protocol):
@@ -176,6 +180,8 @@ class Context:
         self.cells = set(self.found_cells.get(id(node), ()))  # the variables that are kept in references
         self.found_lists: dict[int, set[str]] = {} if parent is None else parent.found_lists
         self.lists = set(self.found_lists.get(id(node), ()))  # those of them whose lists change their lengths
+        self.found_early: dict[int, set[str]] = {} if parent is None else parent.found_early
+        self.early: dict[str, Var] = {}  # the cells that are made before their variables have values
         self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [])
         self.block = BlockBuilder(Environment())
         self.loops: list[LoopFrame] = []
@@ -192,6 +198,7 @@ class Context:
         """The same function at the start of its translation, with the cells that were found."""
         context = Context(self.file, self.scope, self.node, self.name, self.translator, None)
         context.found_cells, context.found_lists = self.found_cells, self.found_lists
+        context.found_early = self.found_early
         context.cells = set(self.found_cells.get(id(self.node), ()))
         context.lists = set(self.found_lists.get(id(self.node), ()))
         return context
@@ -199,7 +206,8 @@ class Context:
     @property
     def discoveries(self) -> int:
         """How much is known that only a new translation can take into account."""
-        return sum(len(names) for found in (self.found_cells, self.found_lists) for names in found.values())
+        found = (self.found_cells, self.found_lists, self.found_early)
+        return sum(len(names) for by_node in found for names in by_node.values())
 
     # ---- syntax
 
@@ -266,13 +274,13 @@ class Context:
                 return self.captures_of.get(function.label, ())
             case Var():
                 return self.holds.get(value, ())
-            case MakeTuple(items) | Apply(Static(Intrinsic()), items):
+            case MakeTuple(items) | OpCall(_, items) | Apply(Static(Intrinsic()), items):
                 return tuple(c for v in items if isinstance(v, Var) for c in self.holds.get(v, ()))
             case If(arms, orelse):
                 ends = [block.terminator for block in (*(arm.body for arm in arms), orelse)]
                 yielded = [v for end in ends if isinstance(end, Yield) for v in end.values]
                 return tuple(c for v in yielded if isinstance(v, Var) for c in self.holds.get(v, ()))
-            case Annotated(Var() as whole, _) | Unpack(Var() as whole, _):
+            case Annotated(Var() as whole, _) | Unpack(Var() as whole, _) | Index(Var() as whole, _):
                 return self.holds.get(whole, ())
             case _:
                 return ()
@@ -309,6 +317,33 @@ class Context:
         """Note that a variable of this function has to be kept in a reference."""
         self.found_cells.setdefault(id(self.node), set()).add(name)
 
+    def need_early_cell(self, name: str, maker: ast.AST | None = None) -> None:
+        """Note that the cell of a variable of this function, or of a comprehension, is older than its first value."""
+        self.found_early.setdefault(id(self.node if maker is None else maker), set()).add(name)
+
+    def make_early_cells(self, maker: ast.AST, span: Span) -> set[str]:
+        """Make the cells that are older than their variables' values, and return their names.
+
+        Such a cell holds a list: it is empty before the first assignment, and has one element afterwards.
+        """
+        names = sorted(self.found_early.get(id(maker), ()))
+        for name in names:
+            empty = self.bind(Apply(Static(Intrinsic("unset"), span), (), (), span), name, span)
+            self.early[name] = self.bind(RefNew(empty, span), name, span)
+            self.cells.add(name)
+        return set(names)
+
+    def outlives(self, value: Atom) -> None:
+        """Note that a value may be used in later rounds of the loops around: its functions see their new variables."""
+        for capture in self.holds.get(value, ()) if isinstance(value, Var) else ():
+            if capture.owner is not self or capture.name in self.early:
+                continue
+            for frame in self.loops:
+                if capture.name in frame.assigned and capture.name not in frame.outside:
+                    self.need_cell(capture.name)
+                    if capture.name in self.cells:
+                        self.need_early_cell(capture.name)
+
     def change_list(self, name: str) -> None:
         """Note that a list gets another length. One of a function around this one has to be kept in a reference."""
         owner = self.owner(name)
@@ -329,21 +364,25 @@ class Context:
     def _write(self, owner: Context, name: str, var: Var, span: Span) -> None:
         """Assign a variable that is kept in a cell; the first assignment makes the cell."""
         state = owner.block.environment.lookup(name)
+        if name in owner.early:
+            if name in owner.lists:
+                var = self.bind(Apply(Static(Intrinsic("growing"), span), (var,), (), span), name, span)
+            one = self.bind(Apply(Static(Intrinsic("list"), span), (var,), (), span), name, span)
+            content = self.bind(Apply(Static(Intrinsic("growing"), span), (one,), (), span), name, span)
+            self.emit((), RefWrite(owner.early[name], content, span))
+            if owner is self:
+                self.block.environment.states[name] = owner.early[name]
+            return
         if isinstance(state, Var):
             self.emit((), RefWrite(state, var, span))
             return
         if owner is not self:
-            raise FrontendError(
-                f"`{name}` has no value yet where this function is defined", span, help=f"give `{name}` a value before"
-            )
+            owner.need_cell(name)
+            owner.need_early_cell(name)
+            return
         capture = self.block.environment.capture_of(name)
         if capture is not None:
-            raise FrontendError(
-                f"`{name}` is assigned after a function has captured it on one path only",
-                span,
-                labels=(Label(capture, "captured here"),),
-                help=f"give `{name}` a value before the `if` or the loop",
-            )
+            self.need_early_cell(name)
         cell = Var(name, None, span)
         if name in self.lists:
             var = self.bind(Apply(Static(Intrinsic("growing"), span), (var,), (), span), name, span)
@@ -383,26 +422,40 @@ class Context:
                 for context in inside:
                     context.captures.append(capture)
                     context.captures += owner.holds.get(state, ())
+            if name in owner.early:
+                return self._read_early(state, name, span)
             if name in owner.cells:
                 return self.bind(RefRead(state, span), name, span)
             return state
         if state is UNREAD:
             raise InternalError(f"`{name}` is read at {span}, which the liveness analysis did not see")
+        if inside and name in owner.early:
+            capture = Capture(owner, name, span)
+            owner.block.environment.captured.setdefault(name, span)
+            for context in inside:
+                context.captures.append(capture)
+            return self._read_early(owner.early[name], name, span, may_be_empty=True)
+        if inside and state is None:
+            owner.need_cell(name)
+            owner.need_early_cell(name)
         owner.block.environment.give_up(name, span)
         if isinstance(state, NoValue):
             raise FrontendError(state.message, span, labels=state.labels, help=state.help)
         if inside:
-            raise FrontendError(
-                f"`{name}` has no value yet where this function is defined",
-                span,
-                help=f"define `{name}` before this function (neighbouring functions see each other)",
-            )
+            return Var(name, None, span)  # of this translation nothing is kept
         outside = self.parent is not None and self.parent.defines(name)
         raise FrontendError(
             f"`{name}` has no value here: the function assigns it, so it is a local variable, but not before this line",
             span,
             help=REFERENCE_HELP.format(name) if outside else f"give `{name}` a value first, or use another name",
         )
+
+    def _read_early(self, cell: Var, name: str, span: Span, *, may_be_empty: bool = False) -> Atom:
+        """The value in a cell that is older than its variable's first value."""
+        content = self.bind(RefRead(cell, span), name, span)
+        if may_be_empty:
+            self.emit((), Assert(content, f"`{name}` has no value yet", span))
+        return self.bind(Index(content, (Static(-1, span),), span), name, span)
 
     def defines(self, name: str) -> bool:
         """Whether a name is local to this function or to one around it."""
@@ -439,6 +492,8 @@ def join(
         values = [state for state in states if isinstance(state, Var)]
         if live is not None and name not in live and name not in context.cells:
             environment.states[name] = UNREAD
+        elif name in context.early and len(values) == len(ends):
+            environment.states[name] = context.early[name]
         elif len(values) == len(ends):
             target = Var(name, None, values[0].span)
             held = tuple(capture for value in values for capture in context.holds.get(value, ()))

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
-from relay.errors import FrontendError, InternalError, Label, Span
+from relay.errors import FrontendError, InternalError, Label
 from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.context import Capture, Context
 from relay.frontend.names import read_names
@@ -39,6 +39,7 @@ def lower_body(
         var = Var(argument.arg, type_, context.file.parameter_span(argument))
         context.rename(argument.arg, var, var.span or context.file.function_span(node))
         parameters.append(var)
+    context.make_early_cells(node, context.file.function_span(node))
     documentation, result = None, None
     if isinstance(node, ast.Lambda):
         value = context.atom(node.body)
@@ -234,8 +235,12 @@ def _lower_group(context: Context, statements: Sequence[ast.stmt]) -> None:
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         span = context.span(target) if target is not None else context.file.function_span(node)
         variables.append(Var(name, None, span))
-        _refuse_reassigned(context, name, span)
-        context.rename(name, variables[-1], span)
+        if context.block.environment.capture_of(name) is not None:
+            context.need_cell(name)
+        if name in context.cells and name not in context.early:
+            context.need_early_cell(name)
+        if not _is_kept(context, name):
+            context.rename(name, variables[-1], span)
     captures: list[Capture] = []
     for variable, (name, node, defaults) in zip(variables, definitions, strict=True):
         value = _nested(context, node, name, defaults)
@@ -244,18 +249,14 @@ def _lower_group(context: Context, statements: Sequence[ast.stmt]) -> None:
     if captures:
         for variable in variables:  # each may call the others
             context.holds[variable] = tuple(captures)
+    for variable, (name, _, _) in zip(variables, definitions, strict=True):
+        if _is_kept(context, name):
+            context.rename(name, variable, variable.span or context.file.function_span(context.node))
 
 
-def _refuse_reassigned(context: Context, name: str, span: Span) -> None:
-    """A function's name stands for that function: it is no variable that changes under those that captured it."""
-    capture = context.block.environment.capture_of(name)
-    if capture is not None or name in context.cells or name in context.outer_names:
-        raise FrontendError(
-            f"`{name}` is a function here, and is assigned after another function has captured it",
-            span,
-            labels=(Label(capture, "captured here"),) if capture is not None else (),
-            help="give the second function another name",
-        )
+def _is_kept(context: Context, name: str) -> bool:
+    """Whether the name of a definition is a variable in a cell, which functions captured before or may see changed."""
+    return name in context.cells or name in context.outer_names
 
 
 def _definition(statement: ast.stmt) -> tuple[str, FunctionNode]:

@@ -58,7 +58,7 @@ def lower_while(context: Context, node: ast.While) -> None:
         return
     targets = _parameters(environment, wanted)
     context.emit(tuple(targets.values()), loop)
-    _rename_after(environment, assigned, targets, live.after, span)
+    _rename_after(context, frame, assigned, targets, live.after, span)
 
 
 def _round(context: Context, frame: LoopFrame, body: list[ast.stmt]) -> None:
@@ -139,7 +139,7 @@ def _lower_rounds(context: Context, node: ast.For, iterable: Atom, left: LoopFra
     context.emit(tuple(targets.values()), loop)
     for name, place in frame.captured.items():
         environment.captured.setdefault(name, place)
-    _rename_after(environment, assigned, targets, read_later, span)
+    _rename_after(context, frame, assigned, targets, read_later, span)
 
 
 def _lower_for_else(context: Context, node: ast.For, iterable: Atom) -> None:
@@ -165,7 +165,7 @@ def _lower_for_else(context: Context, node: ast.For, iterable: Atom) -> None:
     if left.exits == 0:
         context.block.terminator = Dead()
         return
-    _rename_after(environment, assigned, targets, live.after, span)
+    _rename_after(context, left, assigned, targets, live.after, span)
 
 
 def lower_break(context: Context, node: ast.Break) -> None:
@@ -212,7 +212,9 @@ def _next(context: Context, frame: LoopFrame, span: Span) -> None:
         if isinstance(state, NoValue) and state is not UNREAD and name in frame.carried:
             raise FrontendError(state.message, frame.span, labels=state.labels, help=state.help)
         value = _edge_value(frame, environment, name)
-        _refuse_survivors(context, frame, name, value)
+        _note_held(context, frame, name, value)
+        if name in frame.carried:
+            context.outlives(value)
         values.append(value)
     context.block.terminator = Next(frame.label, tuple(values), span)
     _note_captures(frame, environment, None)
@@ -222,9 +224,16 @@ def _exit(context: Context, frame: LoopFrame, span: Span) -> None:
     """End the block by leaving the loop."""
     environment = context.block.environment
     values = [_edge_value(frame, environment, name) for name in frame.results]
+    for name, value in zip(frame.results, values, strict=True):
+        _note_held(context, frame, name, value)
     context.block.terminator = Exit(frame.label, tuple(values), span)
     frame.exits += 1
     _note_captures(frame, environment, None)
+
+
+def _note_held(context: Context, frame: LoopFrame, name: str, value: Var) -> None:
+    if value in context.holds:
+        frame.held[name] = (*frame.held.get(name, ()), *context.holds[value])
 
 
 def _initial(context: Context, name: str, elements: tuple[Atom, ...] | None, span: Span) -> Var:
@@ -251,29 +260,19 @@ def _note_captures(frame: LoopFrame, environment: Environment, outer: Environmen
         inner = inner.parent
 
 
-def _refuse_survivors(context: Context, frame: LoopFrame, name: str, value: Var) -> None:
-    """A function made in this round must not see the variables of the next one as if they were its own."""
-    if name not in frame.carried:
-        return
-    for capture in context.holds.get(value, ()):
-        if capture.owner is context and capture.name in frame.assigned:
-            if capture.name not in context.cells:
-                context.need_cell(capture.name)
-                continue
-            if capture.name in frame.outside:
-                continue
-            raise FrontendError(
-                f"`{name}` carries a function to the next round of the loop, which assigns `{capture.name}` again",
-                capture.span,
-                labels=(Label(frame.span, "the loop"),),
-                help=f"keep this round's value with a default: `lambda v, {capture.name}={capture.name}: ..`",
-            )
-
-
 def _rename_after(
-    environment: Environment, assigned: Names, targets: dict[str, Var], live: frozenset[str], span: Span
+    context: Context,
+    frame: LoopFrame,
+    assigned: Names,
+    targets: dict[str, Var],
+    live: frozenset[str],
+    span: Span,
 ) -> None:
     """What the names that a loop assigns mean after it."""
+    environment = context.block.environment
+    for name, target in targets.items():
+        if name in frame.held:
+            context.holds[target] = frame.held[name]
     for name in assigned:
         if name in targets:
             environment.states[name] = targets[name]

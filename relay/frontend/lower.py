@@ -90,9 +90,10 @@ ForEach.span the header (`while n > 0`, `for x in xs`, `if c`), all others the e
 its first assignment is RefNew, each further one RefWrite, each read RefRead; a function captures the reference. Loops
 and joins do not carry it. Which variables these are comes out of the translation, which then starts again.
 
-*Rounds.* A function made in a loop captures the values of its round. If it is carried to a later round (seen through
-names, tuples and joins, not through calls), while the loop assigns what it captured, that is an error, since Python
-would show it the new value.
+*Early cells.* A function may be made before the variable that it reads has a value, or be carried to a later round of a
+loop (seen through names, tuples, lists, joins and references, not through calls), which assigns the variable again.
+Then the cell is made where the function (or comprehension) that owns the variable starts. It holds a list that grows:
+unset() at first, and one element after an assignment. What is known of values on paths stays as it is.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@
                                  over them is unrolled; otherwise x: for loops that append to a list
     unrolled_few(x)              the same for loops that may append in one round, and not in another one
     growing(xs, x)               the list xs as one that can grow, unless a loop over x is unrolled
+    unset()                      the content of a cell whose variable has no value yet: an empty list that grows
     keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
     list(x, ..)                  `[x, ..]`
     append(x, v)                 the list after `x.append(v)`

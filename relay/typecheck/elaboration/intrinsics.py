@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.facts import facts
-from relay.ir.types import Form, TensorType, TupleType, prune
+from relay.ir.types import Form, Kind, TensorType, TupleType, prune
 from relay.typecheck.elaboration import (
     comparisons,
     data,
@@ -286,6 +286,7 @@ _RULES: dict[str, Rule] = {
     "unrolled": _unrolled(UNROLLED),
     "unrolled_few": _unrolled(FEW),
     "growing": _growing,
+    "unset": lambda session, out, _, span: growing.empty(session, out, session.solver.fresh(Kind.Type), span),
     "pop": list_methods.pop,
     "insert": list_methods.insert,
     "clear": list_methods.clear,

@@ -13,7 +13,23 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from relay.errors import Label, Span, TypeCheckError
-from relay.ir.expr import Atom, Binding, Block, ForEach, Lambda, Loop, LoopLabel, Next, Terminator, Var
+from relay.ir.expr import (
+    Apply,
+    Atom,
+    Binding,
+    Block,
+    Expr,
+    ForEach,
+    Lambda,
+    Loop,
+    LoopLabel,
+    Next,
+    RefNew,
+    Static,
+    Terminator,
+    Var,
+)
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.traverse import blocks, bound, free_variables, operands, terminator_operands
 from relay.ir.types import FunctionType, RefType, StackType, TupleType, Type, prune
 from relay.typecheck.elaboration.entities import FUNCTIONS, Entity, Tuple, Typed
@@ -90,7 +106,10 @@ def survivors(loop: Loop | ForEach) -> Survivors | None:
     if not lambdas:
         return None
     own = {*loop.parameters, *([loop.element] if isinstance(loop, ForEach) else [])}
+    unset = {b.targets[0] for b in bindings if _is_unset(b.value)}
     for binding in bindings:
+        if isinstance(binding.value, RefNew) and binding.value.value in unset:
+            continue  # the cell of a comprehension's variable, which is another one in each round
         own.update(binding.targets)
         if not isinstance(binding.value, Lambda):
             own.update(bound(binding.value))
@@ -119,6 +138,14 @@ def survivors(loop: Loop | ForEach) -> Survivors | None:
         return None
     read = free_variables(loop.body)
     return Survivors(loop, holding, tuple(p in read for p in loop.parameters))
+
+
+def _is_unset(value: Expr) -> bool:
+    match value:
+        case Apply(Static(Intrinsic("unset"))):
+            return True
+        case _:
+            return False
 
 
 def _bindings(block: Block) -> Iterator[Binding]:
