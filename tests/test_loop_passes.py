@@ -7,9 +7,12 @@ import pytest
 
 import relay
 from relay.eval import interpreter
-from relay.ir.expr import Block, Function, Loop, Module, OpCall
-from relay.ir.traverse import walk
+from relay.ir.expr import Block, Function, Loop, Module, OpCall, Var
+from relay.ir.extents import symbolic_dims
+from relay.ir.facts import assuming
+from relay.ir.traverse import bound, walk
 from relay.operator import Pattern, lookup
+from relay.transform.integers import Integers
 from relay.transform.pipeline import Pipeline
 
 
@@ -73,6 +76,68 @@ def test_products_leave_the_loop(
     assert [products(loop.body) for loop in loops(core)] == inside_gradient
     for found, expected in zip(derivative(*arguments), derivative.interpret(*arguments), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("function", "arguments", "inside", "inside_gradient"), CASES, ids=["vector", "batch", "rows"])
+def test_products_leave_the_loop_at_symbolic_lengths(
+    function: relay.RelayFunction, arguments: list[np.ndarray], inside: int, inside_gradient: list[int]
+) -> None:
+    """The same where the number of rounds is the extent of an argument."""
+
+    def longer(by: int) -> list[np.ndarray]:
+        xs = arguments[0]
+        return [np.concatenate([xs] + [xs[:1] * 0.5] * by), *arguments[1:]]
+
+    for derivative in (function, relay.grad(function)):
+        for change in (0, 1):
+            derivative.core(*longer(change))
+        core = derivative.core(*longer(2))
+        assert symbolic_dims(core)
+        assert [products(loop.body) for loop in loops(core)] == (
+            [inside] if derivative is function else inside_gradient
+        )
+        assert "assert" not in relay.to_text(core)
+        found, expected = derivative(*longer(2)), derivative.interpret(*longer(2))
+        for one, other in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, expected)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def integers(text: str) -> tuple[Integers, dict[str, Var]]:
+    module = relay.parse(text)
+    variables = {v.name: v for b in walk(module.main.body) for v in (*b.targets, *bound(b.value))}
+    with assuming(module.where):
+        return Integers(module.main.body), variables
+
+
+def test_comparisons_of_counters_and_sizes() -> None:
+    found, names = integers("""
+    dims m where m >= 3;
+    entry fn f(%x: Tensor[float64, (m,)], %n: Tensor[int32, ()]) -> Tensor[int32, ()] {
+      let %size: Tensor[int32, ()] = extent[m, int32];
+      let %last: Tensor[int32, ()] = subtract(%size, 1i32);
+      let %r: Tensor[int32, ()] = loop 'a for %i: Tensor[int32, ()] < %n (%p: Tensor[int32, ()] = 0i32) {
+        let %j: Tensor[int32, ()] = subtract(%last, %i);
+        let %q: Tensor[int32, ()] = loop 'b for %k: Tensor[int32, ()] < %i (%s: Tensor[int32, ()] = %p) {
+          let %always: Tensor[bool, ()] = less(%k, %n);
+          let %before: Tensor[bool, ()] = greater(%k, %i);
+          let %open: Tensor[bool, ()] = greater_equal(%j, 0i32);
+          let %above: Tensor[int32, ()] = add(%i, 1i32);
+          let %fits: Tensor[bool, ()] = less(%k, %above);
+          let %wraps: Tensor[int32, ()] = add(%n, 1i32);
+          let %unknown: Tensor[bool, ()] = less(%n, %wraps);
+          let %three: Tensor[bool, ()] = greater_equal(%size, 3i32);
+          let %four: Tensor[bool, ()] = equal(%size, 4i32);
+          next 'b(%k)
+        };
+        next 'a(%q)
+      };
+      %r
+    }
+    """)
+    answers = {name: found.decided.get(variable) for name, variable in names.items()}
+    assert {name: answer for name, answer in answers.items() if answer is not None} == {
+        "always": True, "before": False, "fits": True, "three": True,
+    }  # fmt: skip
 
 
 def test_second_derivatives_of_a_recurrent_net() -> None:

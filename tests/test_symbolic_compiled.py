@@ -12,6 +12,7 @@ from test_programs import assert_close
 from test_symbolic import ALL, all_axes, elaborated, outcome, resized, values
 
 from relay import relay
+from relay.codegen.assembly import text
 from relay.codegen.cpu import compile_module
 from relay.compiler import to_core
 from relay.errors import ExecutionError, NeedsSizes
@@ -153,3 +154,18 @@ def test_arguments_that_disagree() -> None:
     with pytest.raises(relay.TypeCheckError):
         dynamic(array(3, 4), array(6, 5), array(5))
     same(dynamic, layer, array(3, 6), array(6, 5), array(5))
+
+
+def test_kernels_with_symbolic_sizes_read_neighbours() -> None:
+    """Indices do not go through a shorter dtype, in which a vector of them would be gathered one by one."""
+
+    @relay
+    def rows(xs, w, h):
+        for t in range(xs.shape[0]):
+            h = relay.tanh(xs[t] + h @ w)
+        return h
+
+    for length in (3, 4):
+        core = rows.core(array(length, 32), array(32, 32), array(32))
+    assert symbolic_dims(core)
+    assert 'T.Cast("int32", i' not in text(core, 1)

@@ -12,7 +12,9 @@ import attrs
 import numpy as np
 
 from relay.errors import TypeMismatch
+from relay.ir.dims import Dim
 from relay.ir.expr import AttributeValue
+from relay.ir.facts import DimConstraint
 from relay.ir.types import (
     BASE_TYPES,
     BOOL,
@@ -113,6 +115,8 @@ class Operator:
             of which those marked in `with_rounds` have the rounds as a new first axis, as the result has; None where
             there is no such call. For elementwise operators it follows from the pattern.
         total: the sum of the calls of many rounds, whose operands all have the rounds as a new first axis; or None.
+        on_dims: what the operator is on integer scalars that are dims: the dim that the result is, or the constraint
+            that a comparison asks; None where it is neither. Integers wrap and dims do not: the caller sees to that.
         fill: the number that all elements of the result are, whatever the operands.
         intricate: whether `compute` names many parts of its expression, as polynomials do; fusion nests few of them.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
@@ -149,6 +153,7 @@ class Operator:
     selects_row: bool = False
     stacked: Callable[..., Value | None] | None = None
     total: Callable[..., Value | None] | None = None
+    on_dims: Callable[..., Dim | DimConstraint | None] | None = None
     fill: float | None = None
     sizes: frozenset[str] = frozenset()
     intricate: bool = False

@@ -120,6 +120,7 @@ def register_op(
     selects_row: bool = ...,
     stacked: Callable[..., Any] | None = ...,
     total: Callable[..., Any] | None = ...,
+    on_dims: Callable[..., Any] | None = ...,
     fill: float | None = ...,
     sizes: frozenset[str] = ...,
     intricate: bool = ...,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from relay.ir.types import BaseType
+from relay.ir.dims import add
+from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
+from relay.ir.types import BaseClass, BaseType
 from relay.ops import scalar
 from relay.ops.lazy import tirx
 from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, number_like, register_op
@@ -28,6 +30,7 @@ _INTEGER = "the result is an integer"
     compute=elementwise(scalar.equal, direct=True),
     no_gradient=_TRUTH,
     commutative=True,
+    on_dims=lambda x, y: DimConstraint(x, EQUAL, y),
 )
 def equal(x: Tensor, y: Tensor) -> Tensor:
     """x = y; NaN equals nothing. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
@@ -44,6 +47,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
     compute=elementwise(scalar.not_equal, direct=True),
     no_gradient=_TRUTH,
     commutative=True,
+    on_dims=lambda x, y: DimConstraint(x, DIFFERENT, y),
 )
 def not_equal(x: Tensor, y: Tensor) -> Tensor:
     """Not x = y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
@@ -59,6 +63,7 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(lambda x, y: tirx.LT(x, y), direct=True),
     no_gradient=_TRUTH,
+    on_dims=lambda x, y: DimConstraint(y, AT_LEAST, add(x, 1)),
 )
 def less(x: Tensor, y: Tensor) -> Tensor:
     """x < y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
@@ -74,6 +79,7 @@ def less(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(lambda x, y: tirx.LE(x, y), direct=True),
     no_gradient=_TRUTH,
+    on_dims=lambda x, y: DimConstraint(y, AT_LEAST, x),
 )
 def less_equal(x: Tensor, y: Tensor) -> Tensor:
     """x <= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
@@ -89,6 +95,7 @@ def less_equal(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(lambda x, y: tirx.GT(x, y), direct=True),
     no_gradient=_TRUTH,
+    on_dims=lambda x, y: DimConstraint(x, AT_LEAST, add(y, 1)),
 )
 def greater(x: Tensor, y: Tensor) -> Tensor:
     """x > y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
@@ -104,6 +111,7 @@ def greater(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(lambda x, y: tirx.GE(x, y), direct=True),
     no_gradient=_TRUTH,
+    on_dims=lambda x, y: DimConstraint(x, AT_LEAST, y),
 )
 def greater_equal(x: Tensor, y: Tensor) -> Tensor:
     """x >= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
@@ -409,6 +417,7 @@ _FLOAT32, _FLOAT64, _INT32, _BOOL = (BaseType(name) for name in ("float32", "flo
         case(np.array([1.5, -2.0], np.float32), dtype=BaseType("float16")),
     ),
     coercion=True,
+    on_dims=lambda x, dtype: x if dtype.base_class is BaseClass.INTEGER else None,
 )
 def cast(x: Tensor, dtype: BaseType) -> Tensor:
     """x in another dtype: floats lose their fraction in an integer, integers wrap, numbers other than 0 are true.

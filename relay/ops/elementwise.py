@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from relay.ir import dims as arithmetic
+from relay.ir.dims import Dim
 from relay.operator import composite
 from relay.ops import scalar
 from relay.ops.comparison import where
@@ -43,6 +47,7 @@ _UNARY = Relation("T:number -> T", same)
     commutative=True,
     associative=True,
     identity=-0.0,  # 0.0 + -0.0 is 0.0, so 0.0 is not
+    on_dims=arithmetic.add,
 )
 def add(x: Tensor, y: Tensor) -> Tensor:
     """Sum. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
@@ -59,6 +64,7 @@ def add(x: Tensor, y: Tensor) -> Tensor:
     compute=elementwise(scalar.subtract, direct=True),
     gradient=lambda x, y, out, dout: (dout, -dout),
     identity=0,
+    on_dims=arithmetic.subtract,
 )
 def subtract(x: Tensor, y: Tensor) -> Tensor:
     """Difference. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
@@ -78,6 +84,7 @@ def subtract(x: Tensor, y: Tensor) -> Tensor:
     associative=True,
     identity=1,
     linear=(0, 1),
+    on_dims=arithmetic.multiply,
 )
 def multiply(x: Tensor, y: Tensor) -> Tensor:
     """Product. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
@@ -125,6 +132,11 @@ _DIVISIONS = cases(
 )
 
 
+def _by_number(divide: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim | None]:
+    """The division of dims where the divisor is a number other than 0."""
+    return lambda x, y: divide(x, y) if isinstance(y, int) and y != 0 else None
+
+
 @register_op(
     relation=_BINARY,
     pattern=Pattern.BROADCAST,
@@ -132,6 +144,7 @@ _DIVISIONS = cases(
     gradient=lambda x, y, out, dout: (None, None),  # constant between the jumps
     requirements=(_DIVISION_BY_ZERO,),
     sampler=_DIVISIONS,
+    on_dims=_by_number(arithmetic.floor_divide),
 )
 def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     """The quotient rounded down. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not 0.
@@ -149,6 +162,7 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     gradient=lambda x, y, out, dout: (dout, -(dout * (x // y))),
     requirements=(_DIVISION_BY_ZERO,),
     sampler=_DIVISIONS,
+    on_dims=_by_number(arithmetic.modulo),
 )
 def mod(x: Tensor, y: Tensor) -> Tensor:
     """The remainder of `floor_divide`; it has y's sign. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y
@@ -250,6 +264,7 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     gradient=lambda x, out, dout: -dout,
     linear=(0,),
     involution=True,
+    on_dims=lambda x: arithmetic.subtract(0, x),
 )
 def negative(x: Tensor) -> Tensor:
     """-x. x: (T, s) -> (T, s); integers wrap.

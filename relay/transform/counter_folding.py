@@ -1,8 +1,9 @@
 """Expressions of a loop's counter that have one value in all rounds become that constant.
 
-    loop for i < 7 { c = less(i, 7); assert c "index out of range"; .. }       c becomes true
+    loop for i < n { c = less(i, n); assert c "index out of range"; .. }       c becomes true
 
-The rounds are few enough to be tried: the operators' references are run on all values of the counter at once.
+Comparisons of what is linear in sizes and counters follow from the counters' bounds (`integers`). Of other expressions
+the rounds are tried if they are few enough: the operators' references are run on all values of the counter at once.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import numpy as np
 from relay.ir.expr import Atom, Binding, Block, Constant, Loop, Module, OpCall, Var
 from relay.ir.traverse import map_parts, map_terminator
 from relay.transform.functions import map_bodies
+from relay.transform.integers import Integers
 from relay.transform.loop_facts import Rounds
 
 
 def fold_counters(module: Module) -> Module:
     """The module with what the counters of loops decide alone decided. Linear in its size and the numbers of rounds."""
-    return map_bodies(module, lambda function: _Folding().block(function.body))
+    return map_bodies(module, lambda function: _Folding(function.body).block(function.body))
 
 
 class _Folding:
-    def __init__(self) -> None:
-        self.known: dict[Var, Atom] = {}
+    def __init__(self, body: Block) -> None:
+        decided = Integers(body).decided
+        self.known: dict[Var, Atom] = {v: Constant(np.array(answer), v.span) for v, answer in decided.items()}
         self.around: list[Rounds] = []
 
     def atom(self, atom: Atom) -> Atom:
@@ -32,6 +35,8 @@ class _Folding:
         bindings: list[Binding] = []
         for binding in block.bindings:
             match binding.value:
+                case OpCall() if binding.targets[0] in self.known:
+                    continue
                 case OpCall() as call if self.around:
                     made = map_parts(call, atom=self.atom)
                     assert isinstance(made, OpCall)

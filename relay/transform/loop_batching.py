@@ -4,23 +4,23 @@
     ys = matmul(xs, w); loop for t < n { x = index(xs, t); y = index(ys, t); .. }
 
 What an operator's calls of many rounds are as one is in its definition (`stacked`), as is which operator reads a row.
-Elementwise operators between the row and the product are computed before the loop, too. A loop of a known number of
-rounds is changed if it reads about as many rows as there are.
+Elementwise operators between the row and the product are computed before the loop, too. A loop is changed if it reads
+about as many rows as there are; the number of its rounds is known before the run, or by sizes of the arguments.
 """
 
 from __future__ import annotations
 
-import math
-
 import attrs
 
 from relay.errors import RelayError
-from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, OpCall, Var
+from relay.ir.dims import multiply
+from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, OpCall, Var
 from relay.ir.traverse import map_blocks
 from relay.ir.types import TensorType
 from relay.operator import Emitter, Pattern, Value, lookup
 from relay.transform.functions import map_bodies
-from relay.transform.loop_facts import bound_in, replaced
+from relay.transform.integers import Integers
+from relay.transform.loop_facts import bound_in, likely_bytes, replaced
 
 MAX_SIZE = 1 << 28
 """The most bytes that an array of all rounds may have."""
@@ -28,15 +28,15 @@ MAX_SIZE = 1 << 28
 
 def batch_products(module: Module, max_size: int = MAX_SIZE) -> Module:
     """The module with products of rows computed before the loop, where all of them have at most `max_size` bytes."""
-    return map_bodies(module, lambda function: _block(function.body, max_size))
+    return map_bodies(module, lambda function: _block(function.body, Integers(function.body), max_size))
 
 
-def _block(block: Block, max_size: int) -> Block:
+def _block(block: Block, integers: Integers, max_size: int) -> Block:
     bindings: list[Binding] = []
     for binding in block.bindings:
-        value: Expr = map_blocks(binding.value, lambda inner: _block(inner, max_size))
-        if isinstance(value, Loop) and value.counter is not None and isinstance(value.counter.count, Constant):
-            batching = _Batching(value, int(value.counter.count.value), max_size)
+        value: Expr = map_blocks(binding.value, lambda inner: _block(inner, integers, max_size))
+        if isinstance(value, Loop) and value.counter is not None:
+            batching = _Batching(value, integers, max_size)
             value = batching.loop()
             bindings += batching.before.bindings
         bindings.append(Binding(binding.targets, value))
@@ -65,11 +65,6 @@ def stacked(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...], ra
         return None
 
 
-def size(value: Value) -> int:
-    """The bytes of a tensor. Raises TypeError where a dim is no number."""
-    return math.prod(value.tensor.dims) * value.base.dtype.itemsize
-
-
 @attrs.frozen
 class _Rows:
     """Which rows a value of the loop takes of an array: the index, and how one is read."""
@@ -81,8 +76,9 @@ class _Rows:
 class _Batching:
     """One loop. `before` collects what stands before it."""
 
-    def __init__(self, loop: Loop, count: int, max_size: int) -> None:
-        self.original, self.count, self.max_size = loop, count, max_size
+    def __init__(self, loop: Loop, integers: Integers, max_size: int) -> None:
+        self.original, self.integers, self.max_size = loop, integers, max_size
+        self.count = integers.count(loop)
         self.before = Emitter(loop.span)
         self.inside = bound_in(loop)
         self.position: dict[Var, int] = {}
@@ -177,7 +173,6 @@ class _Batching:
 
     def _costs(self, array: Value) -> bool:
         """Whether an array is too large, or has many more rows than the loop has rounds."""
-        try:
-            return size(array) > self.max_size or array.tensor.dims[0] > 2 * self.count
-        except TypeError:
-            return True
+        assert self.count is not None
+        read = self.integers.at_least(multiply(2, self.count), array.shape[0])
+        return read is not True or likely_bytes(array.tensor) > self.max_size

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from relay.errors import RelayError
+from relay.ir.dims import Dim, TypeId, evaluate, product, variables
 from relay.ir.expr import Atom, Block, Constant, Exit, Loop, LoopLabel, Next, OpCall, Var
+from relay.ir.facts import facts
 from relay.ir.traverse import all_blocks, bound, operands, terminator_operands, walk
 from relay.ir.types import TensorType
 from relay.operator import Emitter, Pattern, lookup
+
+LIKELY_SIZE = 64
+"""What a symbolic dim is taken to be where it decides what pays."""
+
+LARGE_SIZE = 1024
+"""What a symbolic dim is taken to be where it decides what is too large."""
 
 MOST_ROUNDS = 1 << 16
 """Expressions of the counter are evaluated for all rounds of loops with at most so many."""
@@ -27,11 +33,14 @@ def bound_in(loop: Loop) -> set[Var]:
 
 def rounds(loop: Loop) -> int | None:
     """The number of rounds of a loop that runs all of them; None if it is not known."""
-    if loop.counter is None or not isinstance(loop.counter.count, Constant):
-        return None
-    if leads_to(loop.body, loop.label, Exit):
+    if loop.counter is None or not isinstance(loop.counter.count, Constant) or not runs_all(loop):
         return None
     return max(0, int(loop.counter.count.value))
+
+
+def runs_all(loop: Loop) -> bool:
+    """Whether a loop runs all the rounds that its counter has."""
+    return loop.counter is not None and not leads_to(loop.body, loop.label, Exit)
 
 
 def leads_to(body: Block, label: LoopLabel, kind: type[Exit] | type[Next]) -> bool:
@@ -51,13 +60,26 @@ def uses(body: Block) -> dict[Var, int]:
     return counts
 
 
-def elements(atom: Atom) -> int | None:
-    """The number of elements of a tensor; None where it is not known."""
+def elements(atom: Atom) -> Dim | None:
+    """The number of elements of a tensor; None for other values."""
     type_ = atom.type if isinstance(atom, Var | Constant) else None
-    try:
-        return math.prod(type_.dims) if isinstance(type_, TensorType) else None
-    except TypeError:
-        return None
+    return product(type_.shape) if isinstance(type_, TensorType) else None
+
+
+def exceeds(larger: Dim, smaller: Dim) -> bool:
+    """Whether one size is larger than another: always, or else where all that is symbolic is `LIKELY_SIZE`."""
+    answer = facts().at_least(smaller, larger)
+    return likely(larger) > likely(smaller) if answer is None else not answer
+
+
+def likely(size: Dim, each: int = LIKELY_SIZE) -> int:
+    """A size, where symbolic dims are taken to be `each`."""
+    return evaluate(size, {v: each for v in variables(size) if isinstance(v, TypeId)})
+
+
+def likely_bytes(type_: TensorType) -> int:
+    """The bytes of a tensor, where symbolic dims are taken to be `LARGE_SIZE`."""
+    return likely(product(type_.shape), LARGE_SIZE) * type_.dtype.itemsize
 
 
 def may_fail(call: OpCall) -> bool:

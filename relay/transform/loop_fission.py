@@ -6,27 +6,40 @@
 
 What changes in a loop is collected, row by row, in arrays that it carries; rows of an array that is there already are
 not. What the sum of the calls of many rounds is as one call is in the operator's definition (`total`). Only loops that
-run all their rounds, whose number is known, are split, and only if a product is larger than what is collected for it.
+run all their rounds, whose number is known or follows from sizes, are split, and only if a product is larger than what
+is collected for it.
 
 A sum is added up in another order than before, so the result may differ by rounding.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
 from relay.errors import RelayError
+from relay.ir import dims
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, Var
 from relay.ir.traverse import map_blocks
 from relay.ir.types import TensorType
 from relay.operator import ADDITION, Emitter, Pattern, Value, lookup
 from relay.transform.functions import map_bodies
+from relay.transform.integers import Integers
 from relay.transform.loop_batching import MAX_SIZE, stacked
-from relay.transform.loop_facts import MOST_ROUNDS, Rounds, bound_in, elements, rounds, uses
+from relay.transform.loop_facts import (
+    LARGE_SIZE,
+    MOST_ROUNDS,
+    Rounds,
+    bound_in,
+    elements,
+    exceeds,
+    likely,
+    likely_bytes,
+    runs_all,
+    uses,
+)
 
 _DEEPEST = 8  # how many changes of layout stand between what is collected and the product
 
@@ -34,18 +47,18 @@ _DEEPEST = 8  # how many changes of layout stand between what is collected and t
 def split_loops(module: Module, max_size: int = MAX_SIZE) -> Module:
     """The module with sums of products moved behind the loop, where what is collected for one has at most `max_size`
     bytes."""
-    return map_bodies(module, lambda function: _block(function.body, max_size))
+    return map_bodies(module, lambda function: _block(function.body, Integers(function.body), max_size))
 
 
-def _block(block: Block, max_size: int) -> Block:
+def _block(block: Block, integers: Integers, max_size: int) -> Block:
     bindings: list[Binding] = []
     for binding in block.bindings:
-        value: Expr = map_blocks(binding.value, lambda inner: _block(inner, max_size))
+        value: Expr = map_blocks(binding.value, lambda inner: _block(inner, integers, max_size))
         made = Binding(binding.targets, value)
-        if isinstance(value, Loop) and isinstance(value.body.terminator, Next):
-            count = rounds(value)
-            if count is not None and 2 <= count <= MOST_ROUNDS:
-                bindings += _Fission(made, value, value.body.terminator, count, max_size).split()
+        if isinstance(value, Loop) and isinstance(value.body.terminator, Next) and runs_all(value):
+            count = integers.count(value)
+            if count is not None and integers.is_size(count) and likely(count, LARGE_SIZE) <= MOST_ROUNDS:
+                bindings += _Fission(made, value, value.body.terminator, integers, max_size).split()
                 continue
         bindings.append(made)
     return Block(tuple(bindings), block.terminator)
@@ -62,9 +75,11 @@ class _Sum:
 class _Fission:
     """One loop whose body ends in `end`."""
 
-    def __init__(self, binding: Binding, loop: Loop, end: Next, count: int, max_size: int) -> None:
-        self.binding, self.loop, self.end, self.count, self.max_size = binding, loop, end, count, max_size
-        assert loop.counter is not None
+    def __init__(self, binding: Binding, loop: Loop, end: Next, integers: Integers, max_size: int) -> None:
+        self.binding, self.loop, self.end, self.integers, self.max_size = binding, loop, end, integers, max_size
+        count = integers.count(loop)
+        assert loop.counter is not None and count is not None
+        self.count = count
         self.inside = bound_in(loop)
         self.calls: dict[Var, OpCall] = {}
         self.values = Rounds(loop)
@@ -158,10 +173,10 @@ class _Fission:
         carried = dict(self.collected)
         arrays = [self._array(atom, index, 0) for atom in call.arguments]
         new = [key[0] for key in self.collected if key not in carried]
-        product, cost = elements(term), [elements(variable) for variable in new]
+        product = elements(term)
+        cost = dims.total(e for variable in new if (e := elements(variable)) is not None)
         total: Value | None = None
-        known = product is not None and None not in cost and all(a is not None for a in arrays)
-        if known and (product or 0) > 2 * sum(c or 0 for c in cost):
+        if product is not None and all(a is not None for a in arrays) and exceeds(product, dims.multiply(2, cost)):
             try:
                 total = lookup(call.operator).total(*arrays, **call.attributes)  # type: ignore[misc]
             except (TypeError, RelayError):
@@ -191,10 +206,23 @@ class _Fission:
         """Whether a call reads a row of an array with a row for each round, and each row once."""
         if not lookup(call.operator).selects_row or call.arguments[0] in self.inside:
             return False
-        type_, places = call.arguments[0].type, self.values.of(call.arguments[1])  # type: ignore[union-attr]
-        if not isinstance(type_, TensorType) or type_.shape[0] != self.count or places is None or places.ndim == 0:
+        type_ = call.arguments[0].type  # type: ignore[union-attr]
+        if not isinstance(type_, TensorType) or not self.integers.equal(type_.shape[0], self.count):
             return False
-        return bool(np.array_equal(np.sort(places), np.arange(self.count)))
+        return self._reads_each(call.arguments[1])
+
+    def _reads_each(self, index: Atom) -> bool:
+        """Whether an index is each of 0 .. count - 1 in one round."""
+        assert self.loop.counter is not None
+        place, number = self.integers.of(index), self.integers.of(self.loop.counter.index)
+        if place is None or number is None:
+            return False
+        if place is number or self.integers.equal(dims.add(place, number), dims.subtract(self.count, 1)):
+            return True
+        places = self.values.of(index)
+        if places is None or places.ndim == 0:
+            return False
+        return bool(np.array_equal(np.sort(places), np.arange(len(places))))
 
     @staticmethod
     def _is_layout(call: OpCall) -> bool:
@@ -219,13 +247,10 @@ class _Fission:
         """Carry an array with a row for each round."""
         key = (variable, index)
         if key not in self.collected:
-            try:
-                shape = (self.count, *type_.dims)
-            except TypeError:
-                return None
-            if math.prod(shape) * type_.dtype.itemsize > self.max_size:
-                return None
+            shape = (self.count, *type_.shape)
             whole = TensorType(type_.base, shape)
+            if likely_bytes(whole) > self.max_size:
+                return None
             start = self.before.call(lookup("zeros"), (), {"shape": shape, "dtype": type_.base})  # type: ignore[dict-item]
             parameter = Var(f"{variable.name}_rounds", whole, self.loop.span)
             updated = self.within.value(parameter).op(

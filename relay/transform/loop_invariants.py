@@ -3,20 +3,22 @@
     loop L (p = a) { t = exp(x); .. }       t = exp(x); loop L (p = a) { .. }
 
 An operator call moves if it cannot fail and all that it reads is bound outside of the loop; so do tuples and their
-components. It stays where it is if it does not save anything: constants that a kernel fills in, and data that is only
-repeated (a broadcast). What stands in a branch moves only if that is the branch that decides whether the loop goes on.
+components, and sizes. It stays where it is if it does not save anything: constants that a kernel fills in, and data
+that is only repeated (a broadcast). What stands in a branch moves only if that is the branch that decides whether the
+loop goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay.ir.expr import Atom, Binding, Block, Expr, Loop, MakeTuple, Module, OpCall, Project, Var
+from relay.ir.dims import total
+from relay.ir.expr import Atom, Binding, Block, Expr, Extent, Loop, MakeTuple, Module, OpCall, Project, Var
 from relay.ir.traverse import map_blocks
 from relay.operator import Pattern, lookup
 from relay.transform.functions import map_bodies
 from relay.transform.leaves import map_branch, tail_branch
-from relay.transform.loop_facts import bound_in, elements, may_fail, replaced
+from relay.transform.loop_facts import bound_in, elements, exceeds, may_fail, replaced
 
 
 def hoist_invariants(module: Module) -> Module:
@@ -58,6 +60,8 @@ class _Hoisting:
 
     def _moves(self, binding: Binding) -> bool:
         match binding.value:
+            case Extent():
+                return True
             case MakeTuple(items):
                 return self._invariant(items)
             case Project(whole):
@@ -79,5 +83,5 @@ def _saves(target: Var, call: OpCall) -> bool:
         return False
     if operator.pattern is not Pattern.INJECTIVE:
         return True
-    read, made = [elements(a) for a in call.arguments], elements(target)
-    return made is None or None in read or made <= sum(r for r in read if r is not None)
+    made = elements(target)
+    return made is None or not exceeds(made, total(e for a in call.arguments if (e := elements(a)) is not None))

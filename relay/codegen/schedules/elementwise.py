@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay.codegen.schedules.emission import Emission, bound
+from relay.codegen.schedules.emission import Emission
 from relay.codegen.schedules.loops import loop, nested, shared, vectors
 from relay.codegen.schedules.stage import Stage, volume
 from relay.codegen.tir import Expression, Statement, tirx
@@ -48,7 +48,7 @@ def product_of(e: Emission, extents: Sequence[object]) -> Expression:
 
 def stored(e: Emission, stage: Stage, indices: Sequence[Expression]) -> list[Statement]:
     """Compute and store the elements of a stage at these indices."""
-    variables = bound(stage.axes, indices)
+    variables = e.bound(stage.axes, indices)
     statements = []
     for output, body in enumerate(stage.op.body):
         place = e.places[stage.op, output]

@@ -40,8 +40,33 @@ class Emission:
         self.temporaries: list[tuple[Any, Extent]] = []
         self._scratch: dict[object, tuple[Any, Extent]] = {}
         self._names = 0
+        self._narrowed: dict[Any, Expression] = {}  # indices in the dtype of an axis, and what they were made of
 
     # ---- elements
+
+    def bound(self, axes: Sequence[Any], indices: Sequence[Any]) -> dict[Any, Expression]:
+        """Values for axis variables, with their dtypes."""
+        values: dict[Any, Expression] = {}
+        for axis, index in zip(axes, indices, strict=True):
+            if isinstance(index, int):
+                values[axis] = tirx.const(index, str(axis.ty))
+                continue
+            values[axis] = cast(index, str(axis.ty))
+            if values[axis] is not index:
+                self._narrowed[values[axis]] = index
+        return values
+
+    def _widened(self, index: Expression) -> Expression | None:
+        """Indices of axes in the dtype of indices without a way through a shorter one, in which TVM would not see that
+        neighbours are read. An axis holds no index that its dtype does not."""
+        if index in self._narrowed:
+            return cast(self._narrowed[index], self.index)
+        if isinstance(index, tirx.IntImm):
+            return number(int(index.value), self.index)
+        if isinstance(index, tirx.Add | tirx.Sub | tirx.Mul):
+            left, right = self._widened(index.a), self._widened(index.b)
+            return None if left is None or right is None else type(index)(left, right)
+        return None
 
     def load(self, tensor: Any, indices: Sequence[Any]) -> Expression:
         """An element of a tensor: from memory, or computed here."""
@@ -55,7 +80,7 @@ class Emission:
 
     def computed(self, body: Expression, axes: Sequence[Any], indices: Sequence[Any]) -> Expression:
         """The body of a te.compute at these indices."""
-        return rewritten(body, bound([a.var for a in axes], indices), self.load)
+        return rewritten(body, self.bound([a.var for a in axes], indices), self.load)
 
     def element(self, expression: Expression, variables: Mapping[Any, Expression]) -> Expression:
         """An expression of a stage's axes where they have these values."""
@@ -67,7 +92,11 @@ class Emission:
         for index, dim in zip(indices, dims, strict=True):
             if isinstance(dim, int) and dim == 1:
                 continue
-            step = number(index, self.index) if isinstance(index, int) else cast(index, self.index)
+            if isinstance(index, int):
+                step = number(index, self.index)
+            else:
+                wide = self._widened(index)
+                step = cast(index, self.index) if wide is None else wide
             position = step if position is None else position * number(dim, self.index) + step
         return tirx.const(0, self.index) if position is None else position
 
@@ -82,7 +111,7 @@ class Emission:
             if key(tensor) in self.places:
                 found.append((tensor, indices))
             elif key(tensor) not in self.values:
-                variables = bound([a.var for a in tensor.op.axis], indices)
+                variables = self.bound([a.var for a in tensor.op.axis], indices)
                 for inner, positions in self.memory_reads(tensor.op.body[tensor.value_index]):
                     found.append((inner, tuple(rewritten(i, variables) for i in positions)))
         return found
@@ -117,7 +146,7 @@ class Emission:
             place = self.places.get(key(tensor))
             if place is None:
                 return rewritten(
-                    tensor.op.body[tensor.value_index], bound([a.var for a in tensor.op.axis], indices), load
+                    tensor.op.body[tensor.value_index], self.bound([a.var for a in tensor.op.axis], indices), load
                 )
             kept = list(indices[place.skipped :])
             pairs = list(zip(kept, place.dims, strict=True))
@@ -137,7 +166,7 @@ class Emission:
                 fits = False
             return tirx.BufferLoad(place.buffer, [self.offset(kept, place.dims)])
 
-        variables = bound(stage.axes[:count], fixed)
+        variables = self.bound(stage.axes[:count], fixed)
         variables.update(
             {v: tirx.const(0, str(v.ty)) for v, d in zip(stage.axes[count:], rest, strict=True) if _is_one(d)}
         )
@@ -184,14 +213,6 @@ class Emission:
     def fill(self, buffer: Any, width: int, element: Callable[[Expression], Expression]) -> list[Statement]:
         """buffer[v] := element(v) as a vector."""
         return loop(width, self.index, lambda v: [tirx.BufferStore(buffer, element(v), [v])], "VECTORIZED")
-
-
-def bound(axes: Sequence[Any], indices: Sequence[Any]) -> dict[Any, Expression]:
-    """Values for axis variables, with their dtypes."""
-    return {
-        axis: tirx.const(index, str(axis.ty)) if isinstance(index, int) else cast(index, str(axis.ty))
-        for axis, index in zip(axes, indices, strict=True)
-    }
 
 
 def _is_one(dim: Extent) -> bool:

@@ -308,7 +308,9 @@ class Generator:
         return level(0, tirx.const(0, self.e.index), {})
 
     def _element(self, operand: Expression, *variables: Mapping[Any, Expression]) -> Expression:
-        found = {axis: cast(value, str(axis.ty)) for part in variables for axis, value in part.items()}
+        found = self.e.bound(
+            [axis for part in variables for axis in part], [value for part in variables for value in part.values()]
+        )
         return self.e.element(operand, found)
 
     def _right(self, batch: Mapping[Any, Expression], inner: Mapping[Any, Expression], column: Any) -> Expression:

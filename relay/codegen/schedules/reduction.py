@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relay.codegen.schedules.elementwise import stored
-from relay.codegen.schedules.emission import Emission, bound
+from relay.codegen.schedules.emission import Emission
 from relay.codegen.schedules.loops import cast, loop, nested, number
 from relay.codegen.schedules.stage import Extent, Stage, mentions, volume
 from relay.codegen.tir import Expression, Statement, tirx
@@ -92,7 +92,7 @@ def combined(e: Emission, stage: Stage, left: Sequence[Expression], right: Seque
 
 def sources(e: Emission, stage: Stage, indices: Sequence[Expression], steps: Sequence[Expression]) -> list[Expression]:
     """What is combined at these indices and reduced indices."""
-    variables = {**bound(stage.axes, indices), **bound(stage.reduced_axes, steps)}
+    variables = {**e.bound(stage.axes, indices), **e.bound(stage.reduced_axes, steps)}
     first = stage.op.body[0]
     found = [e.element(source, variables) for source in first.source]
     if not (isinstance(first.condition, tirx.IntImm) and int(first.condition.value)):
