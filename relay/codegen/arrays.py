@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from relay.codegen import tir
-from relay.codegen.code import HEAD, Code, Table
+from relay.codegen.code import Code, Table
+from relay.codegen.context import HEAD
 from relay.codegen.layout import ROW, TensorLayout
 from relay.codegen.tir import Expression, integer, tirx
 from relay.ir.dims import TypeId

@@ -9,22 +9,14 @@ from typing import Any
 
 from relay.codegen import tir
 from relay.codegen.arrays import Arrays
-from relay.codegen.code import (
-    MISFIT,
-    RESULT,
-    RUNNING_OUT_OF_MEMORY,
-    STACK_LIMIT,
-    STATUS,
-    WORKSPACE,
-    Code,
-    Failures,
-    Table,
-)
+from relay.codegen.code import Code, Failures, Table
 from relay.codegen.constants import Constants
+from relay.codegen.context import MISFIT, RESULT, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, STATUS, WORKSPACE
 from relay.codegen.exchange import input_pools
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
 from relay.codegen.host import Shared, generate
+from relay.codegen.interrupts import let_python_raise
 from relay.codegen.kernels import Kernels
 from relay.codegen.layout import (
     ROW,
@@ -48,6 +40,7 @@ from relay.ir.dims import TypeId
 from relay.ir.expr import Derivative, Function, Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
+from relay.ir.metering import Meter
 from relay.ir.types import DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
 from relay.transform.graph import call_graph, reachable, strong_components
 
@@ -94,6 +87,7 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
         pools,
         Growth(functions, layouts),
         Failures(),
+        Meter(module),
         names,
         {},
         sizes,
@@ -223,6 +217,7 @@ def _entry(
         # A failure stands in the table; for TVM the call has succeeded, so that no exception is made of it.
         status = code.bind(tir.call(start, [code.context, *lists]), "int32", "status")
         code.set_table(RESULT, tirx.Cast("int64", status))
+        code.emit(*let_python_raise(code.table(STATUS)))
     with code.collect() as refuse:
         code.set_table(STATUS, integer(MISFIT))
     code.when(tirx.EQ(misfit, integer(0)), run, refuse)

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import assert_never
 
 from relay.codegen import tir
+from relay.codegen.context import FIRST_FAILURE, FIRST_FREE, STATUS
 from relay.codegen.layout import (
+    ROW,
     DataLayout,
     Layout,
     Pool,
@@ -23,12 +25,6 @@ from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Register, S
 from relay.errors import Span
 from relay.ir.dims import Dim, DimExpr, TypeId
 
-# The first places of the context table.
-STATUS, DEPTH, STACK_LIMIT, WORKSPACE, RESULT, HEAD, FIRST_FREE = range(7)
-
-# Statuses above these are positions in the program's list of failures.
-RUNNING_OUT_OF_MEMORY, TOO_DEEP, EXTERNAL, MISFIT, FIRST_FAILURE = range(1, 6)
-
 TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were asked for
 
 
@@ -43,6 +39,7 @@ class Code:
         self._table, self._declarations = tir.view("table", (TABLE_SIZE,), "int64", self.context)
         self._statements: list[Statement] = []
         self._names = 0
+        self._first: list[Statement] = []
         self._places = places or {}
         self._sizes: dict[Dim, Expression] = {}
         self._size_bindings: list[Statement] = []
@@ -102,7 +99,7 @@ class Code:
             for slot in self.workspace.slots
             if slot.first is not None
         ]
-        return [*self._declarations, *self._size_bindings, *addresses, *self._statements], size
+        return [*self._declarations, *self._first, *self._size_bindings, *addresses, *self._statements], size
 
     # ---- sizes
 
@@ -217,6 +214,13 @@ class Code:
                 return self.address(spilled)
             case _:
                 assert_never(leaf.place)
+
+    def register(self, value: int) -> Leaf:
+        """An int64 register that holds a number when the function starts."""
+        leaf = self.leaf(ROW)
+        assert isinstance(leaf.place, Register)
+        self._first.append(tirx.BufferStore(leaf.place.view, integer(value), [0]))
+        return leaf
 
     def copy(self, target: Leaf, source: Leaf) -> None:
         """target := source, which do not overlap unless they are the same."""

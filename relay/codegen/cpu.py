@@ -26,6 +26,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import numpy as np
 
+from relay.codegen.context import (
+    DEPTH,
+    EXTERNAL,
+    FIRST_FAILURE,
+    HEAD,
+    MISFIT,
+    RUNNING_OUT_OF_MEMORY,
+    STACK_LIMIT,
+    STATUS,
+    TOO_DEEP,
+    WORKSPACE,
+)
 from relay.codegen.exchange import Make, Passing, Reading
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
@@ -35,10 +47,6 @@ from relay.ir.types import DataDefinition
 
 if TYPE_CHECKING:
     from relay.codegen.native import Native
-
-# As in relay.codegen.code, which is imported only when something is compiled.
-_STATUS, _DEPTH, _STACK_LIMIT, _WORKSPACE, _RESULT, _HEAD = range(6)
-_RUNNING_OUT_OF_MEMORY, _TOO_DEEP, _EXTERNAL, _MISFIT, _FIRST_FAILURE = range(1, 6)
 
 _ALIGNMENT = 64
 _LARGE = 1 << 16  # bytes from which a result's memory is kept for another call
@@ -156,8 +164,8 @@ class Program:
                 own = context
             words = own.words
             if recursive:
-                words[_STACK_LIMIT] = _stack_limit()
-                words[_DEPTH] = 0
+                words[STACK_LIMIT] = _stack_limit()
+                words[DEPTH] = 0
             if only is not None:
                 outputs = [only()]
             elif shapes is None:
@@ -168,15 +176,15 @@ class Program:
                 except (IndexError, ValueError, ZeroDivisionError, MemoryError):  # sizes that the program is not for
                     give(own)
                     return None
-            function(own.address, id(leaves), id(outputs))
-            status = words[0]
+            function(own.address, id(leaves), id(outputs))  # raises what a signal's handler has raised
+            status = words[STATUS]
             if not status:
                 if context is None:
                     give(own)
                 return outputs
-            depth = words[_DEPTH]
+            depth = words[DEPTH]
             give(own)
-            if status == _MISFIT:
+            if status == MISFIT:
                 return None
             raise self._error(status, depth)
 
@@ -192,20 +200,20 @@ class Program:
         return passing.leaves
 
     def _error(self, status: int, depth: int) -> BaseException:
-        if status == _RUNNING_OUT_OF_MEMORY:
+        if status == RUNNING_OUT_OF_MEMORY:
             return ExecutionError("there is not enough memory for the data of the program")
-        if status == _TOO_DEEP:
+        if status == TOO_DEEP:
             return ExecutionError(
                 f"recursion deeper than {depth}: the thread's stack is used up",
                 help="use a loop, run it in a thread with a larger stack (threading.stack_size), or raise `ulimit -s`",
             )
-        if status == _EXTERNAL:
+        if status == EXTERNAL:
             assert self.native.externals is not None
             error = self.native.externals.raised.error
             del self.native.externals.raised.error
             assert isinstance(error, BaseException)
             return error
-        message, span = self.native.failures[status - _FIRST_FAILURE]
+        message, span = self.native.failures[status - FIRST_FAILURE]
         return ExecutionError(message, span)
 
 
@@ -218,8 +226,8 @@ class _Context:
         self.address = self.table.ctypes.data
         self._workspace = np.empty(native.workspace + _ALIGNMENT, np.uint8)
         address = self._workspace.ctypes.data
-        self.table[_WORKSPACE] = address + -address % _ALIGNMENT
-        self.table[_HEAD] = object.__basicsize__
+        self.table[WORKSPACE] = address + -address % _ALIGNMENT
+        self.table[HEAD] = object.__basicsize__
         for place, base in native.dtypes.items():
             self.table[place] = id(base.dtype)
         for place, array in native.constants.items():

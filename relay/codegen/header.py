@@ -8,6 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from relay.codegen.context import (
+    DEPTH,
+    FIRST_FAILURE,
+    HEAD,
+    MISFIT,
+    RUNNING_OUT_OF_MEMORY,
+    STACK_LIMIT,
+    STATUS,
+    TOO_DEEP,
+    WORKSPACE,
+)
 from relay.codegen.layout import TensorLayout, leaves
 from relay.codegen.native import Native
 from relay.ir.dims import TypeId, variables
@@ -17,8 +28,6 @@ _C_TYPES = {
     "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "uint16_t",
     "bfloat16": "uint16_t", "float32": "float", "float64": "double",
 }  # fmt: skip
-
-STATUS, WORKSPACE, HEAD = 0, 3, 5  # as in relay.codegen.code
 
 
 def identifier(name: str) -> str:
@@ -44,7 +53,7 @@ def header(native: Native, name: str) -> str:
         sets.append(f"  self->table[{place}] = (int64_t)(constants + {offset});")
         offset += -(-array.nbytes // 64) * 64
     messages = "".join(
-        f"    case {5 + n}: return {_quoted(_text(m, s))};\n" for n, (m, s) in enumerate(native.failures)
+        f"    case {FIRST_FAILURE + n}: return {_quoted(_text(m, s))};\n" for n, (m, s) in enumerate(native.failures)
     )
     frees = "".join(
         f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
@@ -131,7 +140,7 @@ static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* c
   arguments[0].value = (int64_t)self->table;
   arguments[1].value = (int64_t)&lists[0];
   arguments[2].value = (int64_t)&lists[1];
-  self->table[1] = self->table[2] = 0;
+  self->table[{DEPTH}] = self->table[{STACK_LIMIT}] = 0;
   if (self->run(NULL, arguments, 3, &result)) return -1;
   return (int)self->table[{STATUS}];
 }}
@@ -139,9 +148,9 @@ static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* c
 static inline const char* {name}_message(int status) {{
   switch (status) {{
     case 0: return "";
-    case 1: return "there is not enough memory";
-    case 2: return "recursion deeper than the stack allows";
-    case 4: return "an input has another shape than the program is for";
+    case {RUNNING_OUT_OF_MEMORY}: return "there is not enough memory";
+    case {TOO_DEEP}: return "recursion deeper than the stack allows";
+    case {MISFIT}: return "an input has another shape than the program is for";
 {messages}    default: return "the call failed";
   }}
 }}

@@ -16,19 +16,12 @@ from typing import Any, assert_never
 import attrs
 
 from relay.codegen import tir
-from relay.codegen.code import (
-    DEPTH,
-    EXTERNAL,
-    RUNNING_OUT_OF_MEMORY,
-    STACK_LIMIT,
-    TOO_DEEP,
-    Code,
-    Failures,
-    build,
-)
+from relay.codegen.code import Code, Failures, build
 from relay.codegen.constants import Constants
+from relay.codegen.context import DEPTH, EXTERNAL, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, TOO_DEEP
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
+from relay.codegen.interrupts import Interrupts, recursive_call
 from relay.codegen.kernels import Kernels, symbolic_in
 from relay.codegen.layout import (
     ROW,
@@ -81,6 +74,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.metering import Meter
 from relay.ir.types import BOOL, UINT8, FunctionType, TensorType
 from relay.operator import lookup
 from relay.transform.fusion import Group, updated
@@ -99,6 +93,7 @@ class Shared:
     pools: Pools
     growth: Growth
     failures: Failures
+    meter: Meter
     names: Mapping[str, Any]  # the native functions by the core functions
     frames: dict[str, Dim]  # the bytes of workspace that callers provide
     sizes: Mapping[TypeId, int]  # the places of symbolic dims in the context table
@@ -153,6 +148,7 @@ def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId,
     with code.collect() as too_deep:
         code.emit(*code.failure(TOO_DEEP))
     code.when(tirx.LT(here, code.table(STACK_LIMIT)), too_deep)
+    recursive_call(code)
     code.set_table(DEPTH, code.table(DEPTH) + integer(1))
     workspace: Expression = integer(0)
     if frame:
@@ -178,6 +174,7 @@ class _Generator:
         self.homes: dict[Var, Value] = {}  # the memory of each class of variables that share it
         self.taken: set[Place] = set()  # all of it: nothing else is made there
         self.code = Code(shared.sizes)
+        self.interrupts = Interrupts(self.code, shared.meter)
         self.variables: dict[Var, Value] = {}
         self.exits: dict[LoopLabel, tuple[Value, ...]] = {}
         self.loops: dict[LoopLabel, _LoopState] = {}
@@ -482,7 +479,7 @@ class _Generator:
         conditions = [] if index is None else [tirx.LT(code.load(index), count)]
         conditions += [] if running is None else [code.load(running)]
         condition = conditions[0] if len(conditions) == 1 else tirx.And(*conditions)
-        code.emit(tirx.While(condition, tir.sequence(body)))
+        self.interrupts.loop(loop, condition, body)
         if counter is not None and running is not None:
             with code.collect() as completed:
                 code.assign_parallel(results, parameters)

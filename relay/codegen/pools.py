@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 
 from relay.codegen import tir
-from relay.codegen.code import RESULT, RUNNING_OUT_OF_MEMORY, Code, Table
+from relay.codegen.code import Code, Table
+from relay.codegen.context import RESULT, RUNNING_OUT_OF_MEMORY
 from relay.codegen.layout import Pool, leaves
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.ir.dims import TypeId

@@ -1,7 +1,8 @@
 """The intermediate representation: types and nodes. `relay.ir` also holds the constructors of the 2018 talk."""
 
 from relay.ir.alpha import alpha_equal, alpha_hash
-from relay.ir.difference import Difference, Work, diff, work
+from relay.ir.difference import Difference, diff
+from relay.ir.metering import Work, work
 from relay.ir.types import (
     BoolType,
     FloatType,

@@ -1,7 +1,7 @@
 """What an operator is, the registry of all of them, and calls on symbolic values."""
 
 from relay.ir.check import use_operators
-from relay.ir.difference import use_work
+from relay.ir.metering import use_work
 from relay.operator.callback import pure_callback
 from relay.operator.composition import Body, Composition, use_composer
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement

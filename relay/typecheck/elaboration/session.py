@@ -226,12 +226,7 @@ class Session:
             return sizes.constant(self, out, number, base)
         base = prune(base) if base is not None else self.solver.literal_base(number.value, number.span)  # type: ignore[arg-type]
         if isinstance(base, BaseType):
-            if not holds(base, number.value):
-                raise TypeMismatch(
-                    f"the number {number.value} is no {base}",
-                    number.span,
-                    help=f"write a number that {base} holds, or cast the other operand",
-                )
+            _require_holding(base, number)
             constant = Constant(np.asarray(number.value, dtype=base.dtype), number.span)
             return Typed(constant, constant.type)
         if number.span is not None and isinstance(base, Unknown) and not base.literals:
@@ -244,6 +239,8 @@ class Session:
 
         def finish() -> None:
             found = prune(base)  # type: ignore[arg-type]
+            if isinstance(found, BaseType):
+                _require_holding(found, number)
             dtype = found.dtype if isinstance(found, BaseType) else np.dtype(type(number.value))
             place.items.append(Binding((var,), Constant(np.asarray(number.value, dtype=dtype), number.span)))
 
@@ -556,6 +553,16 @@ class Session:
         while candidate in self.globals:
             candidate, count = f"{name}_{count}", count + 1
         return candidate
+
+
+def _require_holding(base: BaseType, number: Number) -> None:
+    """Raises TypeMismatch for a number that the base type does not hold."""
+    if not holds(base, number.value):
+        raise TypeMismatch(
+            f"the number {number.value} is no {base}",
+            number.span,
+            help=f"write a number that {base} holds, or cast the other operand",
+        )
 
 
 def _finished(value: object) -> object:

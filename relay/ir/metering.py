@@ -1,0 +1,130 @@
+"""The work of a run of a module.
+
+A module's floating-point operations and the bytes that its operators write are counted for one run, from the
+types: a loop with a constant count counts its rounds, any other loop one; a branch counts as its dearest arm; a call
+counts as its function, one that is recursive as nothing. `exact` says that neither of these estimates was needed and
+all shapes are numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from relay.errors import InternalError
+from relay.ir.expr import Block, Call, Constant, Function, Global, If, Loop, Match, Module, OpCall, Static
+from relay.ir.types import TensorType, Type
+
+OperatorWork: TypeAlias = Callable[[OpCall, Sequence[Type], Type], int]
+
+
+def _no_operators(call: OpCall, types: Sequence[Type], result: Type) -> int:
+    raise KeyError(call.operator)
+
+
+_operator_work: OperatorWork = _no_operators
+
+
+def use_work(operator_work: OperatorWork) -> None:
+    """Say how many floating-point operations a call on operands of known shapes does. `relay.operator`, which lies
+    above this package, does it when it is imported."""
+    global _operator_work
+    _operator_work = operator_work
+
+
+@attrs.frozen
+class Work:
+    """The work of one run: floating-point operations, bytes written by operators, and whether they are exact."""
+
+    flops: int = 0
+    bytes: int = 0
+    exact: bool = True
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.flops + other.flops, self.bytes + other.bytes, self.exact and other.exact)
+
+    def times(self, count: int) -> Work:
+        """So many times this."""
+        return Work(self.flops * count, self.bytes * count, self.exact)
+
+    def estimated(self) -> Work:
+        """The same as an estimate."""
+        return Work(self.flops, self.bytes, False)
+
+
+def work(module: Module) -> Work:
+    """The work of a call of the entry. Linear in the module's size."""
+    return Meter(module).function(module.entry)
+
+
+class Meter:
+    """Measures the blocks of one module. Functions are measured once."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.known: dict[str, Work | None] = {}  # None: being measured
+
+    def function(self, name: str) -> Work:
+        if name not in self.known:
+            function = self.module.functions.get(name)
+            self.known[name] = None
+            self.known[name] = self.block(function.body) if isinstance(function, Function) else Work(exact=False)
+        found = self.known[name]
+        return Work(exact=False) if found is None else found
+
+    def block(self, block: Block) -> Work:
+        total = Work()
+        for binding in block.bindings:
+            match binding.value:
+                case OpCall() as call:
+                    total += self._operator(call, binding.targets[0].type)
+                case Call(Global(name)):
+                    total += self.function(name)
+                case If() | Match() as branch:
+                    total += self._branch(branch)
+                case Loop(body=body, counter=counter):
+                    round_ = self.block(body)
+                    if counter is not None and isinstance(counter.count, Constant):
+                        total += round_.times(max(0, int(counter.count.value)))
+                    else:
+                        total += round_.estimated()
+                case Call():
+                    total = total.estimated()
+                case _:
+                    pass
+        return total
+
+    def _operator(self, call: OpCall, result: Type | None) -> Work:
+        types = [a.type for a in call.arguments if not isinstance(a, Static)]
+        try:
+            if result is None or None in types:
+                raise InternalError("work is counted in typed modules")
+            size = _bytes(result)
+            return Work(_operator_work(call, [t for t in types if t is not None], result), size)
+        except TypeError:  # a dim that is no number
+            return Work(exact=False)
+
+    def _branch(self, branch: If | Match) -> Work:
+        conditions, arms = Work(), list[Work]()
+        if isinstance(branch, If):
+            for arm in branch.arms:
+                conditions += self.block(arm.condition)
+                arms.append(self.block(arm.body))
+            arms.append(self.block(branch.orelse))
+        else:
+            arms += (self.block(arm.body) for arm in branch.arms)
+        dearest = max(arms, key=lambda w: (w.flops, w.bytes), default=Work())
+        alike = all((w.flops, w.bytes, w.exact) == (dearest.flops, dearest.bytes, True) for w in arms)
+        return conditions + (dearest if alike else dearest.estimated())
+
+
+def _bytes(type_: Type) -> int:
+    """The bytes of a tensor. Raises TypeError if a dim is no number."""
+    if not isinstance(type_, TensorType):
+        return 0
+    size = type_.dtype.itemsize
+    for dim in type_.dims:
+        size *= dim
+    return size
