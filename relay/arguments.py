@@ -22,7 +22,7 @@ from relay.eval.values import Data, Reference, Stack
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
 from relay.ir.structure import build, field_names, fields_of, form_of, is_record_class
-from relay.ir.types import BaseType, DataType, RefType, StackType, TensorType, TupleType, Type, base_of_dtype
+from relay.ir.types import BaseType, DataType, Form, RefType, StackType, TensorType, TupleType, Type, base_of_dtype
 from relay.operator import Operator
 from relay.typecheck.elaboration import Argument, Fixed, Scalar, Structure
 from relay.typecheck.unification import holds
@@ -157,6 +157,8 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
         elif kind is Array:
             leaves.append(argument.numpy())
             kinds.append(np.ndarray)
+        elif argument is None:
+            kinds += None, None  # two, so that these are more than the arguments
         elif kind is tuple or kind is list:
             kinds += kind.__name__, len(argument)
             if not flatten(argument, leaves, kinds):
@@ -201,11 +203,14 @@ class Described:
     value: Any
 
 
-def describe(value: Any, function: Function, position: int) -> Described:
-    """What an argument is to the compiler. Raises TypeMismatch at the parameter for what Relay cannot take."""
+def describe(value: Any, function: Function, position: int, path: str = "") -> Described:
+    """What an argument, or the part of one that `path` reads, is to the compiler.
+
+    Raises TypeMismatch at the parameter for what Relay cannot take.
+    """
     if isinstance(value, TensorType):
         if not isinstance(value.base, BaseType) or not all(isinstance(dim, int) for dim in value.shape):
-            raise _bad_argument(function, position, f"is the type {value}, in which something is open")
+            raise _bad_argument(function, position, f"is the type {value}, in which something is open", path=path)
         return Described((value.base.name, value.shape), value, None)
     if isinstance(value, Array):
         value = value.numpy()
@@ -213,7 +218,7 @@ def describe(value: Any, function: Function, position: int) -> Described:
         array = np.asarray(value)
         base = base_of_dtype(array.dtype)
         if base is None:
-            raise _bad_argument(function, position, f"has dtype {array.dtype}, which Relay does not have")
+            raise _bad_argument(function, position, f"has dtype {array.dtype}, which Relay does not have", path=path)
         if not array.dtype.isnative:
             array = array.astype(base.dtype)
         return Described((base.name, array.shape), TensorType(base, array.shape), array)
@@ -222,12 +227,19 @@ def describe(value: Any, function: Function, position: int) -> Described:
     if isinstance(value, int | float):
         return Described(type(value), Scalar(value), value)
     if exchange.is_value(value):
-        return _describe_data(value, function, position)
+        return _describe_data(value, function, position, path)
     form = form_of(value)
     if form is not None or isinstance(value, tuple):
-        parts = [describe(v, function, position) for v in (value if form is None else fields_of(value, form))]
-        if any(isinstance(p.argument, Fixed) for p in parts):
-            raise _bad_argument(function, position, "holds something that is no array or number")
+        inside = value if form is None else fields_of(value, form)
+        inside = value if form is None else fields_of(value, form)
+        names = _part_names(form, len(inside))
+        parts = [describe(v, function, position, path + name) for v, name in zip(inside, names, strict=True)]
+        for name, part in zip(names, parts, strict=True):
+            if isinstance(part.argument, Fixed) and part.argument.value is not None:
+                text = f"is {part.argument.value!r}, and a structure holds arrays, numbers and None"
+                raise _bad_argument(
+                    function, position, text, path=path + name, help="give it as a static argument of its own"
+                )
         items, values = tuple(p.argument for p in parts), tuple(p.value for p in parts)
         structure = ("tuple", form, *(p.key for p in parts))
         return Described(structure, items if form is None else Structure(form, items), values)
@@ -240,20 +252,30 @@ def describe(value: Any, function: Function, position: int) -> Described:
     if _is_function(value):
         return Described(("function", id(value)), Fixed(value), value)
     if hasattr(value, "__dlpack__"):
-        return describe(np.from_dlpack(value), function, position)
+        return describe(np.from_dlpack(value), function, position, path)
     help = "decorate it with @relay" if callable(value) else None
     if help is None and type(value).__module__ != "builtins":
         help = f"make {type(value).__name__} a data type: decorate the class with @relay.data or @dataclass"
-    raise _bad_argument(function, position, f"is a Python {type(value).__name__}, which Relay cannot take", help)
+    raise _bad_argument(
+        function, position, f"is a Python {type(value).__name__}, which Relay cannot take", path=path, help=help
+    )
 
 
-def _describe_data(value: Any, function: Function, position: int) -> Described:
+def _part_names(form: Form | None, count: int) -> Sequence[str]:
+    """How the parts of a structure are read."""
+    if form is None or not form.names:
+        return [f"[{index}]" for index in range(count)]
+    return [f"[{name!r}]" if form.cls is dict else f".{name}" for name in form.names]
+
+
+def _describe_data(value: Any, function: Function, position: int, path: str) -> Described:
     """What a value of a data type is to the compiler."""
 
     def part(field: Any) -> tuple[object, Argument]:
-        described = describe(field, function, position)
+        described = describe(field, function, position, path)
         if isinstance(described.argument, Fixed) and described.argument.value is not None:
-            raise _bad_argument(function, position, "holds something that is no array or number")
+            text = f"holds {described.argument.value!r}, and data holds arrays, numbers and None"
+            raise _bad_argument(function, position, text, path=path)
         return described.key, () if isinstance(described.argument, Fixed) else described.argument
 
     key, argument = exchange.describe(value, part)
@@ -290,13 +312,13 @@ def _static_key(value: Any) -> object:
     return ("function", id(value)) if _is_function(value) else None
 
 
-def _bad_argument(function: Function, position: int, text: str, help: str | None = None) -> RelayError:
+def _bad_argument(function: Function, position: int, text: str, help: str | None = None, path: str = "") -> RelayError:
     if position >= len(function.parameters):
         return TypeMismatch(f"the cotangent of {function.name} {text}", function.span, help=help)
     parameter = function.parameters[position]
     labels = (Label(function.span, ""),) if parameter.span is None and function.span is not None else ()
     return TypeMismatch(
-        f"argument {parameter.name} of {function.name} {text}", parameter.span, labels=labels, help=help
+        f"argument {parameter.name}{path} of {function.name} {text}", parameter.span, labels=labels, help=help
     )
 
 

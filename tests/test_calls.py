@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from relay import Array, relay
+from relay.errors import TypeMismatch
 
 
 @relay
@@ -129,3 +130,31 @@ def test_calls_from_several_threads() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@relay
+def with_gaps(params, x):
+    y = x * params["weight"]
+    if params["bias"] is not None:
+        y = y + params["bias"]
+    for scale in params["scales"]:
+        if scale is not None:
+            y = y * scale
+    return relay.sum(y)
+
+
+def test_none_in_structures_chooses_the_program() -> None:
+    two, x = np.float32(2), np.ones(3, np.float32)
+    for _ in range(3):  # compiled, remembered
+        assert float(with_gaps({"weight": two, "bias": None, "scales": (None, two)}, x)) == 12
+        assert float(with_gaps({"weight": two, "bias": two, "scales": (two, None)}, x)) == 24
+        assert float(with_gaps.interpret({"weight": two, "bias": None, "scales": (None, None)}, x)) == 6
+    gradient = relay.grad(with_gaps, wrt=0)({"weight": two, "bias": None, "scales": (None, two)}, x)
+    assert gradient == {"weight": 6, "bias": None, "scales": (None, 6)}
+
+
+def test_what_a_structure_cannot_hold_is_named_by_its_place() -> None:
+    with pytest.raises(TypeMismatch, match=r"argument params\['scales'\]\[1\] of with_gaps is 'relu', and a structure"):
+        with_gaps({"weight": 1.0, "bias": None, "scales": (None, "relu")}, np.ones(3, np.float32))
+    with pytest.raises(TypeMismatch, match=r"argument params\['bias'\] of with_gaps is a Python object"):
+        with_gaps({"weight": 1.0, "bias": object(), "scales": ()}, np.ones(3, np.float32))

@@ -29,7 +29,7 @@ from typing import TypeAlias
 
 import attrs
 
-from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
+from relay.errors import RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.dims import Dim
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
@@ -245,7 +245,7 @@ class _Reader:
             case Structure(form, items):
                 return TupleType(self._parts(items, path), form)
             case Fixed():
-                raise InternalError("a fixed value inside of an argument")
+                return TupleType(())  # None: others are refused before
             case TensorType(base, shape):
                 return TensorType(base, tuple(self._dim(d, path, axis) for axis, d in enumerate(shape)))
             case _:
