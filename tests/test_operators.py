@@ -116,6 +116,8 @@ def test_compiled_is_the_reference(name: str) -> None:
 def assert_close(found: Array, wanted: Array, what: str, operator: Operator) -> None:
     """Equal, or for floats as close as the dtype allows."""
     assert found.dtype == wanted.dtype and found.shape == wanted.shape, what
+    if operator.arbitrary:
+        return  # nobody reads the elements
     name = wanted.dtype.name
     if name not in RELATIVE:
         np.testing.assert_array_equal(found, wanted, err_msg=what)

@@ -302,6 +302,8 @@ class _Generator:
         if output.layout.elements == 0:
             return
         code.touch(output)
+        if _is_arbitrary(group.bindings[-1]):
+            return
         for old in updated(group.bindings[-1]):
             code.copy(output, self.leaf(old))
         last = group.bindings[-1].value
@@ -540,6 +542,10 @@ class _Generator:
         code.assign(code.row(layout.pool, offset + length), value)
         longer = code.bind(length + integer(1), name="length")
         return StackValue(Leaf(ROW, Immediate(offset)), Leaf(ROW, Immediate(longer)))
+
+
+def _is_arbitrary(binding: Binding) -> bool:
+    return isinstance(binding.value, OpCall) and lookup(binding.value.operator).arbitrary
 
 
 def _flat(value: Value, layout: Layout) -> Iterator[tuple[Leaf | None, TensorLayout]]:

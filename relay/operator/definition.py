@@ -118,6 +118,7 @@ class Operator:
         on_dims: what the operator is on integer scalars that are dims: the dim that the result is, or the constraint
             that a comparison asks; None where it is neither. Integers wrap and dims do not: the caller sees to that.
         fill: the number that all elements of the result are, whatever the operands.
+        arbitrary: whether the elements of the result may be anything, since nobody reads them: nothing is computed.
         intricate: whether `compute` names many parts of its expression, as polynomials do; fusion nests few of them.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
         not do.
@@ -156,6 +157,7 @@ class Operator:
     on_dims: Callable[..., Dim | DimConstraint | None] | None = None
     fill: float | None = None
     sizes: frozenset[str] = frozenset()
+    arbitrary: bool = False
     intricate: bool = False
     sampler: Callable[..., Any] | None = None
     documentation: str = ""

@@ -123,6 +123,7 @@ def register_op(
     on_dims: Callable[..., Any] | None = ...,
     fill: float | None = ...,
     sizes: frozenset[str] = ...,
+    arbitrary: bool = ...,
     intricate: bool = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...

@@ -29,7 +29,7 @@ shapes would not do.
     windows       sliding windows and their adjoint
     pooling       maxima and means over windows; adaptive_pooling, over bins
     nn            softmax, log_softmax
-    barriers      recomputed
+    barriers      recomputed, unset
     random        keys, and numbers drawn with them; distributions, choices made of those
     normalisation  batch, layer, group, instance, rms and local response normalisation, prelu
     losses        squared, absolute, Huber, hinge, cross-entropies, Kullback-Leibler

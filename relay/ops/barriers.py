@@ -1,14 +1,18 @@
-"""What the optimiser must not see through."""
+"""What only the compiler writes: where the optimiser must not see through, and where there is nothing to compute."""
 
 from __future__ import annotations
 
-from relay.ops.notation import Pattern, Relation, Tensor, elementwise, register_op
+import numpy as np
+
+from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType
+from relay.ops import stages
+from relay.ops.notation import Pattern, Relation, Tensor, elementwise, register_op, result_dims
 from relay.ops.samples import case, cases
-from relay.typecheck.relations import same
+from relay.typecheck import relations
 
 
 @register_op(
-    relation=Relation("T -> T", same),
+    relation=Relation("T -> T", relations.same),
     pattern=Pattern.ELEMENTWISE,
     compute=lambda x, number: elementwise(lambda e: e, direct=True)(x),
     gradient=lambda x, out, dout, number: dout,
@@ -23,3 +27,22 @@ def recomputed(x: Tensor, number: int = 0) -> Tensor:
     array([1., 2.], dtype=float32)
     """
     return x.copy()
+
+
+@register_op(
+    sizes=frozenset({"shape"}),
+    relation=Relation("-> @dtype", relations.filled),
+    pattern=Pattern.OPAQUE,
+    compute=lambda shape, dtype: stages.full(result_dims(lambda: relations.literal_shape(shape)), 0, str(dtype)),
+    no_gradient="the result depends on no tensor",
+    sampler=cases(case(shape=(2, 3), dtype=INT32), case(shape=(0, 3), dtype=FLOAT64), case(shape=())),
+    arbitrary=True,
+)
+def unset(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
+    """A tensor whose elements nobody reads: the parts of a choice that was not made. The interpreter gives zeros,
+    compiled code whatever is there. () -> (dtype, shape).
+
+    >>> relay.unset((2,))
+    array([0., 0.], dtype=float32)
+    """
+    return np.zeros(shape, dtype.dtype)

@@ -20,7 +20,9 @@ from relay.transform.reference_elimination import eliminate_references
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
+from relay.transform.sum_flattening import flatten_sums
 from relay.transform.tail_calls import loop_tail_calls
+from relay.transform.tape_allocation import allocate_tapes
 from relay.transform.tuple_flattening import flatten_tuples
 
 cse = eliminate_common_subexpressions
@@ -33,6 +35,7 @@ __all__ = [
     "PREPARATION",
     "Pipeline",
     "Record",
+    "allocate_tapes",
     "batch_products",
     "cse",
     "dce",
@@ -41,6 +44,7 @@ __all__ = [
     "eliminate_references",
     "expand_composites",
     "flatten_records",
+    "flatten_sums",
     "flatten_tuples",
     "fold_constants",
     "fold_counters",

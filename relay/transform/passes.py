@@ -37,7 +37,9 @@ from relay.transform.reference_elimination import eliminate_references
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
+from relay.transform.sum_flattening import flatten_sums
 from relay.transform.tail_calls import loop_tail_calls
+from relay.transform.tape_allocation import allocate_tapes
 from relay.transform.tuple_flattening import flatten_tuples
 
 Pass: TypeAlias = Callable[[Module], Module]
@@ -51,7 +53,9 @@ PASSES: dict[str, Pass] = {
     "loop_tail_calls": loop_tail_calls,
     "inline": inline,
     "flatten_records": flatten_records,
+    "flatten_sums": flatten_sums,
     "flatten_tuples": flatten_tuples,
+    "allocate_tapes": allocate_tapes,
     "eliminate_references": eliminate_references,
     "simplify": simplify,
     "reduce_strength": reduce_strength,

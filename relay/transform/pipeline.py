@@ -15,6 +15,7 @@ from relay.text.printer import to_text
 from relay.transform.passes import Pass, Step, step_of
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
+_FLAT = ("flatten_sums", "allocate_tapes", "flatten_tuples", *_CLEAN)
 _LOOPS = ("fold_counters", "simplify", "hoist_invariants", "batch_products")
 _FIRST = (
     *("expand_composites", "flatten_records", "inline", "reduce_strength", "eliminate_references", "loop_tail_calls"),
@@ -41,8 +42,8 @@ their stacks are read once, from the last entry to the first, where a round begi
 LEVELS: tuple[tuple[str, ...], ...] = (
     BETWEEN[0],
     BETWEEN[1],
-    (*BETWEEN[2], "eliminate_references", *_LOOPS, "reorder_products", "split_loops", *_CLEAN),
-    (*BETWEEN[3], "eliminate_references", "unroll_loops", *_LOOPS, "reorder_products", "split_loops", *_CLEAN),
+    (*BETWEEN[2], "eliminate_references", *_LOOPS, "reorder_products", "split_loops", *_FLAT),
+    (*BETWEEN[3], "eliminate_references", "unroll_loops", *_LOOPS, "reorder_products", "split_loops", *_FLAT),
 )
 """What `optimize` does with a structured core module at the levels 0 to 3."""
 

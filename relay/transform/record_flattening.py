@@ -55,8 +55,8 @@ def flatten_records(module: Module) -> Module:
     called = any(module.entry in references(f) for f in module.functions.values())
     if called or not isinstance(entry, Function):
         return module
-    types = _Types(_records(module))
-    if not types.records:
+    types = Types(_records(module))
+    if not types.flattened:
         return module
     functions: dict[str, Function | Derivative] = {}
     for name, function in module.functions.items():
@@ -74,14 +74,14 @@ def flatten_records(module: Module) -> Module:
 def _records(module: Module) -> set[DataDefinition]:
     """The data types that become tuples."""
     mentioned: dict[DataDefinition, set[DataDefinition]] = {}
-    pending = mentioned_definitions(_module_types(module))
+    pending = mentioned_definitions(module_types(module))
     while pending:
         definition = pending.pop()
         if definition not in mentioned:
             inside = set(mentioned_definitions(t for c in definition.constructors for t in c.fields))
             mentioned[definition] = inside
             pending += inside
-    records = {d for d in mentioned if len(d.constructors) == 1 and not _contains_itself(d, mentioned)}
+    records = {d for d in mentioned if len(d.constructors) == 1 and not contains_itself(d, mentioned)}
     while True:
         held = {d for other, inside in mentioned.items() if other not in records for d in inside}
         if not records & held:
@@ -89,7 +89,8 @@ def _records(module: Module) -> set[DataDefinition]:
         records -= held
 
 
-def _module_types(module: Module) -> Iterator[Type]:
+def module_types(module: Module) -> Iterator[Type]:
+    """The types of all variables and functions of a module."""
     for function in module.functions.values():
         if isinstance(function, Derivative):
             yield function.type
@@ -103,7 +104,8 @@ def _module_types(module: Module) -> Iterator[Type]:
                     yield var.type
 
 
-def _contains_itself(definition: DataDefinition, mentioned: dict[DataDefinition, set[DataDefinition]]) -> bool:
+def contains_itself(definition: DataDefinition, mentioned: dict[DataDefinition, set[DataDefinition]]) -> bool:
+    """Whether values of a data type may contain values of it."""
     seen: set[DataDefinition] = set()
     pending = list(mentioned[definition])
     while pending:
@@ -116,9 +118,11 @@ def _contains_itself(definition: DataDefinition, mentioned: dict[DataDefinition,
     return False
 
 
-class _Types:
-    def __init__(self, records: set[DataDefinition]) -> None:
-        self.records = records
+class Types:
+    """Types with tuples in place of some data types, those in `flattened`."""
+
+    def __init__(self, flattened: set[DataDefinition]) -> None:
+        self.flattened = flattened
         self._made: dict[Type, Type] = {}
 
     def of(self, type_: Type) -> Type:
@@ -128,10 +132,14 @@ class _Types:
             found = self._made[type_] = self._map(prune(type_))  # type: ignore[arg-type]
         return found
 
+    def flat(self, definition: DataDefinition) -> TupleType:
+        """The tuple in place of a data type."""
+        return TupleType(tuple(map(self.of, definition.constructors[0].fields)))
+
     def _map(self, type_: Type) -> Type:
         match type_:
-            case DataType(definition) if definition in self.records:
-                return TupleType(tuple(map(self.of, definition.constructors[0].fields)))
+            case DataType(definition) if definition in self.flattened:
+                return self.flat(definition)
             case TupleType(items, form):
                 return TupleType(tuple(map(self.of, items)), form)
             case FunctionType(parameters, result, where):
@@ -143,10 +151,10 @@ class _Types:
             case _:
                 return type_
 
-    def is_record(self, type_: Type | None) -> bool:
+    def is_flattened(self, type_: Type | None) -> bool:
         """Whether values of this type become tuples themselves."""
         found = None if type_ is None else prune(type_)
-        return isinstance(found, DataType) and found.definition in self.records
+        return isinstance(found, DataType) and found.definition in self.flattened
 
     def atom(self, atom: Atom) -> Atom:
         """A function's name at its new type."""
@@ -161,7 +169,7 @@ class _Types:
 class _Flattening:
     """One function. The entry takes and returns what it did: there records are taken apart and put together."""
 
-    def __init__(self, types: _Types, function: Function, is_entry: bool) -> None:
+    def __init__(self, types: Types, function: Function, is_entry: bool) -> None:
         self.types = types
         self.source = function
         self.is_entry = is_entry
@@ -208,7 +216,7 @@ class _Flattening:
         """Append the block's bindings to `out`, and return how it ends."""
         for binding in block.bindings:
             value, targets = binding.value, tuple(map(self.var, binding.targets))
-            if isinstance(value, Match) and isinstance(value.value, Var) and self.types.is_record(value.value.type):
+            if isinstance(value, Match) and isinstance(value.value, Var) and self.types.is_flattened(value.value.type):
                 end = self._match(value, out)
                 if not isinstance(end, Yield):
                     return end
@@ -232,7 +240,7 @@ class _Flattening:
 
     def _expression(self, expression: Expr) -> Expr:
         match expression:
-            case Construct(definition, _, arguments, span) if definition in self.types.records:
+            case Construct(definition, _, arguments, span) if definition in self.types.flattened:
                 return MakeTuple(tuple(map(self.atom, arguments)), span)
             case StackNew(element, span):
                 return StackNew(self.types.of(element), span)
