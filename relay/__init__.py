@@ -41,6 +41,7 @@ from relay.errors import (
 from relay.executable import Executable, load
 from relay.frontend.annotations import base_type_var, dims, shape_var, type_var
 from relay.frontend.values import replace as _replace
+from relay.ir.axes import CHW, HWC, HWIO, NCDHW, NCHW, NCW, NDHWC, NHWC, NWC, OIHW
 from relay.ir.types import ANY as Any
 from relay.ir.types import (
     BFLOAT16 as BFloat16,
@@ -226,6 +227,16 @@ _load_packs()
 _logs.configure()
 
 __all__ = [
+    "CHW",
+    "HWC",
+    "HWIO",
+    "NCDHW",
+    "NCHW",
+    "NCW",
+    "NDHWC",
+    "NHWC",
+    "NWC",
+    "OIHW",
     "Any",
     "Array",
     "BFloat16",

@@ -62,7 +62,7 @@ _DECORATORS = ("relay._Relay.__call__", "relay._Decorator.__call__")
 _DATA = "relay"
 _MODULE = "types.ModuleType"
 _DERIVATIVES = ("grad", "value_and_grad", "jacobian", "hessian")
-_SIGNATURE_CODES = ("no-untyped-def", "no-untyped-call", "empty-body", "type-var")
+_SIGNATURE_CODES = ("no-untyped-def", "no-untyped-call", "empty-body", "type-var", "name-defined")  # "NCHW" is no name
 
 
 def plugin(version: str) -> type[Plugin]:
@@ -218,7 +218,7 @@ def _kind(written: Type) -> str | None:
     if not isinstance(written, UnboundType):
         return None
     name = written.name.rpartition(".")[2]
-    if name == "Tensor" and len(written.args) == 2:
+    if name == "Tensor" and len(written.args) in (2, 3):
         shape = written.args[1]
         return "scalar" if getattr(shape, "items", None) == [] else "tensor"
     if name in ("int", "float", "bool"):

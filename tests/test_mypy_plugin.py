@@ -64,6 +64,11 @@ SAMPLES = {
         def generic(x: A) -> A:
             return x
 
+        @relay
+        def layouts(x: Tensor[Float, dict(batch=n, feature=m)], y: Tensor[Float, (n, m), ("batch", "feature")]):
+            z: Tensor[Float, (n, m), "NC"] = x  # M: z must be Tensor[float32, (n, m), NC]
+            return (x + y).sum(axis="feature")
+
         class Model:
             @relay
             def call(self, x: Row) -> Row:
@@ -90,6 +95,8 @@ SAMPLES = {
         jacobian(g)(1.0)  # M: Missing positional argument "y"
         double(2.0)
         double()  # M: Too few arguments
+        layouts(a, a)
+        layouts(a)  # M: Missing positional argument "y"
         several(a, Pair(a, 2.0), (a, 2.0))
         Model().call(a)
         f(3.0, 2)  # M: Argument 1 to "f" has incompatible type "float"

@@ -26,6 +26,9 @@ NAMES_OF_TYPES: dict[str, object] = NAMES | {
     "List": relay.List,
     "Int64": relay.Int64,
     "Scalar": relay.Tensor[relay.Float, ()],
+    "NCHW": relay.NCHW,
+    "NHWC": relay.NHWC,
+    "HWIO": relay.HWIO,
     "TABLE": np.zeros((2, 3), np.float32),
 }
 

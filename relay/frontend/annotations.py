@@ -1,7 +1,7 @@
 """Annotations, read from the syntax tree.
 
-    T ::= Tensor[B, S] | tuple[T, ..] | Fn[[T, ..], T] | Ref[T] | D | D[T, ..] | int | float | bool | None | a name of
-    a type | "T"
+    T ::= Tensor[B, S] | Tensor[B, S, NCHW] | Tensor[B, dict(batch=D, ..)] | tuple[T, ..] | Fn[[T, ..], T]
+          | Ref[T] | D | D[T, ..] | int | float | bool | None | a name of a type | "T"
     B ::= Float | Int64 | ..  | a base type variable
     S ::= (D, ..) | a shape variable
     D ::= 3 | n | Any | *s | D + D | D - D | D * D | D // D | D % D | max(D, ..) | min(D, ..)
@@ -30,6 +30,7 @@ from relay.ir.annotation import (
     Ref,
     Tensor,
     argument_count,
+    axis_names,
     base_type_var,
     described,
     dims,
@@ -40,6 +41,7 @@ from relay.ir.annotation import (
     to_type,
     type_var,
 )
+from relay.ir.axes import NAMES_HELP
 from relay.ir.definition import MISSING, DataClass, Scope, data_class
 from relay.ir.type_parameters import is_alias, is_parameter, known_variable
 from relay.ir.type_parameters import variable as type_variable
@@ -115,12 +117,12 @@ class AnnotationReader:
     def _application(self, node: ast.expr, head: object, inside: ast.expr) -> Type:
         items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
         if head is Tensor:
-            if len(items) != 2:
+            if len(items) not in (2, 3) or (len(items) == 3 and self._is_dim(items[1])):
                 message = (
                     f"Tensor takes an element type and a shape, found {len(items)} argument{'s' * (len(items) != 1)}"
                 )
                 raise self._error(node, message, TENSOR_HELP)
-            return TensorType(self._base(items[0]), self._shape(items[1]))
+            return self._tensor(node, items)
         if head is Fn:
             if len(items) != 2 or not isinstance(items[0], ast.List):
                 raise self._error(node, "Fn takes a list of parameter types and a result type", FUNCTION_HELP)
@@ -148,6 +150,45 @@ class AnnotationReader:
             f"{described(head)} takes no arguments in a type",
             "write Tensor[..], tuple[..], list[..], Fn[..] or Ref[..]",
         )
+
+    def _is_dim(self, node: ast.expr) -> bool:
+        """Whether this is one dim, where a shape belongs."""
+        if isinstance(node, ast.Name | ast.Attribute):
+            found = self._object(node)
+            return isinstance(found, int) or (isinstance(found, TypeId) and found.kind is Kind.Dim)
+        return isinstance(node, ast.Constant | ast.BinOp)
+
+    def _tensor(self, node: ast.expr, items: list[ast.expr]) -> TensorType:
+        """`Tensor[B, S]`, `Tensor[B, S, NCHW]`, `Tensor[B, dict(batch=n)]`."""
+        base = self._base(items[0])
+        fields = self._named_dims(items[1])
+        if fields is not None and len(items) == 2:
+            names, shape = [name for name, _ in fields], tuple(self._dim(dim) for _, dim in fields)
+            return TensorType(base, shape, self._placed(items[1], lambda: axis_names(names, shape)))
+        shape = self._shape(items[1])
+        given = None if len(items) == 2 else self._names(items[2])
+        return TensorType(base, shape, self._placed(items[-1], lambda: axis_names(given, shape)))
+
+    def _named_dims(self, node: ast.expr) -> list[tuple[object, ast.expr]] | None:
+        """The names and dims of `dict(batch=n)` or `{"batch": n}`."""
+        match node:
+            case ast.Call(func=ast.Name() as function, args=[], keywords=keywords) if self._object(function) is dict:
+                return [(keyword.arg, keyword.value) for keyword in keywords]
+            case ast.Dict(keys=keys, values=values) if all(keys):
+                return [(self._names(key), value) for key, value in zip(keys, values, strict=True)]  # type: ignore[arg-type]
+            case _:
+                return None
+
+    def _names(self, node: ast.expr) -> object:
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                return tuple(self._names(item) for item in items)
+            case ast.Name() | ast.Attribute():
+                return self._object(node)
+            case _:
+                raise self._error(node, "this names no axes", NAMES_HELP)
 
     def _data(self, node: ast.expr, owner: DataClass, items: list[ast.expr]) -> DataType:
         """`Tree[A]`: arguments for the parameters of a data type."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from relay.errors import FrontendError
+from relay.ir.axes import AxisNames, read_names
 from relay.ir.definition import DataClass
 from relay.ir.structure import field_names, is_record_class
 from relay.ir.type_parameters import alias_value, is_alias, is_parameter, variable
@@ -49,15 +50,19 @@ REFERENCE_HELP = "write Ref[T], with the type of the content"
 
 
 class Tensor:
-    """The type of tensors: `Tensor[element type, shape]`."""
+    """The type of tensors: `Tensor[element type, shape]`; its axes may have names, `Tensor[Float, (n, c, h, w), NCHW]`,
+    `Tensor[Float, dict(batch=n, feature=d)]`."""
 
     def __new__(cls, *arguments: object) -> Tensor:
         raise FrontendError("Tensor is a type, not a function that makes tensors", help=TENSOR_HELP)
 
     def __class_getitem__(cls, item: object) -> TensorType:
-        if not isinstance(item, tuple) or len(item) != 2:
+        if not isinstance(item, tuple) or len(item) not in (2, 3):
             raise FrontendError("Tensor takes an element type and a shape", help=TENSOR_HELP)
-        return TensorType(to_base(item[0]), to_shape(item[1]))
+        if isinstance(item[1], dict) and len(item) == 2:
+            item = (item[0], tuple(item[1].values()), tuple(item[1]))
+        shape = to_shape(item[1])
+        return TensorType(to_base(item[0]), shape, axis_names(item[2] if len(item) == 3 else None, shape))
 
 
 class Fn:
@@ -144,6 +149,12 @@ def to_shape(item: object) -> Shape:
             f"the shape of a tensor is a tuple, found {shown}", help=f"write ({shown},) for one dimension"
         )
     raise FrontendError(f"{described(item)} is no shape", help=TENSOR_HELP)
+
+
+def axis_names(given: object, shape: Shape) -> AxisNames | None:
+    """The names that are given for the axes of a shape. Raises FrontendError."""
+    is_open = any(isinstance(dim, TypeId) and dim.kind is Kind.Shape for dim in shape)
+    return read_names(given, None if is_open else len(shape))
 
 
 def to_dim(item: object) -> Dim:

@@ -5,6 +5,7 @@ dims. A dim is an integer, a variable, `ANY`, or arithmetic of these. Scalars ar
 structure, variables and data definitions by identity.
 
     Type   T ::= Tensor[B, S] | (T, ..) | fn(T, ..) -> T | Ref[T] | Stack[T] | D[T, ..] | t | forall a.. . T
+                 | Tensor[B, S, names of the axes]
     Base   B ::= float32 | int32 | bool | ..  | b
     Shape  S ::= (d | s, ..)
     Dim    d ::= 0 | 1 | 2 | ..  | n | Any | 2*n + 1 | n//2 | max(n, m) | ..      (`relay.ir.dims`)
@@ -21,6 +22,7 @@ import attrs
 import ml_dtypes
 import numpy as np
 
+from relay.ir.axes import AxisNames, show_named
 from relay.ir.dims import ANY as ANY
 from relay.ir.dims import AnyDim as AnyDim
 from relay.ir.dims import Dim as Dim
@@ -105,10 +107,12 @@ def _types(types: Iterable[Type]) -> tuple[Type, ...]:
 
 @attrs.frozen
 class TensorType:
-    """Tensor[base, shape]. `shape` may be given as a sequence or as one shape variable."""
+    """Tensor[base, shape]. `shape` may be given as a sequence or as one shape variable. `axes` names the axes, where a
+    user did: types that differ in it only are equal, and finished modules have none (`relay.ir.axes`)."""
 
     base: Base
     shape: Shape = attrs.field(converter=_shape)
+    axes: AxisNames | Unknown | None = attrs.field(default=None, eq=False)
 
     @property
     def rank(self) -> int:
@@ -280,7 +284,7 @@ def map_dims(type_: Type, change: Callable[[Dim], Dim]) -> Type:
 
     match type_:
         case TensorType(base, shape):
-            return TensorType(base, tuple(map(change, shape)))
+            return TensorType(base, tuple(map(change, shape)), type_.axes)
         case TupleType(items, form):
             return TupleType(tuple(map(inside, items)), form)
         case FunctionType(parameters, result, where):
@@ -347,6 +351,11 @@ def mk_quant(identifier: TypeId, body: Type) -> QuantifiedType:
 
 def show_shape(shape: Shape) -> str:
     """A shape as the user writes it: `()`, `(3,)`, `(n, 4)`, `(*s, 4)`."""
+    parts = _shown_dims(shape)
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _shown_dims(shape: Shape) -> list[str]:
     parts: list[str] = []
     for dim in shape:
         dim = prune(dim)  # type: ignore[assignment]
@@ -356,7 +365,13 @@ def show_shape(shape: Shape) -> str:
             parts.append(f"*{dim}")
         else:
             parts.append(str(dim))
-    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+    return parts
+
+
+def axis_names(type_: TensorType) -> AxisNames | None:
+    """The names of a tensor's axes; None if it has none."""
+    axes = prune(type_.axes) if isinstance(type_.axes, Unknown) else type_.axes
+    return axes if isinstance(axes, tuple) else None  # type: ignore[return-value]
 
 
 def show_argument(argument: Type | Base | Shape | Dim) -> str:
@@ -371,6 +386,8 @@ def show(type_: Type) -> str:
     """A type in Relay's notation."""
     type_ = prune(type_)  # type: ignore[assignment]
     match type_:
+        case TensorType(base, shape) if (names := axis_names(type_)) is not None:
+            return show_named(str(prune(base)), _shown_dims(shape), names)
         case TensorType(base, shape):
             lone = prune(shape[0]) if len(shape) == 1 else None
             if isinstance(lone, TypeId | Unknown) and lone.kind is Kind.Shape:

@@ -96,6 +96,9 @@ class Operator:
         external: makes a native function for the given function type, called with inputs and then the output buffer.
         composition: the body, in the language, of a composite operator; it gives whichever of relation, reference,
             gradient and compute has no hand-made form.
+        layouts: `layouts(**attributes)`, the layouts that the operands must have and then the result's, for an operator
+            to which it matters what an axis is: ("NCHW", "OIHW", "NCHW"). Raises ShapeError for attributes that say
+            none. An attribute `layout` that a call leaves out is its first operand's.
         requirements: run-time conditions on the operands.
         commutative, associative, idempotent, involution, coercion, identity, linear: algebraic facts. Idempotent are
             a unary f(f(x)) = f(x) and a binary f(x, x) = x; an involution undoes itself, f(f(x)) = x; a coercion is a
@@ -137,6 +140,7 @@ class Operator:
     compute: Callable[..., Any] | None = None
     external: Callable[[FunctionType], Callable[..., Any]] | None = None
     composition: Composition | None = None
+    layouts: Callable[..., Sequence[Sequence[str | None]]] | None = None
     requirements: tuple[Requirement, ...] = ()
     commutative: bool = False
     associative: bool = False
@@ -185,6 +189,11 @@ class Operator:
         if isinstance(self.relation, QuantifiedType | FunctionType):
             return infer_function_type(self.name, self.relation, types)
         return self.relation(*((tuple(types),) if self.variadic else types), **attributes)
+
+    @property
+    def is_layout_agnostic(self) -> bool:
+        """Whether it gives op(transpose(x), ..) = transpose(op(x, ..)), for operands of one rank."""
+        return self.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST)
 
     def flops(self, types: Sequence[Type], result: Type) -> int:
         """The floating-point operations of a call. Raises TypeError where a dim is no number."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -103,6 +103,7 @@ def register_op(
     external: Callable[[FunctionType], Callable[..., Any]] | None = ...,
     gradient: Callable[..., Any] | None = ...,
     no_gradient: str | None = ...,
+    layouts: Callable[..., Sequence[Sequence[str | None]]] | None = ...,
     requirements: tuple[Requirement, ...] = ...,
     commutative: bool = ...,
     associative: bool = ...,

@@ -242,7 +242,8 @@ def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
             for dim in shape:
                 value = _substitute_dim(dim, bound)
                 dims += value if isinstance(value, tuple) else (value,)
-            return TensorType(bound.get(base, base) if isinstance(base, TypeId) else base, tuple(dims))  # type: ignore[arg-type]
+            known = bound.get(base, base) if isinstance(base, TypeId) else base
+            return TensorType(known, tuple(dims), type_.axes)  # type: ignore[arg-type]
         case TupleType(items, form):
             return TupleType(tuple(substitute(t, bound) for t in items), form)
         case FunctionType(parameters, result, where):

@@ -94,6 +94,8 @@ def check_parts(
     for requirement in definition.get("requirements", ()):
         what = f"a requirement does not take {count} operands and the attributes {known}"
         _check_call(name, what, requirement.holds, count, attributes)
+    if definition.get("layouts") is not None:
+        _check_call(name, f"`layouts` does not take the attributes {known}", definition["layouts"], 0, attributes)
     for position in definition.get("linear", ()):
         if not 0 <= position < count:
             raise RegistrationError(f"{name!r}: it is said to be linear in operand {position}, but has {count}")

@@ -172,6 +172,7 @@ def _define_adaptive(rank: int) -> None:
     register_op(
         name=f"adaptive_avg_pool{rank}d",
         relation=Relation("T:float -> T", functools.partial(_adaptive_shape, rank)),
+        layouts=functools.partial(rules.layouts, rank, "xx"),
         pattern=Pattern.REDUCTION,
         compute=lambda x, output_size, layout: _adaptive(x, output_size, layout, 0, stages.total, True),
         gradient=_adaptive_avg_gradient,
@@ -191,6 +192,7 @@ def _define_adaptive(rank: int) -> None:
     register_op(
         name=f"adaptive_max_pool{rank}d",
         relation=Relation("T:number -> T", functools.partial(_adaptive_shape, rank)),
+        layouts=functools.partial(rules.layouts, rank, "xx"),
         pattern=Pattern.REDUCTION,
         compute=lambda x, output_size, layout: _adaptive(
             x, output_size, layout, stages.lowest(str(x.dtype)), stages.largest, False

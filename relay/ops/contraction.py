@@ -10,11 +10,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from relay.errors import ShapeError
+from relay.ir.axes import AxisNames
 from relay.ir.types import Dim, Shape, show_shape
+from relay.operator.axes import AxesDiffer, carries
 from relay.ops.notation import Relation, Value, expansion
 from relay.ops.samples import case, cases
 from relay.typecheck.dims import equal, follows_equal, normalise_axes, product
@@ -34,7 +37,7 @@ class _Subscripts:
     result: tuple[str, ...]
 
 
-def _parse(subscripts: object, shapes: Sequence[Shape]) -> _Subscripts:
+def _parse(subscripts: object, shapes: Sequence[Sequence[Any]]) -> _Subscripts:
     if not isinstance(subscripts, str):
         raise ShapeError(f"the subscripts of einsum must be a string such as 'ij,jk->ik', found {subscripts!r}")
     text = subscripts.replace(" ", "")
@@ -59,11 +62,11 @@ def _parse(subscripts: object, shapes: Sequence[Shape]) -> _Subscripts:
     return _Subscripts(tuple(operands), tuple(result))
 
 
-def _labels(term: str, rank: int, subscripts: str, shape: Shape) -> tuple[str, ...]:
+def _labels(term: str, rank: int, subscripts: str, shape: Sequence[Any]) -> tuple[str, ...]:
     before, ellipsis, after = term.partition("...")
     letters = before + after
     if not all(letter.isalpha() for letter in letters) or len(letters) > rank or (len(letters) < rank and not ellipsis):
-        raise ShapeError(f"the subscripts {term!r} in {subscripts!r} do not fit the shape {show_shape(shape)}")
+        raise ShapeError(f"the subscripts {term!r} in {subscripts!r} do not fit the shape {show_shape(tuple(shape))}")
     missing = rank - len(letters)
     return (*before, *(str(number) for number in reversed(range(missing))), *after)
 
@@ -84,6 +87,18 @@ def _sizes(parsed: _Subscripts, shapes: Sequence[Shape]) -> dict[str, Dim]:
     return sizes
 
 
+def _einsum_names(names: Sequence[AxisNames], *, subscripts: str) -> AxisNames:
+    """Axes with one label have one name."""
+    parsed = _parse(subscripts, names)
+    found: dict[str, tuple[int, str]] = {}
+    for operand, (labels, own) in enumerate(zip(parsed.operands, names, strict=True)):
+        for label, name in zip(labels, own, strict=True):
+            if name is not None and found.setdefault(label, (operand, name))[1] != name:
+                raise AxesDiffer(found[label][0], operand, own, names[found[label][0]])
+    return tuple(found[label][1] if label in found else None for label in parsed.result)
+
+
+@carries(_einsum_names)
 def _einsum_shape(shapes: Sequence[Shape], *, subscripts: str) -> Shape:
     parsed = _parse(subscripts, shapes)
     sizes = _sizes(parsed, shapes)

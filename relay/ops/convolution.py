@@ -405,6 +405,7 @@ def _define(rank: int) -> None:
     register_op(
         name=f"conv{rank}d",
         relation=Relation("T:number, T -> T", functools.partial(rules.convolution, rank)),
+        layouts=functools.partial(rules.layouts, rank, "xwx"),
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=convolution_stage,
         gradient=convolution_gradient,
@@ -432,6 +433,7 @@ def _define(rank: int) -> None:
     register_op(
         name=f"conv{rank}d_transpose",
         relation=Relation("T:number, T -> T", functools.partial(rules.transposed, rank)),
+        layouts=functools.partial(rules.layouts, rank, "xwx"),
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=_transposed,
         gradient=transposed_gradient,
@@ -454,6 +456,7 @@ def _define(rank: int) -> None:
     register_op(
         name=f"conv{rank}d_weight_gradient",
         relation=Relation("T:number, T -> T", functools.partial(rules.weight_gradient, rank)),
+        layouts=functools.partial(rules.layouts, rank, "xxw"),
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=_weight_gradient,
         gradient=weight_gradient_gradient,

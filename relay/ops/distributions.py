@@ -7,10 +7,12 @@ import numpy as np
 from relay.errors import ShapeError, TypeMismatch
 from relay.ir.types import FLOAT32, Shape
 from relay.operator import lookup
+from relay.operator.axes import carries
 from relay.ops.comparison import where
 from relay.ops.notation import Relation, Value, expansion
 from relay.ops.random import check_key
 from relay.ops.samples import case, cases
+from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import normalise_axis
 
@@ -98,6 +100,7 @@ def random_permutation(key: Value, x: Value, axis: int = 0) -> Value:
     return x.op("take", bits.op("argsort"), axis=axis)
 
 
+@carries(names.first)
 def _dropout_shape(x: Shape, key: Shape, *, rate: float) -> Shape:
     check_key(key)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:

@@ -12,6 +12,7 @@ import numpy as np
 from relay.errors import ShapeError
 from relay.ir.expr import Constant
 from relay.ir.types import INT32, INT64, Dim, Shape, show_shape
+from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.indexing import from_start, in_range
 from relay.ops.lazy import te, tirx
@@ -29,6 +30,7 @@ from relay.ops.notation import (
     register_op,
 )
 from relay.ops.samples import case, cases
+from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import equal, equal_shapes, known, normalise_axis, numbers, resolve
 
@@ -38,6 +40,7 @@ _OUT_OF_RANGE = "index out of range"
 # ---- along one axis, an index for each element
 
 
+@carries(names.aligned)
 def _along_shape(shape: Shape, indices: Shape, *, axis: int) -> Shape:
     position = normalise_axis(axis, len(shape))
     rest, others = ((*s[:position], *s[position + 1 :]) for s in (shape, indices))

@@ -5,6 +5,7 @@ All read neighbouring elements with `take` and add them with weights, so their d
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -73,6 +74,7 @@ def _resized(x: Value, axis: int, count: int, method: str, coordinates: str) -> 
 
 @expansion(
     relation=Relation("T:float -> T", _resize_shape),
+    layouts=functools.partial(rules.layouts, 2, "xx"),
     sampler=cases(
         case((1, 2, 3, 4), size=(5, 7)),
         case((2, 4, 3, 1), size=2, layout="NHWC", coordinates="align_corners"),
@@ -114,6 +116,7 @@ def _upsampling_shape(x: Shape, *, scale: object, method: str, layout: str) -> S
 
 @expansion(
     relation=Relation("T:float -> T", _upsampling_shape),
+    layouts=functools.partial(rules.layouts, 2, "xx"),
     sampler=cases(case((1, 2, 2, 3), scale=2), case((1, 2, 3, 1), scale=(3, 1), method="bilinear", layout="NHWC")),
 )
 def upsampling(x: Value, scale: int | tuple[int, int] = 2, method: str = "nearest", layout: str = "NCHW") -> Value:

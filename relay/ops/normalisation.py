@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from relay.errors import ShapeError
 from relay.ir.types import FLOAT32, Dim, Shape, show_shape
+from relay.operator.axes import carries
 from relay.ops.notation import Relation, Value, expansion
 from relay.ops.samples import case, cases
+from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, equal_shapes, known, normalise_axis
 
 
@@ -50,6 +52,7 @@ def _check_vectors(name: str, x: Shape, axis: int, vectors: Sequence[Shape]) -> 
 # ---- over the last axes
 
 
+@carries(names.first)
 def _layer_shape(x: Shape, weight: Shape, *more: Shape, epsilon: float) -> Shape:
     for vector in (weight, *more):
         if len(vector) > len(x) or not vector or not equal_shapes(x[len(x) - len(vector) :], vector):
@@ -99,6 +102,7 @@ def rms_norm(x: Value, weight: Value, epsilon: float = 1e-6) -> Value:
 # ---- over the batch
 
 
+@carries(names.first)
 def _batch_shape(x: Shape, *vectors: Shape, axis: int, epsilon: float) -> Shape:
     return _check_vectors("batch_norm", x, axis, vectors)
 
@@ -153,6 +157,7 @@ def batch_norm_training(x: Value, weight: Value, bias: Value, epsilon: float = 1
 # ---- over instances and groups of channels
 
 
+@carries(names.first)
 def _instance_shape(x: Shape, *vectors: Shape, epsilon: float) -> Shape:
     if len(x) < 3:
         raise ShapeError(f"instance_norm needs x: (n, c, *sizes), found the shape {show_shape(x)}")
@@ -176,6 +181,7 @@ def instance_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -
     return like(normalised * _along(weight, 1, x.ndim) + _along(bias, 1, x.ndim), x)
 
 
+@carries(names.first)
 def _group_shape(x: Shape, *vectors: Shape, groups: int, epsilon: float) -> Shape:
     if len(x) < 2:
         raise ShapeError(f"group_norm needs x: (n, c, *sizes), found the shape {show_shape(x)}")
@@ -208,6 +214,7 @@ def group_norm(x: Value, weight: Value, bias: Value, groups: int, epsilon: float
 # ---- over neighbouring channels
 
 
+@carries(names.first)
 def _lrn_shape(x: Shape, *, size: int, alpha: float, beta: float, bias: float, axis: int) -> Shape:
     normalise_axis(axis, len(x))
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
@@ -240,6 +247,7 @@ def lrn(x: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: floa
 # ---- beside: a rectifier with a slope for each channel
 
 
+@carries(names.first)
 def _prelu_shape(x: Shape, slope: Shape, *, axis: int) -> Shape:
     if len(slope) == 1 and slope[0] == 1:
         return x

@@ -229,6 +229,7 @@ def _define(rank: int) -> None:
     register_op(
         name=f"max_pool{rank}d",
         relation=Relation("T:number -> T", functools.partial(_pool_shape, rank)),
+        layouts=functools.partial(rules.layouts, rank, "xx"),
         pattern=Pattern.REDUCTION,
         compute=_max_pool,
         gradient=_max_pool_gradient,
@@ -255,6 +256,7 @@ def _define(rank: int) -> None:
     register_op(
         name=f"avg_pool{rank}d",
         relation=Relation("T:float -> T", functools.partial(_pool_shape, rank)),
+        layouts=functools.partial(rules.layouts, rank, "xx"),
         pattern=Pattern.REDUCTION,
         compute=_avg_pool,
         gradient=_avg_pool_gradient,

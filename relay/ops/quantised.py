@@ -188,6 +188,7 @@ def _quantized_conv2d_type(x: Type, weight: Type, **attributes: Any) -> Type:
 
 @register_op(
     relation=_quantized_conv2d_type,
+    layouts=functools.partial(rules.layouts, 2, "xwx"),
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=functools.partial(convolution.convolution_stage, dtype="int32"),
     no_gradient=_INTEGRAL,

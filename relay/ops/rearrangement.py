@@ -321,6 +321,7 @@ def _layout_transform(x: Stage, source: str, target: str) -> Stage:
 
 @register_op(
     relation=Relation("T -> T", shape_rules.layout_transform),
+    layouts=shape_rules.transformed_layouts,
     pattern=Pattern.INJECTIVE,
     compute=_layout_transform,
     gradient=lambda x, out, dout, source, target: dout.op("layout_transform", source=target, target=source),

@@ -10,6 +10,7 @@ import numpy as np
 
 from relay.ir.dims import Dim, maximum, product
 from relay.ir.types import BOOL, INT32, Shape, TensorType, Type
+from relay.operator.axes import carries
 from relay.operator.relation import infer_relation
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
@@ -27,6 +28,7 @@ from relay.ops.notation import (
 )
 from relay.ops.samples import case, cases
 from relay.ops.shape import concatenate
+from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import follows_at_least, known, normalise_axes
 
@@ -62,6 +64,7 @@ def _count(x: Value, axis: Axes) -> Dim:
 # ---- sums
 
 
+@carries(names.reduced)
 def _sum_type(x: Type, axis: Axes, keepdims: bool) -> TensorType:
     """As the relation `T:number -> T`, but the sum of bools counts in int32."""
     of_bools = isinstance(x, TensorType) and x.base == BOOL

@@ -9,12 +9,14 @@ import numpy as np
 
 from relay.ir.types import Shape
 from relay.operator import composite
+from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.creation import ones, zeros_like
 from relay.ops.lazy import tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
 from relay.ops.rearrangement import flip, moveaxis
 from relay.ops.samples import case, cases
+from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import normalise_axis
 
@@ -29,6 +31,7 @@ _CASES = cases(
 )
 
 
+@carries(names.first)
 def _along(shape: Shape, *, axis: int, reverse: bool) -> Shape:
     return relations.along_axis(shape, axis=axis)
 

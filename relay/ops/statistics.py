@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relay.ir.types import Shape
 from relay.operator import composite
+from relay.operator.axes import carries
 from relay.ops.comparison import isfinite, not_equal, stop_gradient, where
 from relay.ops.elementary import exp, log, sqrt
 from relay.ops.elementwise import absolute, square
@@ -11,6 +12,7 @@ from relay.ops.notation import Relation, Tensor, Value
 from relay.ops.reduction import Axes, kept, max_, mean, min_, sum_
 from relay.ops.samples import case, cases
 from relay.ops.shape import squeeze
+from relay.typecheck import axes as names
 from relay.typecheck import relations
 
 _SHAPES = (
@@ -24,6 +26,7 @@ _SHAPES = (
 )
 
 
+@carries(names.reduced)
 def _reduction_shape(shape: Shape, *, axis: Axes, keepdims: bool, **attributes: object) -> Shape:
     return relations.reduce(shape, axis=axis, keepdims=keepdims)
 

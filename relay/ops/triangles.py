@@ -9,10 +9,12 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType, Shape, show_shape
+from relay.operator.axes import carries
 from relay.ops import scalar
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
 from relay.ops.samples import case, cases
+from relay.typecheck import axes as names
 from relay.typecheck import relations
 
 _CONSTANT = "the result depends on no tensor"
@@ -74,6 +76,7 @@ def tri(n: int, m: int | None = None, k: int = 0, dtype: BaseType = FLOAT32) -> 
     return np.tri(n, m, k, dtype.dtype)
 
 
+@carries(names.first)
 def _matrices(shape: Shape, *, k: int) -> Shape:
     if len(shape) < 2:
         raise ShapeError(f"a triangle needs a matrix, found the shape {show_shape(shape)}")

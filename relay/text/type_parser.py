@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from relay.errors import FrontendError, Label, Span
 from relay.ir import dims
+from relay.ir.annotation import axis_names
+from relay.ir.axes import AxisNames
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import (
     ANY,
@@ -188,10 +190,34 @@ class TypeParser:
         return DimConstraint(left, relation, right, span=cursor.span_from(start))
 
     def tensor(self) -> TensorType:
-        """`B, (d, ..)`: what stands in the brackets of a tensor type."""
+        """`B, (d, ..)`: what stands in the brackets of a tensor type, with names of the axes or without."""
         base = self._base()
-        self.cursor.expect(",", " and the shape")
-        return TensorType(base, self._shape())
+        cursor = self.cursor
+        cursor.expect(",", " and the shape")
+        if cursor.at("dict", "("):
+            cursor.position += 2
+            fields = self.separated(")", self._named_dim)
+            return TensorType(base, tuple(dim for _, dim in fields), tuple(name for name, _ in fields))
+        shape = self._shape()
+        return TensorType(base, shape, self._axes(shape) if cursor.accept(",") else None)
+
+    def _named_dim(self) -> tuple[str, Dim]:
+        name = self.cursor.name("the name of an axis")
+        self.cursor.expect("=", " and its dim")
+        return name, self.dim()
+
+    def _axes(self, shape: Shape) -> AxisNames | None:
+        """`NCHW`, `("batch", None)`"""
+        cursor = self.cursor
+        token = cursor.next
+        given: object = self.tuple_items(lambda: self._axis()) if cursor.accept("(") else cursor.name("names of axes")
+        try:
+            return axis_names(given, shape)
+        except FrontendError as error:
+            raise error.at(cursor.span_from(token)) from None
+
+    def _axis(self) -> str | None:
+        return None if self.cursor.accept("None") else self.cursor.name("the name of an axis")
 
     def _named(self) -> Type:
         cursor = self.cursor

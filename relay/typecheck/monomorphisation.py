@@ -18,6 +18,7 @@ from relay.ir.types import (
     Kind,
     RefType,
     StackType,
+    TensorType,
     TupleType,
     Type,
     mentioned_definitions,
@@ -45,11 +46,14 @@ class Monomorphisation:
         return tuple(self._made.values())
 
     def type(self, type_: Type) -> Type:
-        """The type without variables, arguments of data types and forms of tuples. Its variables must be bound."""
+        """The type without variables, arguments of data types, forms of tuples and names of axes. Its variables must be
+        bound."""
         return self._type(resolve(type_))
 
     def _type(self, type_: Type) -> Type:
         match type_:
+            case TensorType(base, shape):
+                return TensorType(base, shape) if type_.axes is not None else type_
             case TupleType(items):
                 return TupleType(tuple(map(self._type, items)))
             case FunctionType(parameters, result, where):

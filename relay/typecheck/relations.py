@@ -22,7 +22,9 @@ from relay.errors import ShapeError
 from relay.ir.dims import add, floor_divide, subtract, total
 from relay.ir.facts import EQUAL, DimConstraint
 from relay.ir.types import ANY, Dim, Shape, show_shape
+from relay.operator.axes import carries, moves
 from relay.operator.relation import Undetermined
+from relay.typecheck import axes as names
 from relay.typecheck.dims import (
     equal,
     equal_shapes,
@@ -51,6 +53,7 @@ def _listed(shapes: Sequence[Shape]) -> str:
 # ---- elementwise
 
 
+@carries(names.aligned)
 def same(shape: Shape, *others: Shape, **attributes: object) -> Shape:
     """All shapes are equal, and the result's is the same."""
     for other in others:
@@ -59,6 +62,7 @@ def same(shape: Shape, *others: Shape, **attributes: object) -> Shape:
     return shape
 
 
+@carries(names.aligned)
 def broadcast(*shapes: Shape, **attributes: object) -> Shape:
     """The shapes aligned at their last axes, where a dim of 1 stretches to any other."""
     rank = max(len(shape) for shape in shapes)
@@ -111,6 +115,7 @@ def _agree(left: Dim, right: Dim) -> bool:
     return equal(left, right) if likely_equal(left, right) or isinstance(left, int) else False
 
 
+@carries(names.aligned_to)
 def broadcast_to(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     """`source` stretched to `shape`."""
     target = literal_shape(shape)
@@ -119,6 +124,7 @@ def broadcast_to(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     return target
 
 
+@carries(names.aligned_to)
 def sum_to(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     """`source` summed back to `shape`, from which it could have been broadcast."""
     target = literal_shape(shape)
@@ -163,6 +169,7 @@ def _shown(shape: object) -> str:
 # ---- reductions
 
 
+@carries(names.reduced)
 def reduce(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
     """The shape without the reduced axes; with `keepdims` they stay with extent 1."""
     axes = normalise_axes(axis, len(shape))
@@ -171,6 +178,7 @@ def reduce(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
     return tuple(dim for i, dim in enumerate(shape) if i not in axes)
 
 
+@carries(names.reduced)
 def reduce_nonempty(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
     """As `reduce`, for reductions that have no value over no elements: a reduced axis with extent 0 is an error."""
     for position in normalise_axes(axis, len(shape)):
@@ -181,6 +189,7 @@ def reduce_nonempty(shape: Shape, *, axis: Axes = None, keepdims: bool = False) 
     return reduce(shape, axis=axis, keepdims=keepdims)
 
 
+@carries(names.reduced)
 def arg_reduce(shape: Shape, *, axis: int | None = None, keepdims: bool = False) -> Shape:
     """As `reduce_nonempty`, over one axis or all."""
     if axis is not None:
@@ -188,6 +197,7 @@ def arg_reduce(shape: Shape, *, axis: int | None = None, keepdims: bool = False)
     return reduce_nonempty(shape, axis=axis, keepdims=keepdims)
 
 
+@carries(names.first)
 def along_axis(shape: Shape, *, axis: int = -1) -> Shape:
     """The same shape; `axis` must be one of its axes."""
     normalise_axis(axis, len(shape))
@@ -197,6 +207,7 @@ def along_axis(shape: Shape, *, axis: int = -1) -> Shape:
 # ---- products
 
 
+@carries(names.matmul)
 def matmul(left: Shape, right: Shape) -> Shape:
     """Matrix product over the last two axes, the others broadcast; a vector counts as a row on the left and as a
     column on the right, and its axis is missing in the result."""
@@ -228,6 +239,7 @@ def _broadcast_batch(left: Shape, right: Shape) -> Shape:
         ) from None
 
 
+@carries(names.dense)
 def dense(x: Shape, weight: Shape) -> Shape:
     """x: (*b, k), weight: (n, k) -> (*b, n)"""
     if not x or len(weight) != 2:
@@ -276,6 +288,7 @@ def _cannot_reshape(source: Shape, wanted: Shape) -> ShapeError:
     )
 
 
+@moves
 def transpose(shape: Shape, *, axes: Sequence[int] | None = None) -> Shape:
     """The axes in the given order; reversed without one."""
     return tuple(shape[axis] for axis in permutation(axes, len(shape)))
@@ -291,6 +304,7 @@ def permutation(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
     return order
 
 
+@carries(names.expanded)
 def expand_dims(shape: Shape, *, axis: int | Sequence[int]) -> Shape:
     """New axes of extent 1; `axis` counts in the result."""
     given = (axis,) if isinstance(axis, int) else tuple(axis)
@@ -311,12 +325,14 @@ def squeezed_axes(shape: Shape, axis: Axes) -> tuple[int, ...]:
     return axes
 
 
+@carries(names.squeezed)
 def squeeze(shape: Shape, *, axis: Axes = None) -> Shape:
     """The shape without axes of extent 1."""
     axes = squeezed_axes(shape, axis)
     return tuple(dim for i, dim in enumerate(shape) if i not in axes)
 
 
+@carries(names.all_aligned)
 def concatenate(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
     """Equal except along `axis`, where the extents add up."""
     if not shapes:
@@ -334,6 +350,7 @@ def concatenate(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
     return (*first[:position], total(wide), *first[position + 1 :])
 
 
+@carries(names.stacked)
 def stack(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
     """Equal shapes, with a new axis as long as there are tensors."""
     if not shapes:
@@ -348,6 +365,7 @@ def stack(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
 # ---- slices
 
 
+@carries(names.first)
 def strided_slice(shape: Shape, *, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]) -> Shape:
     """The extents of a slice, one (begin, end, stride) for each axis."""
     if not len(begin) == len(end) == len(strides) == len(shape):
@@ -387,6 +405,7 @@ def place_slice(
     return whole
 
 
+@carries(names.first)
 def update_slice(
     shape: Shape, new: Shape, *, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]
 ) -> Shape:
@@ -404,12 +423,14 @@ def _fits_slice(part: Shape, whole: Shape, begin: Sequence[Dim], end: Sequence[D
 # ---- indices
 
 
+@moves
 def take(shape: Shape, indices: Shape, *, axis: int = 0, **attributes: object) -> Shape:
     """The axis replaced by the axes of the indices."""
     position = normalise_axis(axis, len(shape))
     return (*shape[:position], *indices, *shape[position + 1 :])
 
 
+@carries(names.first)
 def scatter_add(shape: Shape, indices: Shape, updates: Shape, *, axis: int = 0) -> Shape:
     """The first shape; the updates have the shape of what `take` would read."""
     wanted = take(shape, indices, axis=axis)
@@ -421,6 +442,7 @@ def scatter_add(shape: Shape, indices: Shape, updates: Shape, *, axis: int = 0) 
     return shape
 
 
+@moves
 def index(shape: Shape, position: Shape) -> Shape:
     """The shape without its first axis; the index has rank 0."""
     if position:
@@ -430,6 +452,7 @@ def index(shape: Shape, position: Shape) -> Shape:
     return shape[1:]
 
 
+@carries(names.first)
 def index_update(shape: Shape, position: Shape, new: Shape) -> Shape:
     """The first shape; the new values have the shape of one element along its first axis."""
     wanted = index(shape, position)
@@ -441,6 +464,7 @@ def index_update(shape: Shape, position: Shape, new: Shape) -> Shape:
     return shape
 
 
+@carries(names.extended)
 def one_hot(indices: Shape, *, depth: Dim, **attributes: object) -> Shape:
     """A new last axis of extent `depth`."""
     return (*indices, *literal_shape(depth))

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from relay.errors import ShapeError
 from relay.ir.dims import add, multiply
 from relay.ir.types import Dim, Shape, show_shape
+from relay.operator.axes import carries, moves
+from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, known, normalise_axes, normalise_axis, product, resolve
 from relay.typecheck.relations import Axes, reshape
 
@@ -48,16 +50,19 @@ def moved(rank: int, source: int | Sequence[int], destination: int | Sequence[in
     return tuple(order)
 
 
+@moves
 def swapaxes(shape: Shape, *, axis1: int, axis2: int) -> Shape:
     """Two axes exchanged."""
     return tuple(shape[axis] for axis in swapped(len(shape), axis1, axis2))
 
 
+@moves
 def moveaxis(shape: Shape, *, source: int | Sequence[int], destination: int | Sequence[int]) -> Shape:
     """Axes at other positions."""
     return tuple(shape[axis] for axis in moved(len(shape), source, destination))
 
 
+@carries(names.first)
 def flip(shape: Shape, *, axis: Axes = None) -> Shape:
     """The same shape; `axis` must name its axes."""
     normalise_axes(axis, len(shape))
@@ -76,6 +81,7 @@ def shifts(rank: int, shift: int | Sequence[int], axis: Axes) -> tuple[int, ...]
     return tuple(result)
 
 
+@carries(names.first)
 def roll(shape: Shape, *, shift: int | Sequence[int], axis: Axes = None) -> Shape:
     """The same shape."""
     if axis is not None:
@@ -96,6 +102,7 @@ def repetitions(rank: int, reps: int | Sequence[int]) -> tuple[int, ...]:
     return (1,) * (rank - len(given)) + given
 
 
+@carries(names.tiled)
 def tile(shape: Shape, *, reps: int | Sequence[int]) -> Shape:
     """Each dim times its number; more numbers than axes make new axes at the front."""
     counts = repetitions(len(shape), reps)
@@ -103,6 +110,7 @@ def tile(shape: Shape, *, reps: int | Sequence[int]) -> Shape:
     return tuple(multiply(resolve(dim), count) for dim, count in zip(dims, counts, strict=True))
 
 
+@carries(names.repeated)
 def repeat(shape: Shape, *, repeats: int, axis: int | None = None) -> Shape:
     """One dim times a number; without an axis all elements in one."""
     if not isinstance(repeats, int) or repeats < 0:
@@ -128,6 +136,7 @@ def pad_widths(rank: int, widths: Widths) -> tuple[tuple[int, int], ...]:
     return pairs
 
 
+@carries(names.first)
 def pad(shape: Shape, *, widths: Widths, mode: str = "constant", value: float = 0) -> Shape:
     """Each dim plus what is added. Edges and reflections need elements to repeat."""
     pairs = pad_widths(len(shape), widths)
@@ -269,6 +278,11 @@ def _sizes(axes: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
 
 def _positions(places: Sequence[tuple[str, bool]], name: str) -> list[int]:
     return [places.index((name, block)) for block in (False, True) if (name, block) in places]
+
+
+def transformed_layouts(*, source: str, target: str) -> tuple[tuple[str | None, ...], ...]:
+    """The names of the axes before and after; an axis of blocks has none."""
+    return tuple(tuple(None if size else axis for axis, size in axes_of(layout)) for layout in (source, target))
 
 
 def layout_transform(shape: Shape, *, source: str, target: str) -> Shape:

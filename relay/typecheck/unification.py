@@ -6,6 +6,7 @@
     (A, ..) ~ (A', ..)     pointwise, equal lengths;  functions, references and stacks likewise
     ?b (literals 2, 0.5; classes C) ~ float32    if float32 is in C and holds every literal exactly enough
     (*?s, 4) ~ (2, 3, 4)   binds ?s := (2, 3)
+    names of axes ~ names of axes     if no axis has two; a tensor without names agrees with every tensor
 
 A variable that is bound wakes the constraints that watch it: they go to the solver's worklist and run later, never
 inside a unification.
@@ -23,6 +24,7 @@ import ml_dtypes
 import numpy as np
 
 from relay.errors import InternalError, Span
+from relay.ir.axes import agree, named, order
 from relay.ir.dims import subtract, variables
 from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
@@ -45,6 +47,7 @@ from relay.ir.types import (
     Type,
     TypeId,
     Unknown,
+    axis_names,
     prune,
 )
 
@@ -74,7 +77,7 @@ class Solver:
 
     def fresh_tensor(self) -> TensorType:
         """The type of a tensor of which nothing is known."""
-        return TensorType(self.fresh(Kind.BaseType), (self.fresh(Kind.Shape),))
+        return TensorType(self.fresh(Kind.BaseType), (self.fresh(Kind.Shape),), self.fresh(Kind.Shape))
 
     def literal_base(self, value: int | float, span: Span | None) -> Unknown:
         """A base type that holds a Python number."""
@@ -114,6 +117,7 @@ class Solver:
             return
         match left, right:
             case TensorType(b1, s1), TensorType(b2, s2):
+                self._unify_axes(left, right)
                 try:
                     self.unify_base(b1, b2)
                     self.unify_shape(s1, s2)
@@ -136,6 +140,21 @@ class Solver:
             case _:
                 if left != right:
                     raise Clash(left, right)
+
+    def _unify_axes(self, left: TensorType, right: TensorType) -> None:
+        mine, other = left.axes, right.axes
+        if mine is None or other is None:
+            return
+        names, wanted = axis_names(left), axis_names(right)
+        if names is not None and wanted is not None:
+            if not agree(names, wanted):
+                way = order(names, wanted)
+                help = "" if way is None else f": transpose by relay.transpose(x, {way})"
+                raise Clash(left, right, f"the axes are {named(names)}, not {named(wanted)}{help}")
+        elif names is None and prune(mine) is not prune(other):  # type: ignore[arg-type]
+            self.bind(prune(mine), prune(other))  # type: ignore[arg-type]
+        elif names is not None:
+            self.bind(prune(other), names)  # type: ignore[arg-type]
 
     def unify_argument(self, kind: Kind, left: Any, right: Any) -> None:
         """Make two arguments of a data type equal. Raises Clash."""
@@ -381,12 +400,16 @@ def _resolve_argument(argument: Any) -> Any:
     return argument if isinstance(argument, int | BaseType | AnyDim | DimExpr) else resolve(argument)
 
 
+def _axes(type_: TensorType) -> Any:
+    return prune(type_.axes) if isinstance(type_.axes, Unknown) else type_.axes
+
+
 def resolve(type_: Type) -> Type:
     """The type with every bound variable replaced."""
     type_ = prune(type_)  # type: ignore[assignment]
     match type_:
         case TensorType(base, shape):
-            return TensorType(prune(base), flat_shape(shape))  # type: ignore[arg-type]
+            return TensorType(prune(base), flat_shape(shape), _axes(type_))  # type: ignore[arg-type]
         case TupleType(items, form):
             return TupleType(tuple(resolve(t) for t in items), form)
         case FunctionType(parameters, result, where):

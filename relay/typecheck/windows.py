@@ -126,6 +126,13 @@ def channels_last(layout: str, rank: int) -> bool:
     return layout[-1] == "C"
 
 
+def layouts(rank: int, words: str, *, layout: str, **attributes: object) -> tuple[str, ...]:
+    """The layouts of operands and result: `words` has x for activations and w for weights, in the order "xwx"."""
+    last, spatial = channels_last(layout, rank), "DHW"[-rank:]
+    weight = f"{spatial}IO" if last else f"OI{spatial}"
+    return tuple(layout if word == "x" else weight for word in words)
+
+
 def split(shape: Shape, last: bool) -> tuple[Dim, Dim, Shape]:
     """Batch, channels and spatial extents of an activation."""
     return (shape[0], shape[-1], shape[1:-1]) if last else (shape[0], shape[1], shape[2:])

@@ -51,6 +51,7 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator.relation import substitute
+from relay.typecheck.elaboration import axis_names
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.entities import Consequence, Context, Derived, Entity, GlobalFunction, Output, Typed
@@ -130,6 +131,7 @@ def elaborate_structured(
     session, module = _run(False, definition, arguments, frozenset(symbolic))
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
     result = resolve(session.globals[module.entry].result)
+    result = axis_names.erased(result)
     return Elaborated(module, result, used, tuple(session.hints.pins), tuple(session.effects))
 
 

@@ -42,7 +42,7 @@ from relay.ir.expr import (
 from relay.ir.traverse import free_variables, operands
 from relay.ir.types import BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, prune, show
 from relay.operator import Undetermined
-from relay.typecheck.elaboration import comparisons, growing, positions, texts
+from relay.typecheck.elaboration import axis_names, comparisons, growing, positions, texts
 from relay.typecheck.elaboration.entities import (
     Consequence,
     Context,
@@ -325,7 +325,7 @@ def _annotated(
         entity = growing.as_growing(session, out, entity, span)
     typed = session.materialise(out, entity, span)
     session.unify_at(typed.type, expected, span, name)
-    return entity
+    return axis_names.annotated(entity, expected)
 
 
 def _mismatch(name: str, expected: Type, span: Span | None) -> Entity:

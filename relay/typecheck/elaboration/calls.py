@@ -29,6 +29,7 @@ from relay.ir.types import (
 )
 from relay.operator import Operator, lookup
 from relay.typecheck.elaboration import (
+    axis_names,
     creation,
     data,
     derivatives,
@@ -191,11 +192,15 @@ def call_operator(
         return made
     creation.open_dtype(session, operator, named, len(arguments), dict(keywords), span)
     attributes = {}
+    given = (*dict(keywords), *(*operator.operands, *operator.attributes)[: len(arguments)])
     for name, value in named.items():
         static = value
         if _is_entity(value):
             static = operators.static_value(value, name, span, symbolic=name in operator.sizes)
         attributes[name] = operators.normalise_attribute(name, static)
+    axis_names.axes_by_name(session, operator, operands, attributes, span)
+    if "layout" not in given:
+        axis_names.followed_layout(operator, operands, attributes)
     return operators.apply(session, out, operator, operands, attributes, span, described)
 
 

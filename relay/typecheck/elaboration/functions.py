@@ -36,6 +36,7 @@ from relay.ir.types import (
     show,
 )
 from relay.operator.relation import substitute
+from relay.typecheck.elaboration import axis_names
 from relay.typecheck.elaboration.arguments import (
     bind_arguments,
     definition_context,
@@ -150,7 +151,8 @@ def instantiate(
     types = tuple(resolve(v.type) for v in values if v is not None)
     statics = tuple(_static_key(e) for e, v in zip(entities, values, strict=True) if v is None)
     shape = tuple(v is None for v in values)
-    key = (id(code), shape, types, statics) if all(is_known(t) for t in types) else None
+    names = axis_names.all_names(types)
+    key = (id(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
     if key is not None and key in session.instances:
         if session.instances[key].failed:
             raise Consequence
@@ -340,7 +342,7 @@ def annotation_type(session: Session, context: Context, type_: Type, *, any_stay
         if variable not in context.annotated:
             context.annotated[variable] = session.solver.fresh(variable.kind, variable.name)
     written = type_ if any_stays else map_dims(type_, lambda d: _whatever(session) if d is ANY else d)
-    return data.fill(session, substitute(written, context.annotated))
+    return axis_names.opened(data.fill(session, substitute(written, context.annotated)), session.solver)
 
 
 def _whatever(session: Session) -> Unknown:

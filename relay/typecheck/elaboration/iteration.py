@@ -23,7 +23,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.traverse import all_blocks
-from relay.ir.types import INT32, INT64, BaseType, TensorType, prune, scalar, show
+from relay.ir.types import INT32, INT64, BaseType, TensorType, axis_names, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.dims import at_least
 from relay.typecheck.elaboration import growing, growing_items, lists, operators, positions, sizes
@@ -364,7 +364,8 @@ def _element(session: Session, body: Output, part: Entity, index: Typed, base: B
         case Typed():
             type_ = tensor_type(part)
             assert type_ is not None
-            row = TensorType(type_.base, type_.shape[1:])
+            names = axis_names(type_)
+            row = TensorType(type_.base, type_.shape[1:], None if names is None else names[1:])
             return session.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
         case _:
             raise TypeCheckError("this cannot be iterated over", span)

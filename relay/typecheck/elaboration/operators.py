@@ -10,6 +10,7 @@ import operator as python
 import types
 from collections.abc import Callable, Sequence
 
+import attrs
 import numpy as np
 
 from relay.errors import Span, TypeMismatch
@@ -35,7 +36,7 @@ from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
 from relay.operator.relation import BaseToken, class_names, substitute
 from relay.typecheck.differences import name_unknowns
 from relay.typecheck.dims import is_dim
-from relay.typecheck.elaboration import sizes
+from relay.typecheck.elaboration import axis_names, sizes
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Entity,
@@ -217,7 +218,7 @@ def apply(
         elif isinstance(operator.relation, QuantifiedType | FunctionType):
             result = _function_type(session, out, operator, operator.relation, operands, found, span)
         else:
-            result = _callable(session, out, operator, operands, found, attributes, span)
+            result = _callable(session, out, operator, operands, found, attributes, span, described)
     except TypeMismatch as error:
         if error.span is None:
             error.span = span
@@ -336,20 +337,25 @@ def _relation(
 
     waiting = _open(shapes)
     if not waiting:
+        names = axis_names.result_names(operator, [v for v in found if v is not None], attributes, described, span)
         try:
-            return TensorType(base, rule())  # type: ignore[arg-type]
+            return TensorType(base, rule(), names)  # type: ignore[arg-type]
         except Undetermined as undetermined:
             waiting = undetermined.unknowns
     distinct = {flat_shape(s) for s in shapes if flat_shape(s)}
     if relation.shape in (broadcast, same) and len(distinct) == 1 and not operator.variadic:
-        return TensorType(base, distinct.pop())  # type: ignore[arg-type]
-    unknown = session.solver.fresh(Kind.Shape)
+        names = axis_names.common_names([v for v in found if v is not None])
+        return TensorType(base, distinct.pop(), names)  # type: ignore[arg-type]
+    unknown, axes = session.solver.fresh(Kind.Shape), session.solver.fresh(Kind.Shape)
     notes = list(found)
 
     def attempt() -> Sequence[Unknown] | None:
         still = _open(shapes)
         if still:
             return still
+        names = axis_names.result_names(operator, [v for v in notes if v is not None], attributes, described, span)
+        if names is not None and prune(axes) is axes:
+            session.solver.bind(axes, names)
         try:
             session.solver.unify_shape((unknown,), rule())  # type: ignore[arg-type]
         except Undetermined as undetermined:
@@ -369,7 +375,7 @@ def _relation(
         )
 
     session.defer(attempt, span, text, result=unknown)
-    return TensorType(base, (unknown,))  # type: ignore[arg-type]
+    return TensorType(base, (unknown,), axes)  # type: ignore[arg-type]
 
 
 def _open(shapes: Sequence[object]) -> tuple[Unknown, ...]:
@@ -505,6 +511,7 @@ def _callable(
     found: list[Typed | None],
     attributes: dict[str, object],
     span: Span | None,
+    described: Sequence[str],
 ) -> Type:
     base = next((_tensor(v).base for v in found if v is not None), None)
     for position, entity in enumerate(operands):
@@ -512,7 +519,7 @@ def _callable(
             found[position] = session.constant(out, entity, base)
     values = [v for v in found if v is not None]
     if all(is_known(v.type) for v in values):
-        return operator.infer([resolve(v.type) for v in values], attributes)  # type: ignore[arg-type]
+        return _inferred(operator, values, attributes, described, span)
     result = session.solver.fresh(Kind.Type)
 
     def attempt() -> Sequence[Unknown] | None:
@@ -520,7 +527,7 @@ def _callable(
         if waiting:
             return waiting
         try:
-            inferred = operator.infer([resolve(v.type) for v in values], attributes)  # type: ignore[arg-type]
+            inferred = _inferred(operator, values, attributes, described, span)
         except TypeMismatch as error:
             raise error.at(span) from None
         session.unify_at(inferred, result, span, f"the result of {operator.name}")
@@ -528,6 +535,18 @@ def _callable(
 
     session.defer(attempt, span, f"the result of {operator.name}")
     return result
+
+
+def _inferred(
+    operator: Operator,
+    values: Sequence[Typed],
+    attributes: dict[str, object],
+    described: Sequence[str],
+    span: Span | None,
+) -> Type:
+    names = axis_names.result_names(operator, values, attributes, described, span)
+    type_ = operator.infer([resolve(v.type) for v in values], attributes)  # type: ignore[arg-type]
+    return attrs.evolve(type_, axes=names) if isinstance(type_, TensorType) and names is not None else type_
 
 
 def _require(

@@ -593,7 +593,7 @@ def _with_defaults(type_: Type) -> Type:
             return TupleType(tuple(map(_with_defaults, items)), form)
         case TensorType(Unknown() as base, shape) if base.literals:
             whole = all(isinstance(n.value, int) for n in base.literals)
-            return TensorType(INT32 if whole else FLOAT32, shape)
+            return TensorType(INT32 if whole else FLOAT32, shape, type_.axes)
         case _:
             return type_
 

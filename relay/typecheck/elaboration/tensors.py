@@ -17,11 +17,24 @@ import numpy as np
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import ANY, Dim, add, settled, subtract
 from relay.ir.expr import Atom, Constant, RefRead, Slice
-from relay.ir.types import BaseClass, BaseType, Kind, RefType, StackType, TensorType, TupleType, Unknown, prune, show
+from relay.ir.types import (
+    BaseClass,
+    BaseType,
+    Kind,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Unknown,
+    axis_names,
+    prune,
+    show,
+)
 from relay.operator import get_env, lookup, resolve_name
 from relay.typecheck.dims import equal, follows_equal, needs_at_least, product
 from relay.typecheck.dims import known as number_of
 from relay.typecheck.elaboration import data, operators, records
+from relay.typecheck.elaboration.axis_names import names_of, with_names
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -80,7 +93,7 @@ def tensor_type(typed: Typed) -> TensorType | None:
     if not isinstance(type_, TensorType):
         return None
     shape = flat_shape(type_.shape)
-    return None if shape_variable(shape) is not None else TensorType(prune(type_.base), shape)  # type: ignore[arg-type]
+    return None if shape_variable(shape) is not None else TensorType(prune(type_.base), shape, axis_names(type_))  # type: ignore[arg-type]
 
 
 def _is_attribute(name: str) -> bool:
@@ -281,16 +294,18 @@ def index(
         }
         value = operators.apply(session, out, lookup("strided_slice"), [value], attributes, span, [])
     if plan.dropped:
-        value = _reshape(session, out, value, [d for a, d in enumerate(plan.shape) if a not in plan.dropped], span)
+        kept = [a for a in range(len(plan.shape)) if a not in plan.dropped]
+        value = _reshape(session, out, value, [plan.shape[a] for a in kept], span, kept)
     for axis, position in _after_dropping(plan):
         value = _dynamic(session, out, value, axis, position, span)
     if plan.new_axes:
         known = tensor_type(value)
         assert known is not None
-        shape = list(known.shape)
+        shape, origins = list(known.shape), [*range(known.rank)]
         for at in plan.new_axes:
             shape.insert(at, 1)
-        value = _reshape(session, out, value, shape, span)
+            origins.insert(at, -1)
+        value = _reshape(session, out, value, shape, span, origins)
     return value
 
 
@@ -528,8 +543,20 @@ def _add(plan: _Plan, begin: Dim, end: Dim, stride: int, size: Dim) -> None:
     plan.shape.append(size)
 
 
-def _reshape(session: Session, out: Output, value: Typed, shape: Sequence[Dim], span: Span | None) -> Typed:
-    return operators.apply(session, out, lookup("reshape"), [value], {"shape": tuple(shape)}, span, [])
+def _reshape(
+    session: Session,
+    out: Output,
+    value: Typed,
+    shape: Sequence[Dim],
+    span: Span | None,
+    origins: Sequence[int] | None = None,
+) -> Typed:
+    """`origins`: which axis each one of the result was, -1 for a new one."""
+    names = names_of(value)
+    result = operators.apply(session, out, lookup("reshape"), [value], {"shape": tuple(shape)}, span, [])
+    if names is None or origins is None:
+        return result
+    return with_names(result, tuple(None if a < 0 else names[a] for a in origins))
 
 
 def _dynamic(session: Session, out: Output, value: Typed, axis: int, position: Typed, span: Span | None) -> Typed:

@@ -1,0 +1,105 @@
+"""Rules for the names of axes, beside the shape rules that they mark (`relay.operator.axes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from relay.ir.axes import AxisNames
+from relay.operator.axes import AxesDiffer
+from relay.typecheck.dims import normalise_axes, normalise_axis
+
+
+def aligned(*names: AxisNames, **attributes: object) -> AxisNames:
+    """Aligned at the last axes, as in broadcasting."""
+    rank = max(map(len, names), default=0)
+    result: list[str | None] = [None] * rank
+    given: list[int] = [0] * rank
+    for operand, own in enumerate(names):
+        for axis, name in enumerate(own, rank - len(own)):
+            if name is None:
+                continue
+            if result[axis] not in (None, name):
+                raise AxesDiffer(given[axis], operand, own, names[given[axis]])
+            if result[axis] is None:
+                result[axis], given[axis] = name, operand
+    return tuple(result)
+
+
+def aligned_to(names: AxisNames, *, shape: object, **attributes: object) -> AxisNames:
+    """The axes of a given shape, aligned at the last one."""
+    rank = len(shape) if isinstance(shape, tuple | list) else 1
+    return (*(None,) * (rank - len(names)), *names)[-rank:] if rank else ()
+
+
+def first(names: AxisNames, *others: AxisNames, **attributes: object) -> AxisNames:
+    """The first operand's."""
+    return names
+
+
+def reduced(names: AxisNames, *, axis: Any = None, keepdims: bool = False, **attributes: object) -> AxisNames:
+    """Without the reduced axes; with `keepdims` they keep their names."""
+    axes = normalise_axes(axis, len(names))
+    return names if keepdims else tuple(name for i, name in enumerate(names) if i not in axes)
+
+
+def contracted(left: AxisNames, right: AxisNames, inner_left: int, inner_right: int) -> None:
+    """Two axes that are summed over together."""
+    names = left[inner_left], right[inner_right]
+    if None not in names and names[0] != names[1]:
+        raise AxesDiffer(0, 1, right, left)
+
+
+def matmul(left: AxisNames, right: AxisNames) -> AxisNames:
+    """(*b, m, k), (*b, k, n) -> (*b, m, n)"""
+    contracted(left, right, len(left) - 1, max(len(right) - 2, 0))
+    rows = left[-2:-1] if len(left) > 1 else ()
+    columns = right[-1:] if len(right) > 1 else ()
+    return (*aligned(left[:-2], right[:-2]), *rows, *columns)
+
+
+def dense(x: AxisNames, weight: AxisNames) -> AxisNames:
+    """(*b, k), (n, k) -> (*b, n)"""
+    contracted(x, weight, len(x) - 1, 1)
+    return (*x[:-1], weight[0])
+
+
+def all_aligned(names: Sequence[AxisNames], **attributes: object) -> AxisNames:
+    """Several tensors with the same axes, as concatenated ones."""
+    return aligned(*names)
+
+
+def stacked(names: Sequence[AxisNames], *, axis: int = 0, **attributes: object) -> AxisNames:
+    """The same axes, and a new one without a name."""
+    rest = aligned(*names)
+    position = normalise_axis(axis, len(rest) + 1)
+    return (*rest[:position], None, *rest[position:])
+
+
+def extended(names: AxisNames, **attributes: object) -> AxisNames:
+    """A new last axis."""
+    return (*names, None)
+
+
+def expanded(names: AxisNames, *, axis: int | Sequence[int]) -> AxisNames:
+    """New axes without names; `axis` counts in the result."""
+    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    places = normalise_axes(given, len(names) + len(given))
+    rest = iter(names)
+    return tuple(None if i in places else next(rest) for i in range(len(names) + len(given)))
+
+
+def squeezed(names: AxisNames, *, axis: Any = None) -> AxisNames | None:
+    """Without the given axes; which ones have extent 1 is not known here."""
+    return None if axis is None else reduced(names, axis=axis)
+
+
+def tiled(names: AxisNames, *, reps: int | Sequence[int]) -> AxisNames:
+    """New axes at the front, where there are more numbers than axes."""
+    count = 1 if isinstance(reps, int) else len(reps)
+    return (*(None,) * (count - len(names)), *names)
+
+
+def repeated(names: AxisNames, *, repeats: int, axis: int | None = None) -> AxisNames | None:
+    """The same axes; without an axis all elements are in one."""
+    return None if axis is None else names

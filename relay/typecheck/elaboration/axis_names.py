@@ -1,0 +1,250 @@
+"""Names of axes during elaboration: what an operator makes of them, and axes that are given by name.
+
+Names come from annotations and go with the types of values. A value without names agrees with every other one. They
+decide nothing about the program but the axes and layouts that are given by them, and are gone when it is finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from relay.errors import Label, ShapeError, Span, TypeMismatch
+from relay.ir.axes import AxisNames, named, order, position
+from relay.ir.expr import Var
+from relay.ir.types import (
+    DataType,
+    FunctionType,
+    Kind,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    Unknown,
+    axis_names,
+    prune,
+)
+from relay.operator import Operator, Relation
+from relay.operator.axes import AxesDiffer, axis_rule
+from relay.typecheck.elaboration.entities import Entity, Tuple, Typed
+from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.unification import Solver, flat_shape, shape_variable
+
+AXIS_ATTRIBUTES = ("axis", "axes", "axis1", "axis2", "source", "destination", "start_axis", "end_axis")
+"""Attributes of operators that tell axes, which may be given by name."""
+
+LONGEST = 30
+"""The longest text of an operand that messages repeat."""
+
+
+def names_of(typed: Typed) -> AxisNames | None:
+    """The names of a tensor's axes; None if it has none."""
+    type_ = prune(typed.type)
+    return axis_names(type_) if isinstance(type_, TensorType) else None
+
+
+def with_names(typed: Typed, names: AxisNames | None) -> Typed:
+    """The tensor with its axes named so."""
+    type_ = prune(typed.type)
+    if not isinstance(type_, TensorType):
+        return typed
+    return attrs.evolve(typed, type=attrs.evolve(type_, axes=names))
+
+
+def annotated(entity: Entity, annotation: Type) -> Entity:
+    """The value with the names that an annotation gives its axes, as far as it has none."""
+    expected = prune(annotation)
+    match entity:
+        case Typed() if isinstance(expected, TensorType):
+            names = axis_names(expected)
+            return entity if names is None or names_of(entity) is not None else with_names(entity, names)
+        case Tuple(items, form) if isinstance(expected, TupleType) and len(expected.items) == len(items):
+            return Tuple(tuple(annotated(i, t) for i, t in zip(items, expected.items, strict=True)), form)
+        case _:
+            return entity
+
+
+def opened(type_: Type, solver: Solver) -> Type:
+    """A written type in which tensors without names may have any."""
+    return _mapped(type_, lambda t: t if t.axes is not None else attrs.evolve(t, axes=solver.fresh(Kind.Shape)))
+
+
+def erased(type_: Type) -> Type:
+    """The type without names."""
+    return _mapped(type_, lambda t: attrs.evolve(t, axes=None))
+
+
+def _mapped(type_: Type, change: Callable[[TensorType], TensorType]) -> Type:
+    def inside(part: Type) -> Type:
+        return _mapped(part, change)
+
+    match type_:
+        case TensorType():
+            return change(type_)
+        case TupleType(items, form):
+            return TupleType(tuple(map(inside, items)), form)
+        case FunctionType(parameters, result):
+            return attrs.evolve(type_, parameters=tuple(map(inside, parameters)), result=inside(result))
+        case RefType(content):
+            return RefType(inside(content))
+        case StackType(element):
+            return StackType(inside(element))
+        case DataType(definition, arguments) if arguments:
+            return DataType(definition, tuple(inside(a) if isinstance(a, Type) else a for a in arguments))
+        case _:
+            return type_
+
+
+def all_names(types: Sequence[Type]) -> tuple[AxisNames, ...]:
+    """The names in types, which tell instances of functions apart beside the types."""
+    found: list[AxisNames] = []
+    pending = list(types)
+    while pending:
+        match prune(pending.pop()):
+            case TensorType() as tensor:
+                found.append(axis_names(tensor) or ())
+            case TupleType(items):
+                pending += items
+            case FunctionType(parameters, result):
+                pending += (*parameters, result)
+            case RefType(inner) | StackType(inner):
+                pending.append(inner)
+            case DataType(_, arguments):
+                pending += (a for a in arguments if isinstance(a, Type | Unknown))
+            case _:
+                pass
+    return tuple(found) if any(found) else ()
+
+
+# ---- operators
+
+
+def common_names(values: Sequence[Typed]) -> AxisNames | None:
+    """The names of values of one shape, which is not known yet, if they are all the same."""
+    found = {names for names in map(names_of, values) if names is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def result_names(
+    operator: Operator,
+    values: Sequence[Typed],
+    attributes: dict[str, object],
+    described: Sequence[str],
+    span: Span | None,
+) -> AxisNames | None:
+    """The names of the result's axes. The operands' ranks are known. Raises TypeMismatch where two names differ."""
+    if all(names_of(value) is None for value in values):
+        return None
+    names = [names_of(v) or (None,) * len(flat_shape(prune(v.type).shape)) for v in values]  # type: ignore[union-attr]
+    try:
+        if operator.layouts is not None:
+            return _in_layouts(names, operator.layouts(**attributes))
+        relation = operator.relation
+        rule = axis_rule(relation.shape if isinstance(relation, Relation) else relation)
+        if rule is None:
+            return None
+        found = rule(*((tuple(names),) if operator.variadic else names), **attributes)
+    except AxesDiffer as error:
+        raise _mismatch(operator, values, described, error, span) from None
+    return found if found is not None and any(found) else None
+
+
+def _in_layouts(names: Sequence[AxisNames], layouts: Sequence[Sequence[str | None]]) -> AxisNames | None:
+    """What an operator that wants its operands in layouts gives; other names of the first operand stay at its axes."""
+    for operand, (own, wanted) in enumerate(zip(names, layouts[:-1], strict=False)):
+        if len(own) != len(wanted):
+            return None  # which the shape rule refuses
+        if any(name in wanted and name != letter for name, letter in zip(own, wanted, strict=True)):
+            raise AxesDiffer(None, operand, own, tuple(wanted))
+    first = dict(zip(layouts[0], names[0], strict=True))
+    found = tuple(first.get(letter) if letter is not None else None for letter in layouts[-1])
+    return found if any(found) else None
+
+
+def _mismatch(
+    operator: Operator, values: Sequence[Typed], described: Sequence[str], error: AxesDiffer, span: Span | None
+) -> TypeMismatch:
+    from relay.typecheck.elaboration.operators import _name
+
+    def text(operand: int) -> str:
+        given = described[operand] if operand < len(described) and not operator.variadic else ""
+        return given if given and len(given) <= LONGEST else f"operand {operand + 1}"
+
+    x = text(error.second)
+    found, wanted = named(error.found), named(error.wanted)
+    if error.first is None:
+        message = f"{x} is {found}, {operator.name} wants {wanted}"
+    else:
+        other = text(error.first)
+        message = f"{_name(operator)} of tensors whose axes have different names: {x} is {found}, {other} is {wanted}"
+    way = order(error.found, error.wanted)
+    help = None if way is None else f"write relay.transpose({'x' if x.startswith('operand') else x}, {way})"
+    shown = [error.second] if error.first is None else [error.first, error.second]
+    places = [(values[i].atom, f"{text(i)} is {named(names_of(values[i]) or ())}") for i in shown]
+    labels = tuple(Label(a.span, t) for a, t in places if isinstance(a, Var) and a.span is not None)
+    return TypeMismatch(message, span, help=help, labels=labels)
+
+
+def followed_layout(operator: Operator, operands: Sequence[Entity], attributes: dict[str, object]) -> None:
+    """Let an operator whose call gives no layout take its first operand's, if it can."""
+    first = operands[0] if operands else None
+    names = names_of(first) if isinstance(first, Typed) else None
+    if operator.layouts is None or names is None or "layout" not in attributes:
+        return
+    own = {**attributes, "layout": named(names)}
+    try:
+        operator.layouts(**own)
+    except ShapeError:
+        return  # it has no such layout, which is an error where it is applied
+    attributes.update(own)
+
+
+# ---- axes by name
+
+
+def axes_by_name(
+    session: Session, operator: Operator, operands: Sequence[Entity], attributes: dict[str, object], span: Span | None
+) -> None:
+    """Replace names of axes in an operator's attributes by their numbers. Raises TypeMismatch for one that is not the
+    name of just one axis."""
+    given = [name for name in AXIS_ATTRIBUTES if _has_names(attributes.get(name))]
+    if not given or operator.layouts is not None or not operands:
+        return
+    first = operands[0]
+    names = names_of(first) if isinstance(first, Typed) else None
+    for attribute in given:
+        value = attributes[attribute]
+        if names is None and session.generic and _may_get_names(first):
+            raise SchemeOnly(span, f"the axis {value!r}")
+        if isinstance(value, str):
+            is_word = len(value) > 1 and set(value) <= set(names or ()) - {value}
+            found = tuple(_axis(a, names, span) for a in value) if is_word else _axis(value, names, span)
+            attributes[attribute] = found
+        elif isinstance(value, tuple):
+            attributes[attribute] = tuple(_axis(a, names, span) if isinstance(a, str) else a for a in value)
+
+
+def _has_names(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple) and any(isinstance(item, str) for item in value))
+
+
+def _may_get_names(operand: Entity) -> bool:
+    type_ = prune(operand.type) if isinstance(operand, Typed) else None
+    return isinstance(type_, Unknown) or (
+        isinstance(type_, TensorType) and shape_variable(flat_shape(type_.shape)) is not None
+    )
+
+
+def _axis(name: str, names: AxisNames | None, span: Span | None) -> int:
+    found = position(name, names)
+    if found is not None:
+        return found
+    if names is None:
+        message = f"there is no axis {name!r}: the axes of this tensor have no names"
+        raise TypeMismatch(message, span, help=f"name them where it comes from: Tensor[Float, dict({name}=n, ..)]")
+    several = names.count(name) > 1
+    raise TypeMismatch(
+        f"{'several axes are' if several else 'no axis is'} called {name!r}; the axes are {named(names)}", span
+    )

@@ -1,0 +1,189 @@
+"""Names of axes and layouts: they go with types, are checked, and leave no trace in programs. The refusals are in
+`typecheck/types_axes.test`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relay as R
+from relay import Float, Tensor, dims, relay
+from relay.ir import alpha_equal, alpha_hash
+from relay.operator import get_env, lookup
+from relay.operator.axes import axis_rule
+from relay.operator.relation import Relation
+from relay.text.type_parser import parse_type
+
+n, c, h, w, d, m = dims("n c h w d m")
+Vector = Tensor[Float, (n,), "N"]
+
+
+@R.data
+class Layer:
+    weight: Tensor[Float, dict(feature=3, hidden=4)]
+    bias: Tensor[Float, dict(hidden=4)]
+
+
+@relay
+def normalised(x: Tensor[Float, dict(batch=n, feature=d)]):
+    return x - x.mean(axis="feature", keepdims=True)
+
+
+@relay
+def plain(x, k):
+    return R.conv2d(x, k, padding=1).sum(axis=(2, 3)).max(axis=1)
+
+
+@relay
+def labelled(x: Tensor[Float, (n, c, h, w), R.NCHW], k: Tensor[Float, (m, c, 3, 3), R.OIHW]) -> Vector:
+    y: Tensor[Float, (n, m, h, w), R.NCHW] = R.conv2d(x, k, padding=1)
+    return y.sum(axis="HW").max(axis="C")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tensor[float32, (n, c, h, w), NCHW]",
+        "Tensor[float32, (n, 3), N_]",
+        "Tensor[float32, dict(batch=n, feature=2*n + 1)]",
+        'Tensor[float32, (n, 1), ("batch", None)]',
+        'Tensor[float32, (n, n), ("feature", "feature")]',
+        'Tensor[float32, (n,), ("x y",)]',
+    ],
+)
+def test_types_with_names_print_and_parse(text: str) -> None:
+    quantified = f"forall (n: Dim) (c: Dim) (h: Dim) (w: Dim). fn({text}) -> {text}"
+    if "x y" in text:
+        with pytest.raises(R.FrontendError, match="'x y' is no name for an axis"):
+            parse_type(quantified)
+    else:
+        assert str(parse_type(quantified)) == quantified
+
+
+def test_annotations_say_the_same_in_python() -> None:
+    assert str(Tensor[Float, (n, c, h, w), R.NHWC]) == "Tensor[float32, (n, c, h, w), NHWC]"
+    assert str(Tensor[Float, dict(batch=n)]) == str(Tensor[Float, (n,), ["batch"]]) == "Tensor[float32, dict(batch=n)]"
+    assert Tensor[Float, dict(batch=n)] == Tensor[Float, (n,)]
+    with pytest.raises(R.FrontendError, match="4 names for a shape with 2 axes: NCHW"):
+        Tensor[Float, (n, c), R.NCHW]
+
+
+@pytest.mark.parametrize(
+    "written", ['(n, 3), "NC"', '{"N": n, "C": 3}', "dict(N=n, C=3)", '(n, 3), ("N", "C")', "(n, 3), NC"]
+)
+def test_annotations_in_all_forms(written: str) -> None:
+    text = f"def f(x: Tensor[Float, {written}]):\n    return x.T\n"
+    found = R.from_source(text, {"Tensor": Tensor, "Float": Float, "n": n, "NC": "NC"})
+    assert str(found.type).endswith("-> Tensor[float32, (3, n), CN]")
+
+
+def test_names_are_part_of_a_functions_type() -> None:
+    assert str(normalised.type).endswith("-> Tensor[float32, dict(batch=n, feature=d)]")
+    assert str(labelled.type).endswith("OIHW]) -> Tensor[float32, (n,), N]")
+    assert "dict(batch=n, feature=d)" in normalised.text()
+    assert "Tensor[float32, dict(batch=n, feature=d)]" in R.to_text(R.parse(normalised.text()))
+
+
+def test_names_are_gone_when_a_program_is_typed() -> None:
+    x, k = np.ones((2, 3, 4, 4), np.float32), np.ones((5, 3, 3, 3), np.float32)
+    ours, theirs = labelled.typed(x, k), plain.typed(x, k)
+    assert "NCHW]" not in R.to_text(ours)
+    assert alpha_hash(ours) == alpha_hash(theirs) and alpha_equal(ours, theirs)
+    assert alpha_hash(labelled.core(x, k)) == alpha_hash(plain.core(x, k))
+    np.testing.assert_array_equal(labelled.interpret(x, k), plain.interpret(x, k))
+
+
+def test_fields_of_data_have_names() -> None:
+    @relay
+    def apply(layer: Layer, x: Tensor[Float, dict(batch=n, feature=3)]):
+        return x @ layer.weight + layer.bias
+
+    assert str(apply.type).endswith("-> Tensor[float32, dict(batch=n, hidden=4)]")
+    layer = Layer(np.ones((3, 4), np.float32), np.ones(4, np.float32))
+    np.testing.assert_array_equal(apply.interpret(layer, np.ones((2, 3), np.float32)), np.full((2, 4), 4.0))
+
+    @relay
+    def made(x: Tensor[Float, dict(hidden=3, feature=4)]):
+        return Layer(x, x[0])
+
+    with pytest.raises(R.TypeMismatch, match="the field weight of Layer must be"):
+        str(made.type)
+
+
+def test_gradients_have_the_names_of_what_they_are_by() -> None:
+    @relay
+    def loss(x: Tensor[Float, dict(batch=n, feature=d)], v: Tensor[Float, dict(feature=d)]):
+        return (x @ v).sum()
+
+    result = "(Tensor[float32, dict(batch=n, feature=d)], Tensor[float32, dict(feature=d)])"
+    assert str(R.grad(loss).type).endswith(f"-> {result}")
+    by_x, by_v = R.grad(loss)(np.ones((2, 3), np.float32), np.ones(3, np.float32))
+    assert by_x.shape == (2, 3) and by_v.shape == (3,)
+
+
+def test_a_function_without_annotations_keeps_names() -> None:
+    @relay
+    def helper(x):
+        return R.tanh(x) * 2.0
+
+    @relay
+    def both(x: Tensor[Float, dict(batch=n, feature=n)]):
+        return helper(x), helper(x.T)
+
+    assert str(both.type).endswith(
+        "-> (Tensor[float32, dict(batch=n, feature=n)], Tensor[float32, dict(feature=n, batch=n)])"
+    )
+
+
+def test_a_convolution_follows_the_layout_of_its_argument() -> None:
+    @relay
+    def f(x: Tensor[Float, (n, 8, 8, 3), R.NHWC], k: Tensor[Float, (3, 3, 3, 4), R.HWIO]):
+        return R.conv2d(x, k)
+
+    x, k = np.ones((1, 8, 8, 3), np.float32), np.ones((3, 3, 3, 4), np.float32)
+    assert f.interpret(x, k).shape == (1, 6, 6, 4)
+    assert 'layout="NHWC"' in f.text()
+
+
+def test_an_operator_of_ones_own_declares_its_layouts() -> None:
+    @R.register_op(
+        relation=Relation("T:float -> T", lambda x, layout: x),
+        layouts=lambda layout: (layout, layout),
+        compute=lambda x, layout: x,
+        no_gradient="not needed",
+    )
+    def of_images(x: Tensor, layout: str = "NCHW") -> Tensor:
+        """The image itself. x: (T float, s) -> (T, s)."""
+        return np.array(x)
+
+    @relay
+    def good(x: Tensor[Float, (1, 2, 3, 4), R.NHWC]):
+        return of_images(x)
+
+    @relay
+    def wrong(x: Tensor[Float, (1, 2, 3, 4), R.NHWC]):
+        return of_images(x, layout="NCHW")
+
+    assert "NHWC]" in str(good.type).partition("->")[2]
+    with pytest.raises(R.TypeMismatch, match="x is NHWC, of_images wants NCHW"):
+        str(wrong.type)
+    with pytest.raises(R.RegistrationError, match="`layouts` does not take the attributes layout"):
+        R.register_op(
+            name="wrong_layouts",
+            relation=Relation("T:float -> T", lambda x, layout: x),
+            layouts=lambda: ("NCHW",),
+            compute=lambda x, layout: x,
+            no_gradient="not needed",
+        )(of_images.reference)
+
+
+def test_definitions_tell_to_which_operators_a_layout_matters() -> None:
+    assert lookup("relu").is_layout_agnostic and lookup("add").is_layout_agnostic
+    assert not lookup("conv2d").is_layout_agnostic and not lookup("matmul").is_layout_agnostic
+    assert lookup("conv2d").layouts(**lookup("conv2d").attributes) == ("NCHW", "OIHW", "NCHW")
+    for name in get_env().names():
+        operator = lookup(name)
+        if operator.layouts is not None:
+            assert not operator.is_layout_agnostic, name
+        if operator.is_layout_agnostic and isinstance(operator.relation, Relation):
+            assert axis_rule(operator.relation.shape) is not None, f"{name} forgets names"
