@@ -200,7 +200,7 @@ class _Relay(types.ModuleType):
         return lambda python: _decorate(python, chosen)
 
 
-_PRELUDE = ("List", "Option", "Tree", "prelude", "topk")
+_PRELUDE = ("List", "Option", "Tree", "prelude")
 
 
 def __getattr__(name: str) -> _Any:

@@ -17,8 +17,9 @@ from relay.codegen import cpu
 from relay.errors import TypeMismatch
 from relay.eval import interpreter
 from relay.ir.expr import Atom, Block, Constant, Exit, Function, LoopLabel, MakeTuple, Module, OpCall, Var
-from relay.ir.types import BFLOAT16, BOOL, BaseType, TensorType, TupleType
+from relay.ir.types import BOOL, BaseType, TensorType, TupleType
 from relay.operator import Emitter, Operator, Relation, lookup, operators
+from relay.operator.definition import REQUIRED
 from relay.ops.samples import ELEMENTWISE_SHAPES, case, cases
 from relay.transform.pipeline import optimize
 from relay.typecheck.relations import broadcast, same
@@ -58,10 +59,11 @@ class Sample:
         return [Constant(operand).type for operand in self.operands]
 
     @property
-    def result(self) -> TensorType:
-        result = self.operator.infer(self.types, self.attributes)
-        assert isinstance(result, TensorType)
-        return result
+    def results(self) -> list[TensorType]:
+        inferred = self.operator.infer(self.types, self.attributes)
+        found = list(inferred.items) if isinstance(inferred, TupleType) else [inferred]
+        assert all(isinstance(t, TensorType) for t in found)
+        return found  # type: ignore[return-value]
 
     @property
     def is_typed(self) -> bool:
@@ -162,7 +164,7 @@ def resized(sample: Sample, rng: np.random.Generator) -> Sample | None:
         # no ties, where derivatives jump, and still away from the integers
         operands.append(np.asarray(chosen_again + rng.uniform(-0.02, 0.02, shape).astype(operand.dtype)))
     made = Sample(sample.operator, tuple(operands), sample.attributes)
-    if not made.is_typed or (made.result.dims and np.prod(made.result.dims) > LARGEST):
+    if not made.is_typed or any(t.dims and np.prod(t.dims) > LARGEST for t in made.results):
         return None
     return made
 
@@ -185,30 +187,26 @@ OF: dict[str, list[Sample]] = {name: [s for s in SAMPLES if s.operator is o] for
 """The samples of each operator."""
 
 
-def may_be_compiled(sample: Sample) -> bool:
-    """Code for bfloat16 is elementwise only: TVM has no literals of it."""
-    return is_elementwise(sample.operator) or all(t.base != BFLOAT16 for t in (*sample.types, sample.result))
-
-
 def chosen() -> list[Sample]:
     """The samples that are compiled today: some of each operator, and the corners of one dtype."""
     rng, found = np.random.default_rng(SEED), []
     for of_operator in OF.values():
-        own = [s for s in of_operator if may_be_compiled(s)]
-        for group, count in (([s for s in own if s.extreme], 1), ([s for s in own if not s.extreme], COMPILED)):
+        extreme = [s for s in of_operator if s.extreme]
+        for group, count in ((extreme, 1), ([s for s in of_operator if not s.extreme], COMPILED)):
             picked = rng.permutation(len(group))[: max(count, COMPILED // 10**8 * len(group))]
             found += [group[i] for i in sorted(picked)]
     return found
 
 
-def reference(sample: Sample) -> Array:
-    return sample.operator.evaluate(sample.operands, sample.attributes)
+def reference(sample: Sample) -> list[Array]:
+    """The results, of which there is mostly one."""
+    return as_list(sample.operator.evaluate(sample.operands, sample.attributes))
 
 
 # ---- compiled code
 
 
-def compiled(batch: Sequence[Sample]) -> list[Array]:
+def compiled(batch: Sequence[Sample]) -> list[list[Array]]:
     """The samples' results, from one native program that computes them all."""
     emitter = Emitter()
     parameters: list[Var] = []
@@ -223,7 +221,7 @@ def compiled(batch: Sequence[Sample]) -> list[Array]:
     module = optimize(Module({"main": Function("main", tuple(parameters), body, label, whole.type)}, "main"), 0)
     answers = cpu.compile_module(module)([o for sample in batch for o in sample.operands])
     assert isinstance(answers, tuple)
-    return [np.asarray(a) for a in answers]
+    return [[np.asarray(a) for a in as_list(answer)] for answer in answers]
 
 
 # ---- gradients
@@ -234,7 +232,8 @@ def differentiable(sample: Sample) -> bool:
     floats = [operand for operand in sample.operands if operand.dtype == np.float64]
     finite = all(np.isfinite(operand).all() for operand in floats)
     known = sample.operator.composition is not None or sample.operator.gradient is not None
-    return known and not sample.extreme and finite and any(o.size for o in floats) and sample.result.dtype == np.float64
+    smooth = any(t.dtype == np.float64 for t in sample.results)
+    return known and not sample.extreme and finite and any(o.size for o in floats) and smooth
 
 
 def floats(sample: Sample) -> list[int]:
@@ -243,27 +242,33 @@ def floats(sample: Sample) -> list[int]:
 
 
 def program(sample: Sample, order: int) -> tuple[RelayFunction, list[Array]]:
-    """The gradients of sum(seed * op(x..)) with respect to the float operands, or for order 2 those of
-    sum(direction * gradient); and random arguments: the operands, the seed, the directions."""
+    """The gradients of sum(seed * op(x..)), over all float results, with respect to the float operands, or for order 2
+    those of sum(direction * gradient); and random arguments: the operands, the seeds, the directions."""
     operator, where = sample.operator, floats(sample)
     names = [f"x{i}" for i in range(len(sample.operands))]
     attributes = "".join(f", {name}=given_{name}" for name in sample.attributes)
     operands = f"({', '.join(names)},)" if operator.variadic else ", ".join(names)
     call = f"op({operands}{attributes})" if names else f"op({attributes[2:]})"
     if operator.spread:
-        call = f"op({', '.join(f'given_{name}' for name in sample.attributes)}, {', '.join(names)})"
+        first = [f"given_{n}" for n, default in operator.attributes.items() if default is REQUIRED]
+        named = [f"{n}=given_{n}" for n, default in operator.attributes.items() if default is not REQUIRED]
+        call = f"op({', '.join([*first, *names, *named])})"
     rng = np.random.default_rng(SEED)
-    seed = np.asarray(rng.uniform(0.5, 1.5, sample.result.dims))
-    text = f"def value({', '.join([*names, 'seed'])}):\n    return relay.sum({call} * seed)\n"
+    results = sample.results
+    seeds = {f"seed{i}": np.asarray(rng.uniform(0.5, 1.5, results[i].dims)) for i in float_results(sample)}
+    several = isinstance(operator.infer(sample.types, sample.attributes), TupleType)
+    unpacked = "".join(f"result{i}, " for i in range(len(results))) if several else "result0"
+    weighed = " + ".join(f"relay.sum({name.replace('seed', 'result')} * {name})" for name in seeds)
+    text = f"def value({', '.join([*names, *seeds])}):\n    {unpacked} = {call}\n    return {weighed}\n"
     wrt = ", ".join(map(str, where))
-    arguments = [*sample.operands, seed]
+    arguments = [*sample.operands, *seeds.values()]
     if order == 2:
         directions = [f"u{i}" for i in where]
-        parameters = ", ".join([*names, "seed", *directions])
-        results = ", ".join(f"g{i}" for i in where)
+        parameters = ", ".join([*names, *seeds, *directions])
+        gradients_ = ", ".join(f"g{i}" for i in where)
         total = " + ".join(f"relay.sum(g{i} * u{i})" for i in where)
-        text += f"def along({parameters}):\n    {results}{',' if len(where) == 1 else ''} = "
-        text += f"{'(' if len(where) == 1 else ''}relay.grad(value, wrt=({wrt},))({', '.join([*names, 'seed'])})"
+        text += f"def along({parameters}):\n    {gradients_}{',' if len(where) == 1 else ''} = "
+        text += f"{'(' if len(where) == 1 else ''}relay.grad(value, wrt=({wrt},))({', '.join([*names, *seeds])})"
         text += f"{',)' if len(where) == 1 else ''}\n    return {total}\n"
         arguments += [np.asarray(rng.uniform(-1, 1, sample.operands[i].shape)) for i in where]
     given = {f"given_{name}": value for name, value in sample.attributes.items()}
@@ -272,17 +277,16 @@ def program(sample: Sample, order: int) -> tuple[RelayFunction, list[Array]]:
     return relay.grad(function, wrt=tuple(where)), arguments
 
 
-def gradients(sample: Sample) -> list[Array]:
-    """The gradient of sum(seed * result) for each float operand, by the transformed program."""
-    function, arguments = program(sample, 1)
-    return as_list(interpreter.run(function.core(*arguments), arguments))
-
-
 def as_list(value: object) -> list[Array]:
     return list(value) if isinstance(value, tuple) else [np.asarray(value)]
 
 
-def finite_difference(sample: Sample, position: int, seed: Array, step: float = 1e-5) -> Array:
+def float_results(sample: Sample) -> list[int]:
+    """The positions of the results that have a gradient."""
+    return [i for i, t in enumerate(sample.results) if t.dtype == np.float64]
+
+
+def finite_difference(sample: Sample, position: int, seeds: Sequence[Array], step: float = 1e-5) -> Array:
     """The derivative of sum(seed * result) with respect to one operand, element by element."""
     operand = sample.operands[position]
     derivative = np.zeros(operand.shape)
@@ -292,7 +296,8 @@ def finite_difference(sample: Sample, position: int, seed: Array, step: float = 
             moved = operand.copy()
             moved[index] += signed
             operands = [*sample.operands[:position], moved, *sample.operands[position + 1 :]]
-            sides.append(np.sum(seed * sample.operator.evaluate(operands, sample.attributes)))
+            results = as_list(sample.operator.evaluate(operands, sample.attributes))
+            sides.append(sum(np.sum(s * results[i]) for i, s in zip(float_results(sample), seeds, strict=True)))
         derivative[index] = (sides[0] - sides[1]) / (2 * step)
     return derivative
 

@@ -45,7 +45,8 @@ from operator_samples import (
     requirement_holds,
 )
 
-from relay.errors import TypeMismatch
+import relay
+from relay.errors import ShapeError, TypeMismatch
 from relay.eval import interpreter
 from relay.ir import IntType
 from relay.ir.expr import Constant, OpCall, Var
@@ -76,7 +77,7 @@ def test_every_operator_is_sampled() -> None:
         assert len(OF[name]) >= 2, name
         takes_floats = any(o.dtype == np.float64 and o.size for s in OF[name] for o in s.operands)
         if takes_floats and (operator.gradient is not None or operator.composition is not None):
-            gives_floats = any(s.result.dtype == np.float64 for s in OF[name])
+            gives_floats = any(t.dtype == np.float64 for s in OF[name] for t in s.results)
             assert not gives_floats or any(map(differentiable, OF[name])), name
 
 
@@ -86,12 +87,13 @@ def test_inferred_type_is_the_type_of_the_reference(name: str) -> None:
     for sample in OF[name]:
         operands = (sample.operands,) if operator.variadic else sample.operands
         with np.errstate(all="ignore"):
-            raw = operator.reference(*operands, **sample.attributes)
-        assert isinstance(raw, np.ndarray | np.generic), sample
-        # NumPy's products of bfloat16 are float32; the interpreter rounds them.
-        assert raw.dtype == sample.result.dtype or sample.result.dtype == ml_dtypes.bfloat16, sample
-        assert raw.shape == sample.result.dims, sample
-        assert not any(np.shares_memory(raw, operand) for operand in sample.operands), sample
+            made = operator.reference(*operands, **sample.attributes)
+        for raw, type_ in zip(made if isinstance(made, tuple) else (made,), sample.results, strict=True):
+            assert isinstance(raw, np.ndarray | np.generic), sample
+            # NumPy's products of bfloat16 are float32; the interpreter rounds them.
+            assert raw.dtype == type_.dtype or type_.dtype == ml_dtypes.bfloat16, sample
+            assert raw.shape == type_.dims, sample
+            assert not any(np.shares_memory(raw, operand) for operand in sample.operands), sample
 
 
 # ---- compiled code
@@ -100,7 +102,7 @@ CHOSEN = chosen()
 
 
 @functools.cache
-def results(start: int) -> list[Array]:
+def results(start: int) -> list[list[Array]]:
     """What 20 compiled samples give. One program each: larger ones take longer for each call."""
     return compiled(CHOSEN[start : start + 20])
 
@@ -110,7 +112,8 @@ def test_compiled_is_the_reference(name: str) -> None:
     for position, sample in enumerate(CHOSEN):
         if sample.operator is OPERATORS[name]:
             found = results(position - position % 20)[position % 20]
-            assert_close(found, reference(sample), f"{sample} with seed {SEED}", sample.operator)
+            for one, wanted in zip(found, reference(sample), strict=True):
+                assert_close(one, wanted, f"{sample} with seed {SEED}", sample.operator)
 
 
 def assert_close(found: Array, wanted: Array, what: str, operator: Operator) -> None:
@@ -138,7 +141,7 @@ def test_vectorised_and_scalar_code_agree() -> None:
     """At 64 elements, a multiple of all vectors, and at 67, where the last ones are computed one by one."""
     made: list[Sample] = []
     for name, operator in OPERATORS.items():
-        own = [s for s in OF[name] if not s.extreme and s.result.dtype == np.float32 and s.operands]
+        own = [s for s in OF[name] if not s.extreme and s.results[0].dtype == np.float32 and s.operands]
         if is_elementwise(operator) and own:
             rng = np.random.default_rng(SEED)
             pool = next(s for s in own if all(o.size for o in s.operands))
@@ -146,7 +149,7 @@ def test_vectorised_and_scalar_code_agree() -> None:
             for size in (64, 67):
                 made.append(Sample(operator, tuple(o[:size] for o in whole), {}))
     assert len(made) > 80
-    found = [r for start in range(0, len(made), 20) for r in compiled(made[start : start + 20])]
+    found = [r for start in range(0, len(made), 20) for (r,) in compiled(made[start : start + 20])]
     for first, vector, rest in zip(made[::2], found[::2], found[1::2], strict=True):
         # contractions of products and sums may differ by a rounding
         np.testing.assert_allclose(vector, rest[:64], rtol=2.0**-22, err_msg=str(first))
@@ -265,7 +268,7 @@ def test_gradient_is_the_finite_difference(name: str) -> None:
     for sample in differentiated(name):
         function, arguments = program(sample, 1)
         for position, cotangent in zip(floats(sample), interpreted(function, arguments, arguments), strict=True):
-            wanted = finite_difference(sample, position, arguments[-1])
+            wanted = finite_difference(sample, position, arguments[len(sample.operands) :])
             if name == "stop_gradient":
                 wanted = np.zeros_like(wanted)
             # the difference's own error is the step's square times a third derivative, and 1e-16 over the step
@@ -367,10 +370,10 @@ def test_requirements_vanish_for_constants_that_meet_them() -> None:
 def test_algebraic_facts_hold(name: str) -> None:
     operator = OPERATORS[name]
     for sample in OF[name]:
-        if sample.extreme or (sample.result.dtype.kind not in "iub" and sample.result.dtype != np.float64):
+        if sample.extreme or any(t.dtype.kind not in "iub" and t.dtype != np.float64 for t in sample.results):
             continue
         if operator.commutative:
-            same(reference(sample), operator.evaluate(sample.operands[::-1], sample.attributes), sample)
+            same(reference(sample)[0], operator.evaluate(sample.operands[::-1], sample.attributes), sample)
         x = sample.operands[0] if sample.operands else None
         matrices = all(o.ndim == 2 and len(set(o.shape)) == 1 for o in sample.operands)
         if operator.associative and x is not None and (operator.commutative or matrices):
@@ -444,3 +447,32 @@ def test_numbers_take_the_dtype_of_the_place_where_they_stand() -> None:
     for number in (0.5, 2**40):
         with pytest.raises(TypeMismatch, match=f"the number {number} is no int32"):
             lookup("add")(np.int32([1]), number)
+
+
+def test_several_results_are_a_tuple_everywhere() -> None:
+    @relay.relay
+    def parts(x):  # type: ignore[no-untyped-def]
+        low, middle, high = relay.split(x, 3, axis=1)
+        values, places = relay.topk(low * middle + high, 1)
+        across, down = relay.meshgrid(x[0], x[1])
+        return relay.sum(values * values) + relay.sum(across * down), places
+
+    x = np.arange(12.0).reshape(2, 6)
+    for run in (parts, parts.interpret):
+        total, places = run(x)
+        assert total == 8.0**2 + (7 * 9 + 11) ** 2 + x[0].sum() * x[1].sum()
+        np.testing.assert_array_equal(places, [[1], [1]])
+    gradient = relay.grad(parts)
+    np.testing.assert_allclose(gradient(x), gradient.interpret(x))
+    module = parts.core(x)
+    assert relay.parse(relay.to_text(module)).alpha_hash() == module.alpha_hash()
+
+    @relay.relay
+    def halves(x):  # type: ignore[no-untyped-def]
+        first, second = relay.split(x, 2)
+        return first * second
+
+    for size in (4, 6, 8):  # the last two by the program for all sizes
+        np.testing.assert_array_equal(halves(np.arange(size)), np.arange(size // 2) * np.arange(size // 2, size))
+    with pytest.raises(ShapeError, match=r"axis 0 of \(5,\) cannot be split into 2 equal parts"):
+        halves(np.arange(5))

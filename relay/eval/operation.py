@@ -10,8 +10,8 @@ import numpy as np
 
 from relay.errors import ExecutionError, InternalError, RelayError
 from relay.eval.values import fits
-from relay.ir.expr import Atom, Binding, Constant, OpCall, Var
-from relay.ir.types import TensorType, Type, base_of_dtype, prune
+from relay.ir.expr import Atom, Binding, Constant, MakeTuple, OpCall, Project, Var
+from relay.ir.types import TensorType, TupleType, Type, base_of_dtype, prune
 from relay.operator import Emitter, Operator, Value, lookup
 
 _T = TypeVar("_T")
@@ -21,7 +21,8 @@ Apply: TypeAlias = Callable[[OpCall, Sequence[_T], Type | None], _T]
 
 @attrs.frozen
 class Code:
-    """Straight-line code over tensors: `results` (None where there is none) of `bindings`, in terms of `parameters`."""
+    """Straight-line code over tensors and tuples of them: `results` (None where there is none) of `bindings`, in terms
+    of `parameters`."""
 
     parameters: tuple[Var, ...]
     bindings: tuple[Binding, ...]
@@ -45,6 +46,10 @@ class Code:
             match binding.value:
                 case OpCall(_, arguments) as call:
                     environment[target] = apply(call, [atom(a) for a in arguments], target.type)
+                case Project(whole, index):
+                    environment[target] = atom(whole)[index]
+                case MakeTuple(items):
+                    environment[target] = tuple(map(atom, items))
                 case other:
                     raise InternalError(f"{type(other).__name__} in an operator's definition")
         return [None if r is None else atom(r) for r in self.results]
@@ -95,21 +100,30 @@ class Operations:
             self._operators[call] = found
         return found
 
-    def apply(self, call: OpCall, operands: Sequence[np.ndarray], type_: Type | None) -> np.ndarray:
-        """The operator's value. Raises ExecutionError at the call's span if the operands break a requirement."""
+    def apply(self, call: OpCall, operands: Sequence[np.ndarray], type_: Type | None) -> Any:
+        """The operator's value: an array, or a tuple of several.
+
+        Raises ExecutionError at the call's span if the operands break a requirement.
+        """
         operator = self.operator(call)
         if operator.requirements:
             self._require(call, operator, operands)
         if type_ is None:
             type_ = operator.infer([type_of(o) for o in operands], call.attributes)
         type_ = prune(type_)  # type: ignore[assignment]
-        assert isinstance(type_, TensorType)
         try:
             result = operator.reference(*spread(operator, operands), **call.attributes)
         except RelayError as error:
             raise error.at(call.span) from None
         except Exception as error:
             raise ExecutionError(f"{operator.name} failed: {error}", call.span) from error
+        if isinstance(type_, TupleType):
+            return tuple(self._typed(operator, r, t) for r, t in zip(result, type_.items, strict=True))
+        assert isinstance(type_, TensorType)
+        return self._typed(operator, result, type_)
+
+    def _typed(self, operator: Operator, result: Any, type_: Type) -> np.ndarray:
+        assert isinstance(type_, TensorType)
         array = np.asarray(result, dtype=type_.dtype)
         if self.checked and not fits(array, type_):
             raise InternalError(f"the reference of {operator.name} returned shape {array.shape}, its type says {type_}")

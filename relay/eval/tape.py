@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 import numpy as np
@@ -154,8 +154,8 @@ class Differentiator:
         self._gradients: dict[tuple[OpCall, tuple[tuple[int, ...], ...]], Code] = {}
         self._sums: dict[tuple[str, TensorType], OpCall] = {}
 
-    def apply(self, call: OpCall, operands: Sequence[Tensor], type_: Type | None) -> Tensor:
-        """The operator's value, recorded on the innermost tape among the operands' (and through it on the others)."""
+    def apply(self, call: OpCall, operands: Sequence[Tensor], type_: Type | None) -> Any:
+        """The operator's value, or values, recorded on the innermost tape among the operands', and on the others."""
         for operand in operands:
             if type(operand) is Box:
                 break
@@ -176,7 +176,7 @@ class Differentiator:
         sources = tuple(o.position if isinstance(o, Box) and o.tape is tape else None for o in settled)
         return tape.record(Entry(call, outer, sources, output))
 
-    def _compose(self, operator: Operator, call: OpCall, operands: Sequence[Tensor]) -> Tensor:
+    def _compose(self, operator: Operator, call: OpCall, operands: Sequence[Tensor]) -> Any:
         """The value of a composite operator without a gradient of its own: what its body records."""
         assert operator.composition is not None
         body = operator.composition.body([type_of(primal(o)) for o in operands], call.attributes)
@@ -185,7 +185,7 @@ class Differentiator:
             result = self._call(body.typed, arguments)
         except ExecutionError as error:
             raise ExecutionError(error.message, call.span) from error
-        assert isinstance(result, Box | np.ndarray)
+        assert isinstance(result, Box | np.ndarray | tuple)
         return result
 
     def backward(self, result: Box, seed: Tensor) -> list[Tensor | None]:

@@ -25,6 +25,7 @@ from relay.ir.types import (
     FunctionType,
     QuantifiedType,
     TensorType,
+    TupleType,
     Type,
     base_of_dtype,
 )
@@ -82,7 +83,7 @@ class Operator:
         operands: the names of the tensor parameters; a variadic operator has one, which stands for a sequence.
         attributes: the other parameters with their defaults (`REQUIRED` if none).
         variadic: whether the one operand is a sequence; if `spread`, a call gives its items one by one, after the
-            attributes.
+            attributes without default; the others are given by name.
         relation: the type: a `Relation`, a quantified function type, or a function from the operands' (known) types
             and the attributes to the result type, which raises TypeMismatch.
         reference: the meaning, on NumPy arrays: `reference(*operands, **attributes)`. What the interpreter runs.
@@ -188,7 +189,19 @@ class Operator:
             return result
         if isinstance(self.relation, QuantifiedType | FunctionType):
             return infer_function_type(self.name, self.relation, types)
-        return self.relation(*((tuple(types),) if self.variadic else types), **attributes)
+        inferred = self.relation(*((tuple(types),) if self.variadic else types), **attributes)
+        if isinstance(inferred, TupleType):
+            self._check_several()
+        return inferred
+
+    def _check_several(self) -> None:
+        """Raises TypeMismatch if an operator of several results is more than what it is composed of."""
+        own = ("gradient", "no_gradient", "compute", "external")
+        if self.composition is None or any(getattr(self, part) is not None for part in own):
+            raise TypeMismatch(
+                f"{self.name} has several results, which only the body of a composite operator gives",
+                help="make it one, without `gradient`, `no_gradient` and `compute`, or an operator for each result",
+            )
 
     @property
     def is_layout_agnostic(self) -> bool:
@@ -214,7 +227,8 @@ class Operator:
         For a variadic operator the one operand is the sequence, returned spread. Raises TypeMismatch.
         """
         if self.spread:
-            count = min(len(self.attributes), len(arguments))
+            before = [value for value in self.attributes.values() if value is REQUIRED]
+            count = min(len(before), len(arguments))
             first = dict(zip(self.attributes, arguments[:count], strict=False))
             arguments, keywords = [tuple(arguments[count:])], {**first, **keywords}
         names = (*self.operands, *self.attributes)
@@ -241,13 +255,19 @@ class Operator:
             operands = tuple(operands[0])
         return operands, attributes
 
-    def evaluate(self, operands: Sequence[np.ndarray], attributes: Mapping[str, AttributeValue]) -> np.ndarray:
-        """Run the reference on arrays; the result has exactly the inferred type."""
+    def evaluate(self, operands: Sequence[np.ndarray], attributes: Mapping[str, AttributeValue]) -> Any:
+        """Run the reference on arrays: an array, or a tuple of several, of exactly the inferred type."""
         types = [TensorType(base_of_dtype(a.dtype), a.shape) for a in operands]  # type: ignore[arg-type]
         expected = self.infer(types, attributes)
-        assert isinstance(expected, TensorType)
         with np.errstate(all="ignore"):
             result = self.reference(*((tuple(operands),) if self.variadic else operands), **attributes)
+        return self.conformed(result, expected)
+
+    def conformed(self, result: Any, expected: Type) -> Any:
+        """What the reference returned, as arrays of the inferred dtypes. Raises TypeMismatch if a shape differs."""
+        if isinstance(expected, TupleType):
+            return tuple(self.conformed(r, t) for r, t in zip(result, expected.items, strict=True))
+        assert isinstance(expected, TensorType)
         array = np.asarray(result, dtype=expected.dtype)
         if array.shape != expected.dims:
             raise TypeMismatch(f"the reference of {self.name} returned shape {array.shape}, its type says {expected}")

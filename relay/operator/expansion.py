@@ -17,12 +17,12 @@ from relay.errors import InternalError
 from relay.ir.expr import (
     Atom,
     AttributeValue,
-    Binding,
     Block,
     Constant,
     Exit,
     Function,
     LoopLabel,
+    MakeTuple,
     Module,
     OpCall,
     Project,
@@ -36,11 +36,12 @@ from relay.operator.symbolic import Emitter, Value
 class ExpandedBody:
     """Straight-line code for operands of certain types; see `relay.operator.composition.Body`."""
 
-    def __init__(self, name: str, parameters: tuple[Var, ...], bindings: tuple[Binding, ...], result: Value) -> None:
+    def __init__(self, name: str, parameters: tuple[Var, ...], emitter: Emitter, made: Value | Sequence[Value]) -> None:
+        result = made if isinstance(made, Value) else emitter.tuple(made)
         self.result = result.type
         self.parameters = parameters
         label = LoopLabel(name)
-        block = Block(bindings, Exit(label, (result.atom,)))
+        block = Block(tuple(emitter.bindings), Exit(label, (result.atom,)))
         self.typed = Module({name: Function(name, parameters, block, label, self.result)}, name)
 
     @property
@@ -66,18 +67,28 @@ class ExpandedBody:
                     values[target] = lookup(name).evaluate([value(a) for a in arguments], attributes)
                 case Project(whole, index):
                     values[target] = value(whole)[index]
+                case MakeTuple(items):
+                    values[target] = tuple(map(value, items))
                 case other:
                     raise InternalError(f"{type(other).__name__} in an expansion")
         assert isinstance(block.terminator, Exit)
         result = value(block.terminator.values[0])
-        if isinstance(result, np.ndarray) and any(np.shares_memory(result, operand) for operand in operands):
-            return result.copy()
-        return result
+        return tuple(_own(r, operands) for r in result) if isinstance(result, tuple) else _own(result, operands)
+
+
+def _own(result: Any, operands: Sequence[np.ndarray]) -> Any:
+    """The result in memory of its own."""
+    if isinstance(result, np.ndarray) and any(np.shares_memory(result, operand) for operand in operands):
+        return result.copy()
+    return result
 
 
 @attrs.frozen(eq=False)
 class Expansion(Composition):
-    """A composition whose function is called with symbolic values, and attributes, and emits the body."""
+    """A composition whose function is called with symbolic values, and attributes, and emits the body.
+
+    It returns the result, or a tuple of several.
+    """
 
     bodies: dict[object, ExpandedBody] = attrs.field(factory=dict, repr=False)
 
@@ -97,12 +108,13 @@ class Expansion(Composition):
             items = tuple(emitter.bind(Project(whole, i), type_, "operand") for i, type_ in enumerate(types))
             declared = inspect.signature(self.function).parameters.values()
             if any(p.kind is p.VAR_POSITIONAL for p in declared):
-                first = [attributes[p.name] for p in declared if p.kind is not p.VAR_POSITIONAL]
-                result = self.function(*first, *items)
+                first = [attributes[p.name] for p in declared if p.kind is p.POSITIONAL_OR_KEYWORD]
+                named = {p.name: attributes[p.name] for p in declared if p.kind is p.KEYWORD_ONLY}
+                result = self.function(*first, *items, **named)
             else:
                 result = self.function(items, **attributes)
         else:
             parameters = tuple(Var(f"x{i}", type_) for i, type_ in enumerate(types))
             values = [emitter.value(p, t) for p, t in zip(parameters, types, strict=True)]
             result = self.function(*values, **attributes)
-        return ExpandedBody(self.name, parameters, tuple(emitter.bindings), result)
+        return ExpandedBody(self.name, parameters, emitter, result)

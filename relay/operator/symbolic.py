@@ -6,15 +6,15 @@ operators applied to values append a binding and return the new value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from relay.errors import InternalError, Span
 from relay.ir.dims import Dim, DimExpr, TypeId, Unknown, product
-from relay.ir.expr import Atom, AttributeValue, Binding, Constant, Expr, Extent, OpCall, Var
-from relay.ir.types import INT32, INT64, BaseType, Shape, TensorType, Type, scalar
+from relay.ir.expr import Atom, AttributeValue, Binding, Constant, Expr, Extent, MakeTuple, OpCall, Project, Var
+from relay.ir.types import INT32, INT64, BaseType, Shape, TensorType, TupleType, Type, scalar
 
 ADDITION = "add"
 """The operator that `+` on values is: what sums are made of, also those that passes take apart."""
@@ -71,6 +71,16 @@ class Emitter:
         constant = Constant(array, self.span)
         return Value(self, constant, constant.type)
 
+    def tuple(self, values: Sequence[Value]) -> Value:
+        """Several values as one."""
+        made = MakeTuple(tuple(v.atom for v in values), self.span)
+        return self.bind(made, TupleType(tuple(v.type for v in values)))
+
+    def items(self, whole: Value) -> list[Value]:
+        """The values that a tuple of several holds."""
+        assert isinstance(whole.type, TupleType)
+        return [self.bind(Project(whole.atom, i, self.span), t) for i, t in enumerate(whole.type.items)]
+
     def call(self, operator: OperatorLike, operands: Sequence[Any], attributes: Mapping[str, AttributeValue]) -> Value:
         """Append an operator call. Python numbers among the operands take the base type that the operator's signature
         asks for."""
@@ -85,7 +95,7 @@ class Emitter:
 
 
 class Value:
-    """An atom with its type. The arithmetic operators, `.T`, `[..]` and methods emit operator calls."""
+    """An atom with its type. The arithmetic operators and `op` emit operator calls; a tuple's items can be unpacked."""
 
     __slots__ = ("atom", "emitter", "type")
     __hash__ = None  # type: ignore[assignment]
@@ -98,6 +108,11 @@ class Value:
 
     def __repr__(self) -> str:
         return f"<symbolic {self.atom!r}: {self.type}>"
+
+    def __iter__(self) -> Iterator[Value]:
+        if not isinstance(self.type, TupleType):
+            raise TypeError(f"{self!r} has no items")
+        return iter(self.emitter.items(self))
 
     @property
     def tensor(self) -> TensorType:

@@ -16,6 +16,7 @@ shapes would not do.
     reduction     sum, mean, prod, max, min, argmax, argmin, any, all
     statistics    variance, norms, logsumexp
     scan          running sums and products
+    splitting     split, meshgrid: operators of several results
     rearrangement axes and elements elsewhere: flip, roll, tile, layouts, ..
     padding       pad
     triangles     eye, tri, tril, triu
@@ -77,6 +78,7 @@ from relay.ops import (
     shape,
     slicing,
     sorting,
+    splitting,
     statistics,
     triangles,
     trigonometric,
@@ -116,6 +118,7 @@ __all__ = [
     "shape",
     "slicing",
     "sorting",
+    "splitting",
     "statistics",
     "triangles",
     "trigonometric",

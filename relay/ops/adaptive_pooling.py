@@ -66,7 +66,7 @@ def _adaptive(
             begin, end = bounds(number, index[axis])
             place[axis] = begin + index[rank + number]
             inside.append(tirx.LT(place[axis], end))
-        return tirx.if_then_else(functools.reduce(tirx.And, inside), x(*place), tirx.const(outside, str(x.dtype)))
+        return scalar.guarded(functools.reduce(tirx.And, inside), x(*place), scalar.number(outside, str(x.dtype)))
 
     binned = te.compute((*result, *longest), element, name="bins")
     combined = combine(binned, range(rank, rank + len(longest)), False)

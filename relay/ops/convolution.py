@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from relay.ir.dims import Dim
-from relay.ops import stages
+from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
 from relay.ops.samples import Case, case, cases
@@ -101,7 +101,7 @@ def _spread(y: Stage, over: Windows, sizes: Sequence[int], last: bool) -> Stage:
                 conditions.append(tirx.EQ(tirx.floormod(at, stride), 0))
             origin.append(tirx.floordiv(at, stride) if stride > 1 else at)
         value = source(n, c, *origin)
-        return tirx.if_then_else(functools.reduce(tirx.And, conditions), value, tirx.const(0, str(y.dtype)))
+        return scalar.guarded(functools.reduce(tirx.And, conditions), value, scalar.number(0, str(y.dtype)))
 
     return te.compute(rules.joined(batch, channels, room, last), element, name="spread")
 

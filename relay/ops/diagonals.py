@@ -6,6 +6,7 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.types import Shape, show_shape
+from relay.ops import scalar
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, expansion, register_op
 from relay.ops.samples import case, cases
@@ -47,7 +48,7 @@ def _embed(x: Stage, offset: int, shape_of: tuple[int, int] | None) -> Stage:
     def element(*index: Element) -> Element:
         row, column = index[-2] - down, index[-1] - right
         there = tirx.And(tirx.EQ(row, column), tirx.And(tirx.GE(row, 0), tirx.LT(row, length)))
-        return tirx.if_then_else(there, x(*index[:-2], row), tirx.const(0, str(x.dtype)))
+        return scalar.guarded(there, x(*index[:-2], row), scalar.number(0, str(x.dtype)))
 
     return te.compute(result, element)
 

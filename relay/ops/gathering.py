@@ -517,7 +517,7 @@ def _mask(x: Stage, lengths: Stage, axis: int, batch_axis: int, value: float) ->
 
     def element(*index: Element) -> Element:
         inside = tirx.LT(tirx.Cast("int64", index[position]), scalar.cast(lengths(index[batch]), INT64))
-        return tirx.if_then_else(inside, x(*index), tirx.const(value, str(x.dtype)))
+        return scalar.guarded(inside, x(*index), scalar.number(value, str(x.dtype)))
 
     return te.compute(shape, element)
 

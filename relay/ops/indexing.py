@@ -93,7 +93,7 @@ def _at_index(value: Callable[[Element, Element], Element]) -> Callable[[Stage, 
 
         def element(first: Element, *rest: Element) -> Element:
             here = tirx.EQ(first, from_start(index(), extent))
-            return tirx.if_then_else(here, value(x(first, *rest), new(*rest)), x(first, *rest))
+            return scalar.guarded(here, value(x(first, *rest), new(*rest)), x(first, *rest))
 
         return te.compute(dims(x), element)
 

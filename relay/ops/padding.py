@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from relay.ops import stages
+from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
 from relay.ops.samples import case, cases
@@ -33,7 +33,7 @@ def _pad(x: Stage, widths: Widths, mode: str, value: float) -> Stage:
                 within = tirx.all(within, tirx.GE(place, 0))
             if after:
                 within = tirx.all(within, tirx.LT(place, dim))
-        return tirx.if_then_else(within, x(*places), tirx.const(value, str(x.dtype)))
+        return scalar.guarded(within, x(*places), scalar.number(value, str(x.dtype)))
 
     return te.compute(result, element)
 

@@ -146,13 +146,16 @@ def _avg_pool(x: Stage, **attributes: Any) -> Stage:
             inside = inside + tirx.Cast("int32", tirx.And(tirx.GE(at, begin), tirx.LT(at, end)))
         return inside
 
+    dtype = str(x.dtype)
+    wide = "float32" if dtype == "bfloat16" else dtype  # which TVM does not compute in
+
     def element(*index: Element) -> Element:
         if whole:
-            count = tirx.const(math.prod(axis[0] for axis in counts if axis), str(x.dtype))
+            count = tirx.const(math.prod(axis[0] for axis in counts if axis), wide)
         else:
             along = [count_along(number, index[axis]) for number, axis in enumerate(pool.along.axes)]
-            count = scalar.cast(functools.reduce(lambda a, b: a * b, along), str(x.dtype))
-        return total(*index) / count
+            count = scalar.cast(functools.reduce(lambda a, b: a * b, along), wide)
+        return scalar.cast(scalar.cast(total(*index), wide) / count, dtype)
 
     return te.compute(dims(total), element)
 

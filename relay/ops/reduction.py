@@ -108,7 +108,13 @@ def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
     total = stages.total(x, axes, keepdims)
     if count == 0:
         return stages.full(dims(total), math.nan, str(x.dtype))
-    return te.compute(dims(total), lambda *index: total(*index) / number_or_size(count, str(x.dtype)))
+    dtype = str(x.dtype)
+    wide = "float32" if dtype == "bfloat16" else dtype  # which TVM does not compute in
+
+    def element(*index: Element) -> Element:
+        return scalar.cast(scalar.cast(total(*index), wide) / number_or_size(count, wide), dtype)
+
+    return te.compute(dims(total), element)
 
 
 def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
@@ -295,8 +301,9 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
         kept = result_dims(lambda: map(known, relations.reduce(shape, axis=axis, keepdims=keepdims)))
         if not axes:
             return stages.full(kept, 0, "int32")
+        wide = "float32" if dtype == "bfloat16" else dtype  # which TVM compares wrongly
         reducer = te.comm_reducer(
-            combine, lambda of_index, of_value: (tirx.const(_NO_INDEX, of_index), tirx.const(identity(dtype), of_value))
+            combine, lambda of_index, of_value: (tirx.const(_NO_INDEX, of_index), tirx.const(identity(wide), of_value))
         )
         steps = [te.reduce_axis((0, shape[i])) for i in axes]
 
@@ -308,7 +315,7 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
             position: Element = tirx.const(0, "int32")
             for i, step in zip(axes, steps, strict=True):
                 position = position * _int32(shape[i]) + _int32(step.var)
-            return reducer((position, x(*places)), axis=steps)
+            return reducer((position, scalar.cast(x(*places), wide)), axis=steps)
 
         indices, _values = te.compute(kept, element)
         return te.compute(kept, lambda *index: indices(*index))

@@ -31,9 +31,17 @@ def is_float(dtype: str) -> bool:
     return BASE_TYPES[dtype].is_float
 
 
-def constant(number: float, like: Element) -> Element:
+def number(value: Any, dtype: str) -> Element:
+    """A literal; of bfloat16 by its bits, since TVM breaks down over literals of it."""
+    if dtype != "bfloat16":
+        return tirx.const(value, dtype)
+    bits = np.asarray(value, BASE_TYPES[dtype].dtype).view(np.uint16)
+    return tirx.reinterpret(dtype, tirx.const(int(bits), "uint16"))
+
+
+def constant(value: float, like: Element) -> Element:
     """A number with the dtype of an expression."""
-    return tirx.const(number, dtype_of(like))
+    return number(value, dtype_of(like))
 
 
 def cast(x: Element, dtype: BaseType | str) -> Element:
@@ -91,6 +99,14 @@ def let(value: Element, body: Callable[[Element], Element]) -> Element:
 
 def select(condition: Element, yes: Element, no: Element) -> Element:
     return tirx.Select(condition, yes, no)
+
+
+def guarded(condition: Element, yes: Element, no: Element) -> Element:
+    """One of two, of which only that one is computed. TVM makes wrong code of it for bfloat16, but not for its bits."""
+    if dtype_of(yes) != "bfloat16":
+        return tirx.if_then_else(condition, yes, no)
+    bits = [tirx.reinterpret("uint16", part) for part in (yes, no)]
+    return tirx.reinterpret("bfloat16", tirx.if_then_else(condition, *bits))
 
 
 def negation(condition: Element) -> Element:

@@ -108,7 +108,7 @@ def _place_slice(x: Stage, shape: Bounds, begin: Bounds, end: Bounds, strides: B
 
     def element(*index: Element) -> Element:
         inside, places = _in_slice(index, whole, dims(x), begin, strides)
-        return tirx.if_then_else(inside, x(*places), tirx.const(0, str(x.dtype)))
+        return scalar.guarded(inside, x(*places), scalar.number(0, str(x.dtype)))
 
     return te.compute(whole, element)
 
@@ -156,7 +156,7 @@ def _update_slice(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bou
 
     def element(*index: Element) -> Element:
         inside, places = _in_slice(index, dims(x), dims(new), begin, strides)
-        return tirx.if_then_else(inside, new(*places), x(*index))
+        return scalar.guarded(inside, new(*places), x(*index))
 
     return te.compute(dims(x), element)
 
@@ -210,7 +210,7 @@ def _add_slice(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bounds
 
     def element(*index: Element) -> Element:
         inside, places = _in_slice(index, dims(x), dims(new), begin, strides)
-        return tirx.if_then_else(inside, scalar.add(x(*index), new(*places)), x(*index))
+        return scalar.guarded(inside, scalar.add(x(*index), new(*places)), x(*index))
 
     return te.compute(dims(x), element)
 

@@ -218,6 +218,19 @@ def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value
     return x.op("take_along_axis", order, axis=axis)
 
 
+@expansion(sampler=_TOPK)
+def topk(x: Value, k: int, axis: int = -1, largest: bool = True) -> tuple[Value, Value]:
+    """The k largest (or smallest) elements along an axis, the best first, and their places. x: (T, s) -> ((T, s with k
+    along the axis), (int32, the same shape)).
+
+    >>> relay.topk(np.float32([3, 1, 4, 2]), 2)
+    (array([4., 3.], dtype=float32), array([2, 0], dtype=int32))
+    """
+    _topk_shape(x.shape, k=k, axis=axis, largest=largest)
+    order = _first(x.op("argsort", axis=axis, descending=largest), k, axis)
+    return x.op("take_along_axis", order, axis=axis), order
+
+
 # ---- places in what is sorted
 
 

@@ -18,7 +18,7 @@ from relay.ops.notation import Element, Stage, dims, loops
 
 def full(shape: Sequence[Dim], number: float, dtype: str) -> Stage:
     """A stage that is one number everywhere."""
-    return te.compute(tuple(shape), lambda *index: tirx.const(number, dtype))
+    return te.compute(tuple(shape), lambda *index: scalar.number(number, dtype))
 
 
 def reduction(
@@ -98,7 +98,7 @@ def padded(x: Stage, low: Sequence[int], high: Sequence[int], number: float = 0)
                 inside.append(tirx.LT(i, before + dim))
         condition = functools.reduce(tirx.And, inside)
         places = [i - before for i, before in zip(index, low, strict=True)]
-        return tirx.if_then_else(condition, x(*places), tirx.const(number, str(x.dtype)))
+        return scalar.guarded(condition, x(*places), scalar.number(number, str(x.dtype)))
 
     return te.compute(result, element, name="padded")
 
@@ -197,6 +197,6 @@ def choose(position: Element, bounds: Sequence[int], load: Callable[[int], Eleme
         if high - low == 1:
             return load(low)
         middle = (low + high) // 2
-        return tirx.if_then_else(tirx.LT(position, bounds[middle]), between(low, middle), between(middle, high))
+        return scalar.guarded(tirx.LT(position, bounds[middle]), between(low, middle), between(middle, high))
 
     return between(0, len(bounds) - 1)

@@ -87,7 +87,7 @@ def _triangle(holds: Callable[[Element, Element], Element]) -> Callable[..., Sta
     def compute(x: Stage, k: int) -> Stage:
         def element(*index: Element) -> Element:
             inside = holds(index[-1] - index[-2], tirx.const(k, "int32"))
-            return tirx.if_then_else(inside, x(*index), tirx.const(0, str(x.dtype)))
+            return scalar.guarded(inside, x(*index), scalar.number(0, str(x.dtype)))
 
         return te.compute(dims(x), element)
 

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from relay.ir.types import Dim, Shape
-from relay.ops import stages
+from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
 from relay.ops.samples import case, cases
@@ -69,7 +69,7 @@ def slid_stage(x: Stage, along: Along, fill: float) -> Stage:
                 inside.append(tirx.LT(at, shape[axis]))
         if not inside:
             return x(*place)
-        return tirx.if_then_else(functools.reduce(tirx.And, inside), x(*place), tirx.const(fill, str(x.dtype)))
+        return scalar.guarded(functools.reduce(tirx.And, inside), x(*place), scalar.number(fill, str(x.dtype)))
 
     return te.compute(result, element, name="windows")
 
@@ -179,8 +179,8 @@ def _overlap_add(windows: Stage, **attributes: Any) -> Stage:
             if step > 1:
                 inside.append(tirx.EQ(tirx.floormod(at, step), 0))
             place[axis] = tirx.floordiv(at, step) if step > 1 else at
-        zero = tirx.const(0, str(windows.dtype))
-        return tirx.if_then_else(functools.reduce(tirx.And, inside), windows(*place), zero)
+        zero = scalar.number(0, str(windows.dtype))
+        return scalar.guarded(functools.reduce(tirx.And, inside), windows(*place), zero)
 
     spread = te.compute((*shape, *over.kernel), element, name="spread")
     return stages.total(spread, range(rank, rank + len(over.kernel)), False)

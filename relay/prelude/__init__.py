@@ -3,12 +3,11 @@
     List[A]    Nil | Cons(head, tail)           Option[A]    Nothing | Some(value)
     Tree[A]    Leaf(value) | Node(left, right)
 
-Their operations are methods: `xs.map(f)`, `tree.fold(leaf, node)`. Also functions of several results: `topk`.
+Their operations are methods: `xs.map(f)`, `tree.fold(leaf, node)`.
 """
 
 from relay.prelude.lists import List, from_sequence, to_sequence
 from relay.prelude.options import Option
-from relay.prelude.ordering import topk
 from relay.prelude.trees import Tree
 
-__all__ = ["List", "Option", "Tree", "from_sequence", "to_sequence", "topk"]
+__all__ = ["List", "Option", "Tree", "from_sequence", "to_sequence"]

@@ -124,7 +124,7 @@ class Rounds:
         if len(known) < len(found) or all(f.ndim == 0 for f in known) or any(f.size == 0 for f in known):
             return None
         try:
-            values = operator.evaluate(known, call.attributes)
+            values: np.ndarray = operator.evaluate(known, call.attributes)
         except (RelayError, ArithmeticError, ValueError):
             return None
         self.values[target] = values

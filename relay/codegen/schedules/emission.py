@@ -190,7 +190,9 @@ class Emission:
         own."""
         elements = volume(dims)
         size = BaseType(dtype).dtype.itemsize
-        if isinstance(elements, int) and elements * size < STACK_BYTES and part is not None:
+        small = isinstance(elements, int) and elements * size < STACK_BYTES
+        if small and part is not None and dtype != "bfloat16":  # of these TVM compiles no arrays on the stack
+            assert isinstance(elements, int)
             buffer, statements = self.local(dtype, max(elements, 1))
             return Place(buffer, tuple(dims), skipped), statements
         if name not in self._scratch:

@@ -28,9 +28,18 @@ def loop(extent: Extent, dtype: str, body: Body, kind: str = "SERIAL") -> list[S
         return list(body(tirx.const(0, dtype))) if extent == 1 else []
     variable = tirx.Var("i", dtype)
     inner = body(variable)
+    if kind == "VECTORIZED" and any(_repeats_bfloat16(statement, variable) for statement in inner):
+        kind = "SERIAL"
     return [
         tirx.For(variable, tirx.const(0, dtype), number(extent, dtype), tirx.ForKind[kind], sequence(inner))
     ] if inner else []  # fmt: skip
+
+
+def _repeats_bfloat16(statement: Statement, variable: Expression) -> bool:
+    """Whether a number of bfloat16 is stored that is the same in all rounds: of these TVM makes no vectors."""
+    if not isinstance(statement, tirx.BufferStore) or str(statement.value.ty) != "bfloat16":
+        return False
+    return not any(used.same_as(variable) for used in tirx.analysis.undefined_vars(statement.value, []))
 
 
 def nested(

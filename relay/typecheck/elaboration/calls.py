@@ -201,7 +201,8 @@ def call_operator(
     axis_names.axes_by_name(session, operator, operands, attributes, span)
     if "layout" not in given:
         axis_names.followed_layout(operator, operands, attributes)
-    return operators.apply(session, out, operator, operands, attributes, span, described)
+    result = operators.apply(session, out, operator, operands, attributes, span, described)
+    return expand(session, out, result, span)
 
 
 def _cast(
