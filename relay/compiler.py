@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-import relay.composites  # noqa: F401  (composite operators are lowered with the phases below)
+import relay.composites
+import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
 from relay.ad import reverse
 from relay.arguments import (
     MISFIT,

@@ -7,7 +7,7 @@ import ast
 from relay.frontend.assignments import update_item
 from relay.frontend.context import Context
 from relay.frontend.displays import argument
-from relay.frontend.names import LIST_STATEMENTS
+from relay.frontend.names import changes_list
 from relay.ir.expr import Apply, Atom, Attribute, Expr, SetAttribute, Static, Unpack, Var
 from relay.ir.intrinsic import Intrinsic
 
@@ -15,8 +15,8 @@ from relay.ir.intrinsic import Intrinsic
 def lower_list_statement(context: Context, node: ast.expr) -> bool:
     """`xs.append(v)`, `d["k"].append(v)`, `r.value.append(v)` and their kin, as statements. False for anything else."""
     match node:
-        case ast.Call(func=ast.Attribute(value=held, attr=method), args=arguments, keywords=[]):
-            if LIST_STATEMENTS.get(method) != len(arguments):
+        case ast.Call(func=ast.Attribute(value=held, attr=method), args=arguments, keywords=keywords):
+            if not changes_list(method, node):
                 return False
         case _:
             return False
@@ -25,7 +25,8 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
 
     def changed(old: Atom) -> Expr:
         given = tuple(argument(context, a) for a in arguments)
-        return Apply(Static(intrinsic, span), (old, *given), (), span)
+        named = tuple((k.arg, context.atom(k.value)) for k in keywords if k.arg is not None)
+        return Apply(Static(intrinsic, span), (old, *given), named, span)
 
     match held:
         case ast.Name(id=name) if context.defines(name):

@@ -39,15 +39,20 @@ def _defined_name(node: ast.AST) -> str | None:
     return None
 
 
-LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse": 0, "update": 1}
+LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse": 0, "update": 1, "remove": 1, "sort": 0}
 """The methods that change a list (or a dict) and give nothing, with the number of their arguments."""
+
+
+def changes_list(method: str, call: ast.Call) -> bool:
+    """Whether a call of a method, written as a statement, changes a list."""
+    return LIST_STATEMENTS.get(method) == len(call.args) and (not call.keywords or method == "sort")
 
 
 def changed_list(node: ast.AST) -> str | None:
     """The variable of `xs.append(v)` and its kin, written as statements, and of `xs.pop(..)` anywhere; else None."""
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method), args=args, keywords=[])):
-            return name if LIST_STATEMENTS.get(method) == len(args) else None
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) as call):
+            return name if changes_list(method, call) else None
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), keywords=[]):
             return name
         case _:
@@ -57,8 +62,8 @@ def changed_list(node: ast.AST) -> str | None:
 def _holder(node: ast.AST) -> str | None:
     """The variable of `d["k"].append(v)` and its kin; None for anything else."""
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Subscript() as held, attr=method), args=args)):
-            return subscripted_name(held) if LIST_STATEMENTS.get(method) == len(args) else None
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Subscript() as held, attr=method)) as call):
+            return subscripted_name(held) if changes_list(method, call) else None
         case _:
             return None
 

@@ -154,10 +154,6 @@ def _lower_expression_statement(context: Context, statement: ast.Expr, node: ast
     if lower_list_statement(context, node):
         return
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "sort":
-            message = "`sort` gives a new value, which is lost here: values do not change"
-            help = "assign it: x = relay.sort(x); of a list, swap items in a loop"
-            raise FrontendError(message, context.span(node), help=help)
         context.bind(context.expression(node), temporary_name(node), context.span(node))
         return
     if type(node) in EXPRESSIONS:

@@ -12,7 +12,8 @@
     keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
     list(x, ..)                  `[x, ..]`
     append(x, v)                 the list after `x.append(v)`
-    pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), update(d, e)    as append; of pop the element and the list
+    pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), remove(xs, v), sort(xs, key=, reverse=), update(d, e)
+                                 as append; of pop the element and the list
     extend(d, k, v)              the record with one more field: `{k: v for ..}`
     is_none(x)                   `x is None`
     contains(x, xs)              `x in xs`

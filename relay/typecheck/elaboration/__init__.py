@@ -9,7 +9,8 @@ higher-order, and holds no node marked "surface".
     blocks.py      bindings and branches; joins.py where paths meet
     loops.py       what loops carry, while; iteration.py for
     operators.py   operator calls
-    tensors.py     attributes and subscripts
+    tensors.py     attributes and subscripts; structure_items.py those of structures; item_updates.py `x[i] = v`
+    ordering.py    sorted, max and min by keys
     calls.py       everything that can be called
     functions.py   instances of functions; arguments.py of their calls; function_values.py values and derivatives
     objects.py     Python objects

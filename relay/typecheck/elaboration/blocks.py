@@ -142,7 +142,7 @@ def atom_entity(context: Context, atom: Atom) -> Entity:
 
 def elaborate_binding(session: Session, context: Context, binding: Binding, out: Output) -> None:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
-    from relay.typecheck.elaboration import calls, iteration, loops, matching, operators, tensors
+    from relay.typecheck.elaboration import calls, item_updates, iteration, loops, matching, operators, tensors
 
     targets, value = binding.targets, binding.value
     entity: Entity | None
@@ -167,7 +167,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
         case Index(atom, items, span):
             entity = tensors.index(session, out, entity_of(atom), tensors.index_items(context, items), span)
         case IndexUpdate(atom, items, new, span):
-            entity = tensors.index_update(
+            entity = item_updates.index_update(
                 session, out, entity_of(atom), tensors.index_items(context, items), entity_of(new), span
             )
         case MakeTuple(items, _):

@@ -37,6 +37,7 @@ from relay.typecheck.elaboration import (
     growing_reductions,
     intrinsics,
     operators,
+    ordering,
     positions,
     python_functions,
     records,
@@ -91,6 +92,8 @@ def apply(
             return call_derived(session, out, callee, arguments, keywords, span)
         case Method(value) if data.data_type(value) is not None:
             return data.call_method(session, out, callee, arguments, keywords, span)
+        case Method(value, str(name)) if name in ordering.LIST_METHODS and not keywords and _is_items(value):
+            return ordering.list_method(session, out, name, value, arguments, span)
         case Method():
             return tensors.call_method(session, out, callee, arguments, keywords, span)
         case Typed() if data.data_type(callee) is not None:
@@ -134,6 +137,9 @@ def apply(
             relay_name = getattr(value, "__relay_builtin__", None)
             if relay_name is not None:
                 return _RELAY[relay_name](session, out, arguments, keywords, span)
+            found = ordering.call(session, context, out, value, arguments, keywords, span)
+            if found is not None:
+                return found
             found = python_functions.call(session, out, value, arguments, keywords, span)
             if found is not None:
                 return found
@@ -237,6 +243,10 @@ def _stacked_at(
     order = [*range(1, rank)]
     order.insert(axis % rank, 0)
     return operators.apply(session, out, lookup("transpose"), [whole], {"axes": tuple(order)}, span, [])
+
+
+def _is_items(entity: Entity) -> bool:
+    return isinstance(entity, Tuple) or growing.is_growing(entity)
 
 
 def _is_entity(value: object) -> bool:

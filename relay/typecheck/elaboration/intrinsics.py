@@ -40,6 +40,9 @@ round, so that the items may differ in type."""
 FEW = 32
 """The same for loops that may append or not."""
 
+CHANGES = ("append", "insert", "clear", "reverse", "update", "sort", "remove")
+"""The methods that change a list, if it is one."""
+
 Keywords = Sequence[tuple[str, Entity]]
 Rule = Callable[[Session, Output, Sequence[Entity], "Span | None"], Entity]
 
@@ -117,9 +120,15 @@ def apply(
         return _call(session, context, out, arguments, keywords, span)
     if name == "print":
         return texts.print_(session, out, arguments, keywords, span)
-    if name in ("append", "insert", "clear", "reverse", "update") and data.data_type(arguments[0]) is not None:
-        data.call_method(session, out, Method(arguments[0], name), arguments[1:], (), span)
+    if name in CHANGES and data.data_type(arguments[0]) is not None:
+        data.call_method(session, out, Method(arguments[0], name), arguments[1:], keywords, span)
         return arguments[0]  # a method of the user's, which may write to references
+    if name in ("sort", "remove"):
+        from relay.typecheck.elaboration import ordering
+
+        if name == "remove":
+            return ordering.remove(session, out, arguments, span)
+        return ordering.sort(session, context, out, arguments[0], keywords, span)
     return _RULES[name](session, out, arguments, span)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from relay.errors import Span, TypeMismatch
 from relay.ir.expr import Assert, Binding, Constant, OpCall
+from relay.ir.structure import is_named_tuple
 from relay.ir.types import (
     BASE_TYPES,
     BaseClass,
@@ -112,7 +113,7 @@ def _structured(
     session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None
 ) -> Entity | None:
     """Python's operators of tuples and lists: `+` joins them, `*` repeats one, `==` compares them."""
-    from relay.typecheck.elaboration import comparisons, growing, records
+    from relay.typecheck.elaboration import comparisons, growing, ordering, records
     from relay.typecheck.elaboration.blocks import require_bool
 
     match name, list(operands):
@@ -143,6 +144,10 @@ def _structured(
             left_class is dict and right_class is dict
         ):
             return records.make_dict(session, out, operands, (), span)
+        case ("less" | "less_equal" | "greater" | "greater_equal"), [Tuple() as left, Tuple() as right] if (
+            _class(left.form) is _class(right.form)
+        ):
+            return ordering.compared(session, out, name, left, right, span)
         case "equal", [left, right]:
             return comparisons.equal(session, out, left, right, span)
         case "not_equal", [left, right]:
@@ -150,6 +155,10 @@ def _structured(
             return apply_named(session, out, "logical_not", [same], {}, span, [])
         case _:
             return None
+
+
+def _class(form: Form | None) -> type:
+    return tuple if form is None or is_named_tuple(form.cls) else form.cls
 
 
 def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from relay.errors import FrontendError, Span, TypeCheckError
 from relay.ir.types import INT32, BaseClass, BaseType, Kind, TensorType, prune, scalar
 from relay.operator import lookup
 from relay.typecheck.elaboration import comparisons, growing, growing_items, growing_reductions, operators
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Size, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
 from relay.typecheck.elaboration.objects import object_entity
@@ -115,6 +116,28 @@ def _round(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     return operators.apply(session, out, lookup("cast"), [rounded], {"dtype": INT32}, span, [])
 
 
+def _to_integer(name: str) -> Rule:
+    """`math.floor` and its kin: of a scalar the integer, int32; of a tensor elementwise, as in NumPy."""
+
+    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+        (value,) = arguments
+        if isinstance(value, Number):
+            return value if isinstance(value, Size) else Number(getattr(math, name)(value.value), span)
+        x = session.materialise(out, value, span)
+        if not isinstance(prune(x.type), TensorType):
+            session.unify_at(x.type, scalar(session.solver.fresh(Kind.BaseType)), span, f"what `math.{name}` takes")
+        type_ = resolve(x.type)
+        assert isinstance(type_, TensorType)
+        if isinstance(type_.base, BaseType) and type_.base.base_class is BaseClass.INTEGER:
+            return x
+        rounded = operators.apply(session, out, lookup(name), [x], {}, span, [])
+        if type_.shape:
+            return rounded
+        return operators.apply(session, out, lookup("cast"), [rounded], {"dtype": INT32}, span, [])
+
+    return rule
+
+
 def _pow(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     return operators.apply_named(session, out, "power", list(arguments), {}, span, [])
 
@@ -178,6 +201,9 @@ _RULES: list[tuple[object, Rule]] = [
     (builtins.all, _quantifier("all", False)),
     (builtins.round, _round),
     (builtins.pow, _pow),
+    (math.floor, _to_integer("floor")),
+    (math.ceil, _to_integer("ceil")),
+    (math.trunc, _to_integer("trunc")),
     (builtins.divmod, _divmod),
     (builtins.reversed, _reversed),
     (builtins.isinstance, comparisons.is_instance),
@@ -190,7 +216,6 @@ _ARITY = {"isinstance": (2, 2), "round": (1, 2), "pow": (2, 2), "divmod": (2, 2)
 KNOWN = tuple(function for function, _ in _RULES)
 
 _INSTEAD: dict[object, str] = {
-    builtins.sorted: "sort a tensor: relay.sort(x), or relay.argsort(x) for the order",
     builtins.type: "types are known: test `x.ndim == 1` or `x.dtype == relay.Float32`",
     builtins.repr: 'use an f-string in print: print(f"{x}")',
     builtins.map: "write a comprehension: [f(x) for x in xs]",

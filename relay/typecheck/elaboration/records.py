@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Sequence
+from typing import Any
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.structure import field_names, is_named_tuple
 from relay.ir.types import Form
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Tuple, Typed
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, SliceItem, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 
@@ -165,7 +166,32 @@ def update(
         return growing_items.with_item(
             session, out, growing.as_growing(session, out, entity, span), position, new, span
         )
+    if entity.form is not None and entity.form.cls is list and isinstance(position, SliceItem):
+        return _with_slice(session, out, entity, position, new, span)
     raise TypeCheckError("a tuple's items cannot be assigned", span, help="make a new tuple, or use a list")
+
+
+def _with_slice(
+    session: Session, out: Output, entity: Tuple, place: SliceItem, new: Entity, span: Span | None
+) -> Entity:
+    """The list after `xs[i:j] = new`, where the checker knows the bounds and the new items."""
+    from relay.typecheck.elaboration.intrinsics import elements
+
+    bounds = [b for b in (place.start, place.stop, place.step) if b is not None]
+    added = elements(session, out, new, span)
+    if added is None or not all(isinstance(b, Number) and isinstance(b.value, int) for b in bounds):
+        raise TypeCheckError(
+            "the bounds of an assigned slice of a list, and what is assigned, must be known before the program runs",
+            span,
+            help="make a new list: `xs = xs[:i] + new + xs[j:]`",
+        )
+    numbers: list[Any] = [b.value if isinstance(b, Number) else None for b in (place.start, place.stop, place.step)]
+    changed = list(entity.items)
+    try:
+        changed[slice(*numbers)] = added
+    except ValueError as error:
+        raise TypeCheckError(str(error), span) from None
+    return Tuple(tuple(changed), entity.form)
 
 
 def with_item(record: Tuple, key: str, value: Entity) -> Tuple:

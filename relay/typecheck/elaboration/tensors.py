@@ -63,11 +63,9 @@ LIST_METHODS = {
     "insert": "as an expression, make a new list: `[*xs[:i], v, *xs[i:]]`",
     "clear": "as an expression, make a new list: `[]`",
     "reverse": "as an expression, make a new list: `xs[::-1]`",
-    "remove": "find its index in a loop, then `xs.pop(i)`",
-    "sort": "swap items in a loop",
+    "remove": "write it as a statement",
+    "sort": "as an expression, make a new list: `sorted(xs)`",
     "copy": "lists are values: write ys = xs",
-    "index": "find it in a loop: `for i, v in enumerate(xs):`",
-    "count": "count in a loop: `sum([1 for v in xs if v == x])`",
 }
 """What to write for methods of Python's lists."""
 
@@ -127,6 +125,8 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
             return _value_attribute(session, out, entity, name, span, described)
         case Tuple(_, form) if form is not None and form.names:
             return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
+        case Tuple() if name in ("index", "count"):
+            return Method(entity, name)
         case Tuple() | Number():
             if name == "value" or isinstance(entity, Tuple):
                 help = LIST_METHODS.get(name)
@@ -157,6 +157,8 @@ def _value_attribute(
         session.solver.unify(type_, session.solver.fresh_tensor())
         type_ = prune(type_)
     if not isinstance(type_, TensorType):
+        if isinstance(type_, StackType) and name in ("index", "count"):
+            return Method(typed, name)
         what = show(resolve(typed.type))
         help = LIST_METHODS.get(name) if isinstance(type_, StackType) else None
         raise TypeCheckError(f"{described} is {what}, it has no attribute {name!r}", span, help=help)
@@ -235,7 +237,7 @@ def _is_sized(dim: Dim) -> bool:
     return dim is not ANY and is_known((dim,))
 
 
-def _slice_number(entity: Entity | None, span: Span | None) -> Dim | None:
+def slice_number(entity: Entity | None, span: Span | None) -> Dim | None:
     match entity:
         case None | Object(None):
             return None
@@ -270,21 +272,23 @@ def index(
     """`entity[items]`."""
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
+    from relay.typecheck.elaboration import structure_items
+
     if isinstance(entity, Tuple) and len(items) == 1 and isinstance(items[0], Typed) and entity.items:
-        return _chosen_item(session, out, entity, items[0], span)
+        return structure_items.chosen_item(session, out, entity, items[0], span)
     if isinstance(entity, Tuple):
-        return _tuple_index(entity, items, span)
+        return structure_items.tuple_item(session, out, entity, items, span)
     if not isinstance(entity, Typed):
         raise TypeCheckError("this value cannot be indexed", span)
     if isinstance(prune(entity.type), StackType):
-        return _list_index(session, out, entity, items, span)
+        return structure_items.list_item(session, out, entity, items, span)
     if data.data_type(entity) is not None:
-        return _own_index(session, out, entity, items, span)
-    _ranked(entity, span)
+        return structure_items.own_item(session, out, entity, items, span)
+    ranked(entity, span)
     entity, items = _without_windows(session, out, entity, items, span)
-    type_ = _ranked(entity, span)
+    type_ = ranked(entity, span)
     items = _constant_indices(session, items, flat_shape(type_.shape), span)
-    plan = _plan(entity, type_, items, span)
+    plan = subscript_plan(entity, type_, items, span)
     value = entity
     if _slices(plan, type_):
         attributes: dict[str, object] = {
@@ -295,7 +299,7 @@ def index(
         value = operators.apply(session, out, lookup("strided_slice"), [value], attributes, span, [])
     if plan.dropped:
         kept = [a for a in range(len(plan.shape)) if a not in plan.dropped]
-        value = _reshape(session, out, value, [plan.shape[a] for a in kept], span, kept)
+        value = reshaped(session, out, value, [plan.shape[a] for a in kept], span, kept)
     for axis, position in _after_dropping(plan):
         value = _dynamic(session, out, value, axis, position, span)
     if plan.new_axes:
@@ -305,11 +309,11 @@ def index(
         for at in plan.new_axes:
             shape.insert(at, 1)
             origins.insert(at, -1)
-        value = _reshape(session, out, value, shape, span, origins)
+        value = reshaped(session, out, value, shape, span, origins)
     return value
 
 
-def _axes(items: Sequence[Entity | SliceItem], rank: int) -> list[int]:
+def item_axes(items: Sequence[Entity | SliceItem], rank: int) -> list[int]:
     """The axis that each item of a subscript stands at (None at the next one)."""
     special = [isinstance(i, Object) and (i.value is None or i.value is Ellipsis) for i in items]
     axes, axis = [], 0
@@ -329,15 +333,15 @@ def _without_windows(
     from relay.typecheck.elaboration import windows
 
     found = list(items)
-    rank = len(_ranked(value, span).shape)
-    for position, (item, axis) in enumerate(zip(items, _axes(items, rank), strict=True)):
+    rank = len(ranked(value, span).shape)
+    for position, (item, axis) in enumerate(zip(items, item_axes(items, rank), strict=True)):
         if isinstance(item, SliceItem) and (count := windows.length(session, item, span)) is not None and axis < rank:
             value = windows.read(session, out, value, axis, item, count, span)
             found[position] = SliceItem(None, None, None)
     return value, found
 
 
-def _ranked(entity: Typed, span: Span | None) -> TensorType:
+def ranked(entity: Typed, span: Span | None) -> TensorType:
     type_ = prune(entity.type)
     if not isinstance(type_, TensorType | Unknown):
         raise TypeCheckError(f"{show(resolve(entity.type))} cannot be indexed", span)
@@ -366,66 +370,6 @@ def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
     return found
 
 
-def _chosen_item(session: Session, out: Output, entity: Tuple, index_: Typed, span: Span | None) -> Entity:
-    """An item of a tuple or list that the run chooses; all have one type then."""
-    from relay.typecheck.elaboration import growing, growing_items
-
-    if entity.form is not None and entity.form.names:
-        raise TypeCheckError("the key of a dict and the field of a record must be known before the program runs", span)
-    if not all(isinstance(i, Number) or (isinstance(i, Typed) and tensor_type(i) is not None) for i in entity.items):
-        return growing_items.item(session, out, growing.as_growing(session, out, entity, span), index_, span)
-    try:
-        whole = operators.apply(session, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
-    except TypeMismatch as error:
-        error.help = "items that the run chooses have one type; an index that is known may choose among several"
-        raise
-    return index(session, out, whole, [index_], span)
-
-
-def _own_index(
-    session: Session, out: Output, entity: Typed, items: Sequence[Entity | SliceItem], span: Span | None
-) -> Entity:
-    from relay.typecheck.elaboration import special_methods
-
-    indices = [i for i in items if not isinstance(i, SliceItem)]
-    given: Entity = indices[0] if len(indices) == 1 else Tuple(tuple(indices))
-    found = special_methods.call(session, out, "__getitem__", entity, [given], span)
-    if found is None or len(indices) != len(items):
-        raise TypeCheckError(
-            f"{show(resolve(entity.type))} cannot be indexed", span, help="define __getitem__, use match"
-        )
-    return found
-
-
-def _list_index(
-    session: Session, out: Output, xs: Typed, items: Sequence[Entity | SliceItem], span: Span | None
-) -> Entity:
-    from relay.typecheck.elaboration import growing_items
-
-    if len(items) != 1:
-        raise TypeCheckError("a list has one index", span, help="index its element: xs[i][j]")
-    item = items[0]
-    if isinstance(item, SliceItem):
-        return growing_items.sliced(session, out, xs, item.start, item.stop, item.step, span)
-    return growing_items.item(session, out, xs, item, span)
-
-
-def _tuple_index(entity: Tuple, items: Sequence[Entity | SliceItem], span: Span | None) -> Entity:
-    if len(items) == 1:
-        item = items[0]
-        is_dict = entity.form is not None and entity.form.cls is dict
-        if is_dict or (isinstance(item, Object) and isinstance(item.value, str)):
-            return records.item(entity, records.key_of(item, span), span)
-        if isinstance(item, Number) and isinstance(item.value, int):
-            if not -len(entity.items) <= item.value < len(entity.items):
-                raise TypeCheckError(f"the tuple has {len(entity.items)} components; there is no {item.value}", span)
-            return entity.items[item.value]
-        if isinstance(item, SliceItem):
-            bounds = [_slice_number(b, span) for b in (item.start, item.stop, item.step)]
-            return Tuple(entity.items[slice(*(b if b is None else number_of(b) for b in bounds))])
-    raise TypeCheckError("the index of a tuple must be an integer known before the program runs", span)
-
-
 def _constant_indices(
     session: Session, items: Sequence[Entity | SliceItem], dims: Sequence[Dim], span: Span | None
 ) -> list[Entity | SliceItem]:
@@ -433,7 +377,7 @@ def _constant_indices(
     from relay.typecheck.elaboration import masks
 
     found: list[Entity | SliceItem] = []
-    for axis, item in zip(_axes(items, len(dims)), items, strict=True):
+    for axis, item in zip(item_axes(items, len(dims)), items, strict=True):
         numbers = [n.value for n in item.items if isinstance(n, Number)] if isinstance(item, Tuple) else []
         truths = masks.known(item)
         if truths is not None and axis < len(dims):
@@ -448,7 +392,7 @@ def _constant_indices(
     return found
 
 
-def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem], span: Span | None) -> _Plan:
+def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem], span: Span | None) -> _Plan:
     dims = flat_shape(type_.shape)
     consumed = sum(not (isinstance(i, Object) and (i.value is None or i.value is Ellipsis)) for i in items)
     if consumed > len(dims):
@@ -481,7 +425,7 @@ def _plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem],
                 plan.dropped.append(axis)
                 axis += 1
             case SliceItem(start, stop, step):
-                low, high, by = (_slice_number(b, span) for b in (start, stop, step))
+                low, high, by = (slice_number(b, span) for b in (start, stop, step))
                 stride = 1 if by is None else number_of(by)
                 if stride == 0:
                     raise TypeCheckError("the step of a slice cannot be 0", span)
@@ -543,7 +487,7 @@ def _add(plan: _Plan, begin: Dim, end: Dim, stride: int, size: Dim) -> None:
     plan.shape.append(size)
 
 
-def _reshape(
+def reshaped(
     session: Session,
     out: Output,
     value: Typed,
@@ -566,149 +510,9 @@ def _dynamic(session: Session, out: Output, value: Typed, axis: int, position: T
     return operators.apply(session, out, lookup("take"), [value, position], {"axis": axis}, span, [])
 
 
-def index_update(
-    session: Session,
-    out: Output,
-    entity: Entity,
-    items: Sequence[Entity | SliceItem],
-    new: Entity,
-    span: Span | None,
-) -> Entity:
-    """The value of x after `x[items] = new`."""
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
-    if isinstance(entity, Tuple):
-        return records.update(session, out, entity, items, new, span)
-    if isinstance(entity, Typed) and isinstance(prune(entity.type), StackType):
-        from relay.typecheck.elaboration import growing_items
-
-        if len(items) != 1 or isinstance(items[0], SliceItem):
-            raise TypeCheckError("one item of a list can be assigned", span, help="assign the items in a loop")
-        return growing_items.with_item(session, out, entity, items[0], new, span)
-    if not isinstance(entity, Typed):
-        raise TypeCheckError("only a tensor's elements can be assigned", span)
-    type_ = _ranked(entity, span)
-    from relay.typecheck.elaboration import masks
-
-    masked = masks.update(session, out, entity, type_, items, new, span)
-    if masked is not None:
-        return masked
-    updated = _window_update(session, out, entity, type_, items, new, span)
-    if updated is not None:
-        return updated
-    plan = _plan(entity, type_, items, span)
-    if plan.new_axes:
-        raise TypeCheckError("None has no meaning in the subscript of an assignment", span)
-    if not plan.dynamic:
-        wanted = [d for a, d in enumerate(plan.shape) if a not in plan.dropped]
-        value = _broadcast(session, out, new, type_, wanted, span)
-        if plan.dropped:
-            value = _reshape(session, out, value, plan.shape, span)
-        attributes: dict[str, object] = {
-            "begin": tuple(plan.begin),
-            "end": tuple(plan.end),
-            "strides": tuple(plan.strides),
-        }
-        return operators.apply(session, out, lookup("update_slice"), [entity, value], attributes, span, [])
-    if any((known := tensor_type(p)) is None or known.rank != 0 for _, p in plan.dynamic):
-        raise TypeCheckError(
-            "the run-time indices of an assignment must be rank-0 integers",
-            span,
-            help="use relay.scatter_add, or a loop over the indices",
-        )
-    return _update_axis(session, out, entity, _by_axis(items, type_.rank), new, span)
-
-
-def _window_update(
-    session: Session,
-    out: Output,
-    entity: Typed,
-    type_: TensorType,
-    items: Sequence[Entity | SliceItem],
-    new: Entity,
-    span: Span | None,
-) -> Typed | None:
-    """`x[i:i + 3] = new`; None where no bound of a slice is computed by the run."""
-    from relay.typecheck.elaboration import windows
-
-    rank = len(type_.shape)
-    for item, axis in zip(items, _axes(items, rank), strict=True):
-        if not isinstance(item, SliceItem) or (count := windows.length(session, item, span)) is None:
-            continue
-        others = [i for i in items if i is not item and not (isinstance(i, Object) and i.value is Ellipsis)]
-        if axis >= rank or not all(isinstance(i, SliceItem) and i.is_whole for i in others):
-            raise TypeCheckError(
-                "a slice whose bounds the run computes is assigned alone",
-                span,
-                help="assign x[i:i + 3] = v, row by row",
-            )
-        shape = [count if a == axis else d for a, d in enumerate(type_.shape)]
-        value = _broadcast(session, out, new, type_, shape, span)
-        return windows.write(session, out, entity, axis, item, count, value, span)
-    return None
-
-
-def _by_axis(items: Sequence[Entity | SliceItem], rank: int) -> list[Entity | SliceItem]:
-    """One item for each axis of a subscript without None."""
-    whole = SliceItem(None, None, None)
-    at = next((p for p, i in enumerate(items) if isinstance(i, Object) and i.value is Ellipsis), len(items))
-    before, after = list(items[:at]), list(items[at + 1 :])
-    return [*before, *(whole for _ in range(rank - len(before) - len(after))), *after]
-
-
-def _update_axis(
-    session: Session, out: Output, entity: Typed, items: list[Entity | SliceItem], new: Entity, span: Span | None
-) -> Entity:
-    """`x[i, rest] = new`: read row i, update it, write it back. A slice before i: with the axis of i in front."""
-    type_ = _ranked(entity, span)
-    axis = next((a for a, item in enumerate(items) if not isinstance(item, SliceItem)), None)
-    if axis is None:
-        return index_update(session, out, entity, items, new, span)
-    if axis > 0:
-        order = (axis, *(a for a in range(len(items)) if a != axis))
-        front = operators.apply(session, out, lookup("transpose"), [entity], {"axes": order}, span, [])
-        updated = _update_axis(session, out, front, [items[a] for a in order], new, span)
-        assert isinstance(updated, Typed)
-        back = tuple(order.index(a) for a in range(len(items)))
-        return operators.apply(session, out, lookup("transpose"), [updated], {"axes": back}, span, [])
-    position, *rest = items
-    if all(isinstance(i, SliceItem) and (i.start, i.stop, i.step) == (None, None, None) for i in rest):
-        row = _broadcast(session, out, new, type_, list(type_.shape[1:]), span)
-    else:
-        old = index(session, out, entity, [position], span)
-        assert isinstance(old, Typed)
-        changed = _update_axis(session, out, old, rest, new, span)
-        assert isinstance(changed, Typed)
-        row = changed
-    if isinstance(position, Typed):
-        return operators.apply(session, out, lookup("index_update"), [entity, position, row], {}, span, [])
-    return index_update(session, out, entity, [position], row, span)
-
-
-def _broadcast(
-    session: Session, out: Output, new: Entity, type_: TensorType, shape: list[Dim], span: Span | None
-) -> Typed:
-    """A value with the base type of the tensor and this shape."""
-    if isinstance(new, Number):
-        typed = session.constant(out, new, type_.base)
-    else:
-        if isinstance(new, Tuple):
-            text = "the new value must be a tensor or a number, found a tuple"
-            raise TypeMismatch(text, span, help="make a tensor of it by relay.stack")
-        typed = session.materialise(out, new, span)
-        if isinstance(value_type := prune(typed.type), TensorType):
-            session.unify_base_at(value_type.base, type_.base, span)
-    known = tensor_type(typed)
-    if known is not None and tuple(known.shape) == flat_shape(tuple(shape)):
-        return typed
-    return operators.apply(
-        session, out, lookup("broadcast_to"), [typed], {"shape": tuple(shape)}, span, ["the new value"]
-    )
-
-
 def unpack_rows(session: Session, out: Output, entity: Typed, count: int, span: Span | None) -> tuple[Entity, ...]:
     """`a, b = x` for a tensor x: its rows."""
-    type_ = _ranked(entity, span)
+    type_ = ranked(entity, span)
     if type_.rank == 0 or not equal(type_.shape[0], count):
         raise ShapeError(f"expected {count} values to unpack, found {show(resolve(entity.type))}", span)
     return tuple(index(session, out, entity, [Number(i, span)], span) for i in range(count))

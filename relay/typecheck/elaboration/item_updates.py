@@ -1,0 +1,164 @@
+"""Assignments to parts: what x is after `x[items] = new`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.ir.dims import Dim
+from relay.ir.types import StackType, TensorType, prune
+from relay.operator import lookup
+from relay.typecheck.elaboration import operators, records
+from relay.typecheck.elaboration.entities import (
+    Entity,
+    Number,
+    Object,
+    Output,
+    SliceItem,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.tensors import index, item_axes, ranked, reshaped, subscript_plan, tensor_type
+from relay.typecheck.unification import flat_shape
+
+
+def index_update(
+    session: Session,
+    out: Output,
+    entity: Entity,
+    items: Sequence[Entity | SliceItem],
+    new: Entity,
+    span: Span | None,
+) -> Entity:
+    """The value of x after `x[items] = new`."""
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        return records.update(session, out, entity, items, new, span)
+    if isinstance(entity, Typed) and isinstance(prune(entity.type), StackType):
+        from relay.typecheck.elaboration import growing_items
+
+        if len(items) != 1 or isinstance(items[0], SliceItem):
+            raise TypeCheckError("one item of a list can be assigned", span, help="assign the items in a loop")
+        return growing_items.with_item(session, out, entity, items[0], new, span)
+    if not isinstance(entity, Typed):
+        raise TypeCheckError("only a tensor's elements can be assigned", span)
+    type_ = ranked(entity, span)
+    from relay.typecheck.elaboration import masks
+
+    masked = masks.update(session, out, entity, type_, items, new, span)
+    if masked is not None:
+        return masked
+    updated = _window_update(session, out, entity, type_, items, new, span)
+    if updated is not None:
+        return updated
+    plan = subscript_plan(entity, type_, items, span)
+    if plan.new_axes:
+        raise TypeCheckError("None has no meaning in the subscript of an assignment", span)
+    if not plan.dynamic:
+        wanted = [d for a, d in enumerate(plan.shape) if a not in plan.dropped]
+        value = _broadcast(session, out, new, type_, wanted, span)
+        if plan.dropped:
+            value = reshaped(session, out, value, plan.shape, span)
+        attributes: dict[str, object] = {
+            "begin": tuple(plan.begin),
+            "end": tuple(plan.end),
+            "strides": tuple(plan.strides),
+        }
+        return operators.apply(session, out, lookup("update_slice"), [entity, value], attributes, span, [])
+    if any((known := tensor_type(p)) is None or known.rank != 0 for _, p in plan.dynamic):
+        raise TypeCheckError(
+            "the run-time indices of an assignment must be rank-0 integers",
+            span,
+            help="use relay.scatter_add, or a loop over the indices",
+        )
+    return _update_axis(session, out, entity, _by_axis(items, type_.rank), new, span)
+
+
+def _window_update(
+    session: Session,
+    out: Output,
+    entity: Typed,
+    type_: TensorType,
+    items: Sequence[Entity | SliceItem],
+    new: Entity,
+    span: Span | None,
+) -> Typed | None:
+    """`x[i:i + 3] = new`; None where no bound of a slice is computed by the run."""
+    from relay.typecheck.elaboration import windows
+
+    rank = len(type_.shape)
+    for item, axis in zip(items, item_axes(items, rank), strict=True):
+        if not isinstance(item, SliceItem) or (count := windows.length(session, item, span)) is None:
+            continue
+        others = [i for i in items if i is not item and not (isinstance(i, Object) and i.value is Ellipsis)]
+        if axis >= rank or not all(isinstance(i, SliceItem) and i.is_whole for i in others):
+            raise TypeCheckError(
+                "a slice whose bounds the run computes is assigned alone",
+                span,
+                help="assign x[i:i + 3] = v, row by row",
+            )
+        shape = [count if a == axis else d for a, d in enumerate(type_.shape)]
+        value = _broadcast(session, out, new, type_, shape, span)
+        return windows.write(session, out, entity, axis, item, count, value, span)
+    return None
+
+
+def _by_axis(items: Sequence[Entity | SliceItem], rank: int) -> list[Entity | SliceItem]:
+    """One item for each axis of a subscript without None."""
+    whole = SliceItem(None, None, None)
+    at = next((p for p, i in enumerate(items) if isinstance(i, Object) and i.value is Ellipsis), len(items))
+    before, after = list(items[:at]), list(items[at + 1 :])
+    return [*before, *(whole for _ in range(rank - len(before) - len(after))), *after]
+
+
+def _update_axis(
+    session: Session, out: Output, entity: Typed, items: list[Entity | SliceItem], new: Entity, span: Span | None
+) -> Entity:
+    """`x[i, rest] = new`: read row i, update it, write it back. A slice before i: with the axis of i in front."""
+    type_ = ranked(entity, span)
+    axis = next((a for a, item in enumerate(items) if not isinstance(item, SliceItem)), None)
+    if axis is None:
+        return index_update(session, out, entity, items, new, span)
+    if axis > 0:
+        order = (axis, *(a for a in range(len(items)) if a != axis))
+        front = operators.apply(session, out, lookup("transpose"), [entity], {"axes": order}, span, [])
+        updated = _update_axis(session, out, front, [items[a] for a in order], new, span)
+        assert isinstance(updated, Typed)
+        back = tuple(order.index(a) for a in range(len(items)))
+        return operators.apply(session, out, lookup("transpose"), [updated], {"axes": back}, span, [])
+    position, *rest = items
+    if all(isinstance(i, SliceItem) and (i.start, i.stop, i.step) == (None, None, None) for i in rest):
+        row = _broadcast(session, out, new, type_, list(type_.shape[1:]), span)
+    else:
+        old = index(session, out, entity, [position], span)
+        assert isinstance(old, Typed)
+        changed = _update_axis(session, out, old, rest, new, span)
+        assert isinstance(changed, Typed)
+        row = changed
+    if isinstance(position, Typed):
+        return operators.apply(session, out, lookup("index_update"), [entity, position, row], {}, span, [])
+    return index_update(session, out, entity, [position], row, span)
+
+
+def _broadcast(
+    session: Session, out: Output, new: Entity, type_: TensorType, shape: list[Dim], span: Span | None
+) -> Typed:
+    """A value with the base type of the tensor and this shape."""
+    if isinstance(new, Number):
+        typed = session.constant(out, new, type_.base)
+    else:
+        if isinstance(new, Tuple):
+            text = "the new value must be a tensor or a number, found a tuple"
+            raise TypeMismatch(text, span, help="make a tensor of it by relay.stack")
+        typed = session.materialise(out, new, span)
+        if isinstance(value_type := prune(typed.type), TensorType):
+            session.unify_base_at(value_type.base, type_.base, span)
+    known = tensor_type(typed)
+    if known is not None and tuple(known.shape) == flat_shape(tuple(shape)):
+        return typed
+    return operators.apply(
+        session, out, lookup("broadcast_to"), [typed], {"shape": tuple(shape)}, span, ["the new value"]
+    )

@@ -1,0 +1,84 @@
+"""Items of structures: `t[i]` of tuples, lists and dicts, and of data types with a method `__getitem__`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.ir.types import show
+from relay.operator import lookup
+from relay.typecheck.dims import known as number_of
+from relay.typecheck.elaboration import growing, growing_items, operators, records, special_methods
+from relay.typecheck.elaboration.entities import (
+    Entity,
+    Number,
+    Object,
+    Output,
+    SliceItem,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.tensors import index, slice_number, tensor_type
+from relay.typecheck.unification import resolve
+
+
+def chosen_item(session: Session, out: Output, entity: Tuple, index_: Typed, span: Span | None) -> Entity:
+    """An item of a tuple or list that the run chooses; all have one type then."""
+    if entity.form is not None and entity.form.names:
+        raise TypeCheckError("the key of a dict and the field of a record must be known before the program runs", span)
+    if not all(isinstance(i, Number) or (isinstance(i, Typed) and tensor_type(i) is not None) for i in entity.items):
+        return growing_items.item(session, out, growing.as_growing(session, out, entity, span), index_, span)
+    try:
+        whole = operators.apply(session, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
+    except TypeMismatch as error:
+        error.help = "items that the run chooses have one type; an index that is known may choose among several"
+        raise
+    return index(session, out, whole, [index_], span)
+
+
+def own_item(
+    session: Session, out: Output, entity: Typed, items: Sequence[Entity | SliceItem], span: Span | None
+) -> Entity:
+    indices = [i for i in items if not isinstance(i, SliceItem)]
+    given: Entity = indices[0] if len(indices) == 1 else Tuple(tuple(indices))
+    found = special_methods.call(session, out, "__getitem__", entity, [given], span)
+    if found is None or len(indices) != len(items):
+        raise TypeCheckError(
+            f"{show(resolve(entity.type))} cannot be indexed", span, help="define __getitem__, use match"
+        )
+    return found
+
+
+def list_item(
+    session: Session, out: Output, xs: Typed, items: Sequence[Entity | SliceItem], span: Span | None
+) -> Entity:
+    if len(items) != 1:
+        raise TypeCheckError("a list has one index", span, help="index its element: xs[i][j]")
+    item = items[0]
+    if isinstance(item, SliceItem):
+        return growing_items.sliced(session, out, xs, item.start, item.stop, item.step, span)
+    return growing_items.item(session, out, xs, item, span)
+
+
+def tuple_item(
+    session: Session, out: Output, entity: Tuple, items: Sequence[Entity | SliceItem], span: Span | None
+) -> Entity:
+    """`t[i]`, `t[i:j]` and `d["k"]`. A list whose slice the run decides becomes one whose length only the run knows."""
+    if len(items) == 1:
+        item = items[0]
+        is_dict = entity.form is not None and entity.form.cls is dict
+        if is_dict or (isinstance(item, Object) and isinstance(item.value, str)):
+            return records.item(entity, records.key_of(item, span), span)
+        if isinstance(item, Number) and isinstance(item.value, int):
+            if not -len(entity.items) <= item.value < len(entity.items):
+                raise TypeCheckError(f"the tuple has {len(entity.items)} components; there is no {item.value}", span)
+            return entity.items[item.value]
+        if isinstance(item, SliceItem):
+            if growing.is_literal(entity) and any(isinstance(b, Typed) for b in (item.start, item.stop)):
+                xs = growing.as_growing(session, out, entity, span)
+                return growing_items.sliced(session, out, xs, item.start, item.stop, item.step, span)
+            bounds = [slice_number(b, span) for b in (item.start, item.stop, item.step)]
+            chosen = entity.items[slice(*(b if b is None else number_of(b) for b in bounds))]
+            return Tuple(chosen, entity.form if growing.is_literal(entity) else None)
+    raise TypeCheckError("the index of a tuple must be an integer known before the program runs", span)
