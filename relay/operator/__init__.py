@@ -4,7 +4,7 @@ from relay.ir.check import use_operators
 from relay.ir.metering import use_work
 from relay.operator.callback import pure_callback
 from relay.operator.composition import Body, Composition, use_composer
-from relay.operator.definition import InPlace, Operator, Pattern, Requirement
+from relay.operator.definition import Columns, InPlace, Operator, Pattern, Requirement
 from relay.operator.registry import (
     Environment,
     alias,
@@ -26,6 +26,7 @@ __all__ = [
     "ADDITION",
     "BaseSignature",
     "Body",
+    "Columns",
     "Composition",
     "Emitter",
     "Environment",

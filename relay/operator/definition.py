@@ -74,6 +74,16 @@ class InPlace:
     compute: Callable[..., Any]
 
 
+@attrs.frozen
+class Columns:
+    """The result at i along its axis `result_axis` is made with the last operand at i along `axis`, and with no other
+    part of that operand. `joins`: the calls with several last operands are one with all of them along that axis."""
+
+    axis: int
+    result_axis: int
+    joins: bool = True
+
+
 @attrs.frozen(eq=False, slots=True, repr=False)
 class Operator:
     """A registered operator.
@@ -105,6 +115,9 @@ class Operator:
             a unary f(f(x)) = f(x) and a binary f(x, x) = x; an involution undoes itself, f(f(x)) = x; a coercion is a
             unary operator that gives x if x has the result's type already. `identity` is the neutral element on the
             right, `linear` the positions of operands in which the operator is linear.
+        jointly_linear: linear in its operands taken together, f(c x, c y) = c f(x, y), as sums are.
+        columns: `columns(*operands' shapes, **attributes)` of an operator that is linear in its last operand: the
+            `Columns` of a call, or None.
         accumulator: of an operator whose result is mostly zeros, the one that adds it to a tensor:
             f(x, ..) + y = accumulator(y, x, ..), with those attributes that both have.
         accumulates: the position of an operand that the rest is added to: op(.., x, ..) = x + op(.., 0, ..).
@@ -150,6 +163,8 @@ class Operator:
     coercion: bool = False
     identity: float | bool | None = None
     linear: tuple[int, ...] = ()
+    jointly_linear: bool = False
+    columns: Callable[..., Columns | None] | None = None
     accumulator: str | None = None
     accumulates: int | None = None
     in_place: InPlace | None = None

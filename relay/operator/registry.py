@@ -112,6 +112,8 @@ def register_op(
     coercion: bool = ...,
     identity: float | bool | None = ...,
     linear: tuple[int, ...] = ...,
+    jointly_linear: bool = ...,
+    columns: Callable[..., Any] | None = ...,
     accumulator: str | None = ...,
     accumulates: int | None = ...,
     in_place: InPlace | None = ...,

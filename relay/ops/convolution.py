@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from relay.ir.dims import Dim
+from relay.ir.types import Shape
+from relay.operator import Columns
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
@@ -28,6 +30,12 @@ from relay.ops.samples import Case, case, cases
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import known, numbers
 from relay.typecheck.windows import Numbers, Padding, Windows
+
+def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attributes: object) -> Columns:
+    """The output channels."""
+    last = layout.endswith("C")
+    return Columns(len(weight) - 1 if last else 0, len(x) - 1 if last else 1, joins=groups == 1)
+
 
 # ---- te stages: on channels first, whatever the layout
 
@@ -410,6 +418,7 @@ def _define(rank: int) -> None:
         compute=convolution_stage,
         gradient=convolution_gradient,
         linear=(0, 1),
+        columns=_columns,
         sampler=_samples(rank, *(_CALLS_3D if rank == 3 else _CALLS)),
     )(convolution)
 

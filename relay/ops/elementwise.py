@@ -48,6 +48,7 @@ _UNARY = Relation("T:number -> T", same)
     associative=True,
     identity=-0.0,  # 0.0 + -0.0 is 0.0, so 0.0 is not
     on_dims=arithmetic.add,
+    jointly_linear=True,
 )
 def add(x: Tensor, y: Tensor) -> Tensor:
     """Sum. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
@@ -65,6 +66,7 @@ def add(x: Tensor, y: Tensor) -> Tensor:
     gradient=lambda x, y, out, dout: (dout, -dout),
     identity=0,
     on_dims=arithmetic.subtract,
+    jointly_linear=True,
 )
 def subtract(x: Tensor, y: Tensor) -> Tensor:
     """Difference. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.

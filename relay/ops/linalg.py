@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relay.ir.dims import product
+from relay.operator import Columns
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, broadcast_dims, dims, register_op
@@ -121,6 +122,7 @@ def _total_matmul(x: Value, y: Value) -> Value | None:
     associative=True,  # products of matrices; a vector stands first or last
     stacked=_stacked_matmul,
     total=_total_matmul,
+    columns=lambda x, y: Columns(1, len(x) - 1) if len(y) == 2 else None,
     linear=(0, 1),
     work=_multiplications_and_additions,
     sampler=cases(
@@ -172,6 +174,7 @@ def _dense_gradient(x: Value, weight: Value, out: Value, dout: Value) -> tuple[V
     stacked=lambda rounds, x, weight: (
         _stacked_rows(x, lambda rows: rows.op("dense", weight)) if rounds == (True, False) else None
     ),
+    columns=lambda x, weight: Columns(0, len(x) - 1),
     linear=(0, 1),
     work=_multiplications_and_additions,
     sampler=cases(

@@ -5,6 +5,7 @@ from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
 from relay.transform.counter_folding import fold_counters
 from relay.transform.dead_code import eliminate_dead_code
+from relay.transform.function_narrowing import narrow_functions
 from relay.transform.inlining import inline
 from relay.transform.loop_batching import batch_products
 from relay.transform.loop_fission import split_loops
@@ -12,11 +13,14 @@ from relay.transform.loop_invariants import hoist_invariants
 from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.mixed_precision import to_mixed_precision
 from relay.transform.outlining import fuse
+from relay.transform.partial_evaluation import evaluate_partially
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
+from relay.transform.product_joining import join_products
 from relay.transform.product_ordering import reorder_products
 from relay.transform.record_flattening import flatten_records
 from relay.transform.reference_elimination import eliminate_references
+from relay.transform.scale_folding import fold_scales
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
@@ -42,16 +46,20 @@ __all__ = [
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
     "eliminate_references",
+    "evaluate_partially",
     "expand_composites",
     "flatten_records",
     "flatten_sums",
     "flatten_tuples",
     "fold_constants",
     "fold_counters",
+    "fold_scales",
     "fuse",
     "hoist_invariants",
     "inline",
+    "join_products",
     "loop_tail_calls",
+    "narrow_functions",
     "optimize",
     "prepare",
     "reduce_strength",

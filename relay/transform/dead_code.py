@@ -47,7 +47,7 @@ from relay.transform.functions import map_bodies, select, with_functions
 from relay.transform.graph import call_graph, reachable
 
 _Construct: TypeAlias = If | Match | Loop
-_Need: TypeAlias = Atom | _Construct | None  # None: what is outside of every construct
+Need: TypeAlias = Atom | _Construct | Call | None  # None: what is outside of every construct
 
 
 def eliminate_dead_code(module: Module) -> Module:
@@ -56,9 +56,9 @@ def eliminate_dead_code(module: Module) -> Module:
     effects = effectful(module)
 
     def change(function: Function) -> Block:
-        needs = _Needs(effects)
+        needs = Needs(effects)
         needs.block(function.body, None, ())
-        return _Sweep(needs, function.label).block(function.body, ())
+        return Sweep(needs, function.label).block(function.body, ())
 
     return drop_unreachable(map_bodies(module, change))
 
@@ -71,14 +71,14 @@ def drop_unreachable(module: Module) -> Module:
     return with_functions(module, {name: f for name, f in module.functions.items() if name in kept})
 
 
-class _Needs:
+class Needs:
     """The graph of needs of one function."""
 
     def __init__(self, effects: frozenset[str]) -> None:
         self.effects = effects
-        self.edges: dict[_Need, list[_Need]] = {}
+        self.edges: dict[Need, list[Need]] = {}
         self.loops: dict[LoopLabel, tuple[Loop, tuple[Var, ...]]] = {}
-        self._found: set[_Need] | None = None
+        self._found: set[Need] | None = None
 
     def is_effect(self, value: Expr) -> bool:
         """Whether an expression has to stay even if nobody needs its result."""
@@ -90,14 +90,14 @@ class _Needs:
             case _:
                 return False
 
-    def needs(self, who: _Need, *what: _Need) -> None:
+    def needs(self, who: Need, *what: Need) -> None:
         self.edges.setdefault(who, []).extend(what)
 
-    def found(self) -> set[_Need]:
+    def found(self) -> set[Need]:
         """Everything needed."""
         if self._found is None:
             self._found = {None}
-            pending: list[_Need] = [None]
+            pending: list[Need] = [None]
             while pending:
                 for need in self.edges.get(pending.pop(), ()):
                     if need not in self._found:
@@ -175,12 +175,12 @@ class _Needs:
             self.needs(owner, *condition.terminator.values)
 
 
-class _Sweep:
+class Sweep:
     """Rebuilds one function with what is needed."""
 
-    def __init__(self, needs: _Needs, label: LoopLabel) -> None:
+    def __init__(self, needs: Needs, label: LoopLabel, needed: set[Need] | None = None) -> None:
         self.graph = needs
-        self.needed = needs.found()
+        self.needed = needs.found() if needed is None else needed
         self.label = label
 
     def _keep(self, variables: tuple[Var, ...]) -> tuple[bool, ...]:

@@ -24,6 +24,7 @@ from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
 from relay.transform.counter_folding import fold_counters
 from relay.transform.dead_code import eliminate_dead_code
+from relay.transform.function_narrowing import narrow_functions
 from relay.transform.inlining import inline
 from relay.transform.loop_batching import batch_products
 from relay.transform.loop_fission import split_loops
@@ -31,9 +32,12 @@ from relay.transform.loop_invariants import hoist_invariants
 from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.mixed_precision import to_mixed_precision
 from relay.transform.outlining import fuse
+from relay.transform.partial_evaluation import evaluate_partially
+from relay.transform.product_joining import join_products
 from relay.transform.product_ordering import reorder_products
 from relay.transform.record_flattening import flatten_records
 from relay.transform.reference_elimination import eliminate_references
+from relay.transform.scale_folding import fold_scales
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
@@ -52,6 +56,7 @@ PASSES: dict[str, Pass] = {
     "expand_composites": expand_composites,
     "loop_tail_calls": loop_tail_calls,
     "inline": inline,
+    "evaluate_partially": evaluate_partially,
     "flatten_records": flatten_records,
     "flatten_sums": flatten_sums,
     "flatten_tuples": flatten_tuples,
@@ -62,7 +67,10 @@ PASSES: dict[str, Pass] = {
     "fold_constants": fold_constants,
     "eliminate_common_subexpressions": eliminate_common_subexpressions,
     "eliminate_dead_code": eliminate_dead_code,
+    "narrow_functions": narrow_functions,
     "reorder_products": reorder_products,
+    "join_products": join_products,
+    "fold_scales": fold_scales,
     "fold_counters": fold_counters,
     "hoist_invariants": hoist_invariants,
     "batch_products": batch_products,
@@ -76,7 +84,9 @@ PASSES: dict[str, Pass] = {
 LOSSY = frozenset({"to_mixed_precision"})
 """Passes that give up digits, where they are asked for."""
 
-EXACT = frozenset(PASSES) - LOSSY - {"reduce_strength", "reorder_products", "batch_products", "split_loops"}
+EXACT = frozenset(PASSES) - LOSSY - {
+    *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products", "split_loops")
+}
 """Passes after which a program gives the same answer to the last bit; the others differ by rounding."""
 
 ALIASES = {"cse": "eliminate_common_subexpressions", "dce": "eliminate_dead_code"}

@@ -18,15 +18,15 @@ _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simp
 _FLAT = ("flatten_sums", "allocate_tapes", "flatten_tuples", *_CLEAN)
 _LOOPS = ("fold_counters", "simplify", "hoist_invariants", "batch_products")
 _FIRST = (
-    *("expand_composites", "flatten_records", "inline", "reduce_strength", "eliminate_references", "loop_tail_calls"),
-    *("flatten_tuples", *_CLEAN, "reorder_products"),
+    *("expand_composites", "flatten_records", "inline", "evaluate_partially", "inline", "reduce_strength"),
+    *("eliminate_references", "loop_tail_calls", "flatten_tuples", *_CLEAN, "reorder_products"),
 )
 
 PREPARATION: tuple[tuple[str, ...], ...] = (
     ("expand_composites", "loop_tail_calls"),
     ("expand_composites", "loop_tail_calls", "simplify", "eliminate_dead_code"),
-    (*_FIRST, *_LOOPS, "eliminate_dead_code"),
-    (*_FIRST, "unroll_loops", *_LOOPS, *_CLEAN),
+    (*_FIRST, *_LOOPS, "eliminate_dead_code", "narrow_functions"),
+    (*_FIRST, "unroll_loops", *_LOOPS, *_CLEAN, "narrow_functions"),
 )
 """What `prepare` does with a structured core module at the levels 0 to 3, before it is differentiated."""
 
@@ -42,8 +42,11 @@ their stacks are read once, from the last entry to the first, where a round begi
 LEVELS: tuple[tuple[str, ...], ...] = (
     BETWEEN[0],
     BETWEEN[1],
-    (*BETWEEN[2], "eliminate_references", *_LOOPS, "reorder_products", "split_loops", *_FLAT),
-    (*BETWEEN[3], "eliminate_references", "unroll_loops", *_LOOPS, "reorder_products", "split_loops", *_FLAT),
+    (*BETWEEN[2], "narrow_functions", "eliminate_references", *_LOOPS, "reorder_products", "split_loops", *_FLAT),
+    (
+        *(*BETWEEN[3], "narrow_functions", "eliminate_references", "unroll_loops", "fold_scales", "join_products"),
+        *(*_LOOPS, "reorder_products", "split_loops", *_FLAT),
+    ),
 )
 """What `optimize` does with a structured core module at the levels 0 to 3."""
 

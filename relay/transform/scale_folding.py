@@ -1,0 +1,173 @@
+"""Factors of a product's columns become factors of what the columns are made of.
+
+    y = conv2d(x, w); a = add(y, b); z = multiply(a, s)       y = conv2d(x, multiply(w, s')); z = add(y, multiply(b, s))
+
+An operator that multiplies is linear in the operand with the product, and the other operand differs along the axis of
+the result only that belongs to an axis of the weights (`columns`). Between them may stand operators that are linear in
+their operands taken together (`jointly_linear`: sums), whose other operand differs along that axis only, too; so batch
+normalisation with given statistics goes into the weights before it. An activation is no such operator: relu(y) s is not
+relu(y s) where s is negative. It pays where there are more results than weights, or where the weights are multiplied
+once for all rounds of a loop. The rounding differs, and sums that would have been infinite may be no numbers.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from relay.ir.dims import Dim
+from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, OpCall, Var
+from relay.ir.facts import facts
+from relay.ir.traverse import map_blocks
+from relay.ir.types import TensorType
+from relay.operator import Columns, Emitter, Pattern, lookup
+from relay.transform.functions import map_bodies
+from relay.transform.loop_facts import bound_in, elements, exceeds, uses
+from relay.transform.product_joining import columns_of
+
+_LONGEST = 8  # sums between a product and its factor
+
+
+def fold_scales(module: Module) -> Module:
+    """The module with factors of the results of products as factors of their weights where that pays. Linear."""
+
+    def change(body: Block) -> Block:
+        return _Folding(uses(body)).block(body, None)
+
+    return map_bodies(module, lambda function: change(function.body))
+
+
+@attrs.frozen
+class _Chain:
+    """A product and the sums that follow it, each read only by the next one. `places`: where the sum before stands."""
+
+    product: tuple[Var, OpCall]
+    columns: Columns
+    sums: tuple[tuple[Var, OpCall], ...]
+    places: tuple[int, ...]
+
+
+class _Folding:
+    def __init__(self, reads: dict[Var, int]) -> None:
+        self.reads = reads
+
+    def block(self, block: Block, inside: set[Var] | None) -> Block:
+        """`inside`: what the innermost loop around the block binds; None where there is no loop."""
+        bindings: list[Binding] = []
+        calls: dict[Var, OpCall] = {}
+        gone: set[Var] = set()
+        for binding in block.bindings:
+            within = bound_in(binding.value) if isinstance(binding.value, Loop) else inside
+            value: Expr = map_blocks(binding.value, lambda inner, within=within: self.block(inner, within))  # type: ignore[misc]
+            made = [Binding(binding.targets, value)]
+            if isinstance(value, OpCall):
+                found = self._folded(binding.targets[0], value, calls, inside)
+                if found is not None:
+                    made, dropped = found
+                    gone |= dropped
+                for each in made:
+                    assert isinstance(each.value, OpCall)
+                    calls[each.targets[0]] = each.value
+                    self.reads.setdefault(each.targets[0], 1)
+            bindings += made
+        kept = [b for b in bindings if not (b.targets and b.targets[0] in gone)]
+        return Block(tuple(kept), block.terminator)
+
+    def _folded(
+        self, target: Var, call: OpCall, calls: dict[Var, OpCall], inside: set[Var] | None
+    ) -> tuple[list[Binding], set[Var]] | None:
+        """What a multiplication of a product becomes, and the variables that are not needed any more."""
+        operator = lookup(call.operator)
+        if operator.pattern is not Pattern.BROADCAST or len(call.arguments) != 2 or operator.requirements:
+            return None
+        for place in operator.linear:
+            scale = call.arguments[1 - place]
+            chain = self._chain(call.arguments[place], calls, target)
+            if chain is None or not self._pays(chain, scale, inside):
+                continue
+            made = _scaled(chain, call, place, target)
+            if made is not None:
+                return made, {chain.product[0], *(v for v, _ in chain.sums)}
+        return None
+
+    def _chain(self, atom: Atom, calls: dict[Var, OpCall], target: Var) -> _Chain | None:
+        """The product that an atom is, or is a sum of, of the target's type."""
+        sums: list[tuple[Var, OpCall]] = []
+        places: list[int] = []
+        while isinstance(atom, Var) and atom in calls and self.reads.get(atom) == 1 and atom.type == target.type:
+            call = calls[atom]
+            columns = columns_of(call)
+            if columns is not None:
+                chain = _Chain((atom, call), columns, tuple(sums), tuple(places))
+                others = [c.arguments[1 - p] for (_, c), p in zip(sums, places, strict=True)]
+                assert isinstance(atom.type, TensorType)
+                return chain if all(_is_along(o, columns, atom.type.shape) for o in others) else None
+            if not lookup(call.operator).jointly_linear or len(call.arguments) != 2 or len(sums) == _LONGEST:
+                return None
+            ways = [p for p, a in enumerate(call.arguments) if self._leads_to_product(a, calls, target)]
+            if len(ways) != 1:
+                return None
+            sums.append((atom, call))
+            places.append(ways[0])
+            atom = call.arguments[ways[0]]
+        return None
+
+    def _leads_to_product(self, atom: Atom, calls: dict[Var, OpCall], target: Var) -> bool:
+        """Whether an operand of a sum may be the one with the product."""
+        if not isinstance(atom, Var) or atom.type != target.type or self.reads.get(atom) != 1 or atom not in calls:
+            return False
+        return lookup(calls[atom].operator).jointly_linear or columns_of(calls[atom]) is not None
+
+    def _pays(self, chain: _Chain, scale: Atom, inside: set[Var] | None) -> bool:
+        target, call = chain.product
+        type_ = target.type
+        if not isinstance(type_, TensorType) or not _is_along(scale, chain.columns, type_.shape):
+            return False
+        weights = call.arguments[-1]
+        if inside is not None and weights not in inside and scale not in inside:
+            return True
+        results, made = elements(target), elements(weights)
+        return results is not None and made is not None and exceeds(results, made)
+
+
+def _is_along(atom: Atom, columns: Columns, shape: tuple[Dim, ...]) -> bool:
+    """Whether an operand that is broadcast to a shape differs along the axis of the columns only."""
+    type_ = atom.type if isinstance(atom, Var | Constant) else None
+    if not isinstance(type_, TensorType) or type_.rank > len(shape):
+        return False
+    first = len(shape) - type_.rank
+    return all(
+        dim == 1 or (first + axis == columns.result_axis and facts().equal(dim, shape[first + axis]) is True)
+        for axis, dim in enumerate(type_.shape)
+    )
+
+
+def _scaled(chain: _Chain, call: OpCall, place: int, target: Var) -> list[Binding] | None:
+    """The product of scaled weights, and the sums of scaled terms, the last of which is bound to the target."""
+    emitter = Emitter(call.span)
+    scale = emitter.value(call.arguments[1 - place])
+
+    def times(atom: Atom, factor: Atom) -> Atom:
+        operands = [emitter.value(atom), emitter.value(factor)]
+        return emitter.call(lookup(call.operator), operands if place == 0 else operands[::-1], call.attributes).atom
+
+    variable, product = chain.product
+    weights = emitter.value(product.arguments[-1])
+    factor = scale
+    if scale.ndim:
+        shape: list[Dim] = [1] * weights.ndim
+        shape[chain.columns.axis] = scale.size
+        factor = scale.op("reshape", shape=tuple(shape))
+    scaled = times(weights.atom, factor.atom)
+    if getattr(scaled, "type", None) != weights.type:
+        return None
+    arguments = (*product.arguments[:-1], scaled)
+    last: Var = Var(variable.name, variable.type, variable.span)
+    made = [*emitter.bindings, Binding((last,), OpCall(product.operator, arguments, product.attributes, product.span))]
+    for (variable, each), way in zip(reversed(chain.sums), reversed(chain.places), strict=True):
+        emitter.bindings.clear()
+        term = times(each.arguments[1 - way], scale.atom)
+        made += emitter.bindings
+        operands = (last, term) if way == 0 else (term, last)
+        last = Var(variable.name, variable.type, variable.span)
+        made.append(Binding((last,), OpCall(each.operator, operands, each.attributes, each.span)))
+    return [*made[:-1], Binding((target,), made[-1].value)]
