@@ -6,7 +6,7 @@ from setuptools import find_packages, setup
 
 MYPY = ["mypy>=2"]
 TEST = ["pytest", "pytest-xdist", "hypothesis", "ipython", "ruff", "import-linter", "setuptools"]
-EXAMPLES = ["scikit-learn", "matplotlib", "rich"]
+EXAMPLES = ["scikit-learn", "matplotlib"]
 
 setup(
     name="relay-lang",
@@ -30,6 +30,7 @@ setup(
         "numpy",
         "attrs",
         "ml_dtypes",
+        "rich",  # progress bars
         "apache-tvm==0.27.*",
         "apache-tvm-ffi==0.1.14.post1",  # later ones crash with this TVM in tensorize
     ],

@@ -21,6 +21,7 @@ import attrs
 
 import relay.composites
 import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
+from relay import progress
 from relay.ad import reverse
 from relay.arguments import (
     MISFIT,
@@ -125,7 +126,7 @@ class Lowered:
     @property
     def program(self) -> Program:
         """The native program."""
-        with self._lock:
+        with self._lock, progress.shown(f"compiling {self.typed.main.name}"):
             if "program" not in self._made:
                 from relay import cache
                 from relay.codegen import cpu
@@ -145,7 +146,9 @@ def lowering(level: int) -> Pipeline:
     def differentiate(module: Module) -> Module:
         return reverse.differentiate(module, lambda derived: simplify_derivative(derived, level))
 
-    return Pipeline(["specialise, structure", *PREPARATION[level], differentiate, *LEVELS[level]], stage="typed")
+    steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[level]]
+    steps += [differentiate, *LEVELS[level]]
+    return Pipeline(steps, stage="typed", progress=progress.say)
 
 
 def _derivative_text(typed: Module) -> str:

@@ -59,7 +59,7 @@ def test_wheel_metadata(wheel: Path) -> None:
         for line in metadata.splitlines()
         if line.startswith("Requires-Dist: ") and "extra ==" not in line
     }
-    assert required == {"numpy", "attrs", "ml_dtypes", "apache-tvm==0.27.*", "apache-tvm-ffi==0.1.14.post1"}
+    assert required == {"numpy", "attrs", "ml_dtypes", "rich", "apache-tvm==0.27.*", "apache-tvm-ffi==0.1.14.post1"}
 
 
 def test_installed_wheel_imports_from_elsewhere(wheel: Path, tmp_path: Path) -> None:

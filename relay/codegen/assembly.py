@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from relay import progress
 from relay.codegen import tir
 from relay.codegen.arrays import Arrays
 from relay.codegen.code import Code, Failures, Table
@@ -54,6 +55,7 @@ def assemble(module: Module, threads: int) -> Native:
     with _lock:  # TVM's compiler is not safe to use from several threads
         with assuming(module.where):
             functions, finish = _generate(module, threads)
+        progress.say("machine code")
         return finish(tir.build(functions, threads))
 
 

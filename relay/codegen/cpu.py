@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import numpy as np
 
+from relay import progress
 from relay.codegen.context import (
     DEPTH,
     EXTERNAL,
@@ -68,6 +69,7 @@ def compile_module(module: Module, *, threads: int | None = None, make: Make | N
 
 def compile_native(module: Module, threads: int) -> Native:
     """As `compile_module`, without what calls it."""
+    progress.say("loading the code generator")
     from relay.codegen.assembly import assemble
 
     return assemble(module, threads)

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 from tvm import te
 
+from relay import progress
 from relay.codegen import tir
 from relay.codegen.schedules import Emission, Place, emit, extent, key, renamed, volume
 from relay.codegen.tir import Expression, GlobalVar, Statement, tirx
@@ -67,6 +68,7 @@ class Kernels:
         if key not in self._known:
             names = "_".join(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
             name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")
+            progress.say(f"loops of kernel {len(self._known) + 1}")
             self.functions[name], bytes_ = _build(group, operands, sizes, self._threads)
             # In terms of the first dim, the second, ..: other groups with this kernel have others.
             self._known[key] = name, tuple(in_terms(size, sizes, _DIMS) for size in bytes_)

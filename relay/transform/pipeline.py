@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
@@ -73,22 +73,31 @@ class Pipeline:
 
     `passes` is a text such as `"inline, cse, fold-constants{max_size=1MiB}"`, or a sequence of such texts and functions
     from module to module. With `checked` each pass's result is checked; a wrong one is an InternalError. `records`
-    tells what each pass did in the last call. Raises ValueError for what is no pass or option.
+    tells what each pass did in the last call. `progress` is called before each pass with its name, how many are done,
+    and how many there are. Raises ValueError for what is no pass or option.
     """
 
     def __init__(
-        self, passes: str | Iterable[str | Pass], *, checked: bool = False, stage: Stage = "structured"
+        self,
+        passes: str | Iterable[str | Pass],
+        *,
+        checked: bool = False,
+        stage: Stage = "structured",
+        progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         given = (passes,) if isinstance(passes, str) else tuple(passes)
         self.passes: tuple[Step, ...] = tuple(step for change in given for step in step_of(change))
         self.checked = checked
         self.stage = stage
+        self.progress = progress
         self.records: tuple[Record, ...] = ()
 
     def __call__(self, module: Module) -> Module:
         records: list[Record] = []
         size, stage = count(module), self.stage
-        for step in self.passes:
+        for done, step in enumerate(self.passes):
+            if self.progress is not None:
+                self.progress(step.name, done, len(self.passes))
             start = time.perf_counter()
             with assuming(module.where):
                 module = step(module)
