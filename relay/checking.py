@@ -10,7 +10,6 @@ from relay.errors import RelayError, together
 from relay.frontend.files import OutsideName, read_file
 from relay.frontend.unused import unused
 from relay.typecheck.elaboration import scheme
-from relay.typecheck.elaboration.session import SchemeOnly
 
 
 def check_text(text: str, filename: str) -> list[Diagnostic]:
@@ -25,8 +24,6 @@ def check_text(text: str, filename: str) -> list[Diagnostic]:
         found += unused(definition)
         try:
             scheme(definition)
-        except SchemeOnly:
-            pass  # only a call's shapes can tell; nothing is wrong so far
         except OutsideName as outside:
             if not outside.mistaken:
                 found.append(_not_checked(definition.function.name, outside.name, definition.function.span))

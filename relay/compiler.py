@@ -61,7 +61,6 @@ from relay.text.printer import to_text
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
 from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.arguments import wrong_count
-from relay.typecheck.elaboration.session import SchemeOnly
 from relay.typecheck.unification import is_known
 
 if TYPE_CHECKING:
@@ -375,12 +374,10 @@ class RelayFunction:
     def type(self) -> Type:
         """The function's type; quantified over what annotations leave open.
 
-        Raises TypeCheckError where the program has none, or where only a call's shapes can tell it.
+        What only a call decides stands in it as applications of type-level functions, `broadcast(s1, s2)`. Raises
+        TypeCheckError where the program has none.
         """
-        try:
-            return scheme(self.__relay__)[1]
-        except SchemeOnly as error:
-            raise TypeCheckError(error.message, error.span, labels=error.labels, help=error.help) from None
+        return scheme(self.__relay__).type
 
     def text(self, *arguments: Any, **keywords: Any) -> str:
         """The program as text: the typed program, of a derivative its code, under the lines of the source.
@@ -392,10 +389,9 @@ class RelayFunction:
             typed = self.typed(*arguments, **keywords)
             derived = isinstance(self.__relay__, DerivedDefinition)
             return _derivative_text(typed) if derived else to_text(typed, elide=True)
-        try:
-            module, type_ = scheme(self.__relay__)
-        except SchemeOnly:
-            return to_text(self._function)
+        module, type_, is_partial = scheme(self.__relay__)
+        if is_partial:
+            return f"# {type_}\n{to_text(self._function)}"
         if isinstance(self.__relay__, DerivedDefinition) and is_known(module.main.type):
             return _derivative_text(elaborate_structured(self.__relay__, list(module.main.type.parameters)).module)
         if isinstance(self.__relay__, Definition) and not is_known(module.main.type):

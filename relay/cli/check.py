@@ -19,7 +19,6 @@ from relay.errors import RelayError, together
 from relay.frontend.unused import unused
 from relay.ir.definition import Definition
 from relay.typecheck.elaboration import scheme
-from relay.typecheck.elaboration.session import SchemeOnly
 
 NAME = "check"
 HELP = "type-check the decorated functions of Python files, and .relay programs; exit code 1 if there are errors"
@@ -124,8 +123,6 @@ def check_imported(path: Path, text: str) -> list[Diagnostic]:
         warnings += unused(definition)
         try:
             scheme(definition)
-        except SchemeOnly:
-            pass
         except RelayError as error:
             errors.append(error)
     return in_order([*warnings, *(together(errors).diagnostics if errors else ())])

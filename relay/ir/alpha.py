@@ -225,7 +225,7 @@ class _Serialiser:
                 self.put("tuple", len(items))
                 self._each_type(items)
             case FunctionType(parameters, result, where):
-                self.put("fn", len(parameters), json.dumps(where))
+                self.put("fn", len(parameters), json.dumps([str(c) for c in where]))
                 self._each_type((*parameters, result))
             case QuantifiedType(identifiers, body):
                 self.put("forall", *(f"{self._identifiers[i]}:{i.kind.value}" for i in identifiers))

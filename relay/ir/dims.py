@@ -108,7 +108,8 @@ class Unknown(Arithmetic):
 
     `binding` is what it was found to be. A base variable made by a literal holds in `literals` the values that the
     base type has to represent. `watchers` are the deferred constraints that wait for it. A dim with a `hint` is the
-    extent of an axis of an argument, which has this size in the call that is being elaborated; it counts as known.
+    extent of an axis of an argument, which has this size in the call that is being elaborated; it counts as known. A
+    `rigid` one stands for whatever a call gives, as an annotation says, and is bound to nothing else.
     """
 
     kind: Kind
@@ -118,6 +119,7 @@ class Unknown(Arithmetic):
     watchers: list[Callable[[], None]] = attrs.field(factory=list)
     classes: frozenset[BaseClass] | None = None  # the classes that a base variable may still take; None: all
     hint: int | None = None
+    rigid: bool = False
 
     def __str__(self) -> str:
         return self.name

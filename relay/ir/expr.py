@@ -34,8 +34,9 @@ import attrs
 import numpy as np
 
 from relay.errors import InternalError, Span
-from relay.ir.dims import Dim, DimExpr, TypeId
+from relay.ir.dims import Dim
 from relay.ir.facts import DimConstraint
+from relay.ir.types import AttributeValue as AttributeValue
 from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type, base_of_dtype, scalar
 
 _T = TypeVar("_T")
@@ -45,10 +46,6 @@ _T = TypeVar("_T")
 def node(cls: type[_T]) -> type[_T]:
     """Make a class of nodes: immutable, compared by identity."""
     return attrs.frozen(slots=True, eq=False)(cls)
-
-
-AttributeValue: TypeAlias = "bool | int | float | str | BaseType | TypeId | DimExpr | tuple[AttributeValue, ...] | None"
-"""An operator's attribute. One that is a size, or holds sizes, may hold symbolic dims of the module."""
 
 
 # ---- atoms

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, assert_never
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import attrs
 import ml_dtypes
 import numpy as np
 
-from relay.ir.axes import AxisNames, show_named
+from relay.ir.axes import AxisNames
 from relay.ir.dims import ANY as ANY
 from relay.ir.dims import AnyDim as AnyDim
 from relay.ir.dims import Dim as Dim
@@ -31,8 +31,8 @@ from relay.ir.dims import Kind as Kind
 from relay.ir.dims import Literal as Literal
 from relay.ir.dims import TypeId as TypeId
 from relay.ir.dims import Unknown as Unknown
-from relay.ir.dims import settled
-from relay.ir.facts import facts
+from relay.ir.dims import settled, variables
+from relay.ir.facts import DimConstraint, facts
 
 
 class BaseClass(enum.Enum):
@@ -164,13 +164,12 @@ UNIT = TupleType(())
 
 @attrs.frozen
 class FunctionType:
-    """fn(parameters) -> result. `where` holds what a polymorphic function demands of its arguments, as text; `effects`
-    says what a call does beside giving its result. They tell users of the type, and types that differ in them only are
-    equal."""
+    """fn(parameters) -> result. `where` holds what a polymorphic function demands of its arguments; `effects` says what
+    a call does beside giving its result. These tell users of the type; types that differ in effects only are equal."""
 
     parameters: tuple[Type, ...] = attrs.field(converter=_types)
     result: Type
-    where: tuple[str, ...] = ()
+    where: tuple[Constraint, ...] = ()
     effects: tuple[str, ...] = attrs.field(default=(), eq=False)
 
     def __str__(self) -> str:
@@ -257,6 +256,49 @@ Type: TypeAlias = (
 )
 
 
+# ---- constraints of polymorphic functions
+
+AttributeValue: TypeAlias = "bool | int | float | str | BaseType | TypeId | DimExpr | tuple[AttributeValue, ...] | None"
+"""An operator's attribute. One that is a size, or holds sizes, may hold symbolic dims of the module."""
+
+
+@attrs.frozen
+class Application:
+    """A type-level function of shapes, types and dims: `broadcast(s1, s2)`, `reduce(s, axis=0)`."""
+
+    function: str
+    arguments: tuple[Type | Base | Shape | Dim, ...]
+    attributes: tuple[tuple[str, AttributeValue], ...] = ()
+
+    def __str__(self) -> str:
+        return show_application(self)
+
+
+@attrs.frozen
+class Equation:
+    """`broadcast(s1, s2) == s3`: the application has this value. None: it has one."""
+
+    application: Application
+    value: Type | Shape | None = None
+
+    def __str__(self) -> str:
+        return show_constraint(self)
+
+
+@attrs.frozen
+class ClassConstraint:
+    """`bt is float or int`: an element type is of one of these classes."""
+
+    base: Base
+    classes: frozenset[BaseClass]
+
+    def __str__(self) -> str:
+        return show_constraint(self)
+
+
+Constraint: TypeAlias = DimConstraint | Equation | ClassConstraint
+
+
 def scalar(base: Base) -> TensorType:
     """The type of a rank-0 tensor."""
     return TensorType(base, ())
@@ -311,113 +353,10 @@ def _map_argument(argument: Type | Base | Shape | Dim, change: Callable[[Dim], D
             return argument
 
 
-# ---- the constructors of the 2018 talk
-
-
-def FloatType(bits: int) -> BaseType:
-    """The floating-point base type with 16, 32 or 64 bits."""
-    return BASE_TYPES[f"float{bits}"]
-
-
-def IntType(bits: int) -> BaseType:
-    """The signed integer base type with 8, 16, 32 or 64 bits."""
-    return BASE_TYPES[f"int{bits}"]
-
-
-def UIntType(bits: int) -> BaseType:
-    """The unsigned integer base type with 8, 16, 32 or 64 bits."""
-    return BASE_TYPES[f"uint{bits}"]
-
-
-def BoolType() -> BaseType:
-    """The base type of truth values."""
-    return BOOL
-
-
-def mk_arrow(inputs: Sequence[Type], output: Type) -> FunctionType:
-    """The type of functions from `inputs` to `output`."""
-    return FunctionType(tuple(inputs), output)
-
-
-def mk_quant(identifier: TypeId, body: Type) -> QuantifiedType:
-    """forall identifier. body"""
-    if isinstance(body, QuantifiedType):
-        return QuantifiedType((identifier, *body.identifiers), body.body)
-    return QuantifiedType((identifier,), body)
-
-
-# ---- printing
-
-
-def show_shape(shape: Shape) -> str:
-    """A shape as the user writes it: `()`, `(3,)`, `(n, 4)`, `(*s, 4)`."""
-    parts = _shown_dims(shape)
-    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
-
-
-def _shown_dims(shape: Shape) -> list[str]:
-    parts: list[str] = []
-    for dim in shape:
-        dim = prune(dim)  # type: ignore[assignment]
-        if isinstance(dim, tuple):
-            parts += [str(d) for d in dim]
-        elif isinstance(dim, TypeId | Unknown) and dim.kind is Kind.Shape:
-            parts.append(f"*{dim}")
-        else:
-            parts.append(str(dim))
-    return parts
-
-
 def axis_names(type_: TensorType) -> AxisNames | None:
     """The names of a tensor's axes; None if it has none."""
     axes = prune(type_.axes) if isinstance(type_.axes, Unknown) else type_.axes
     return axes if isinstance(axes, tuple) else None  # type: ignore[return-value]
-
-
-def show_argument(argument: Type | Base | Shape | Dim) -> str:
-    """The argument of a data type: a type, an element type, a shape or a dim."""
-    argument = prune(argument)  # type: ignore[arg-type]
-    if isinstance(argument, tuple):
-        return show_shape(argument)
-    return str(argument) if isinstance(argument, int | BaseType | AnyDim | DimExpr) else show(argument)
-
-
-def show(type_: Type) -> str:
-    """A type in Relay's notation."""
-    type_ = prune(type_)  # type: ignore[assignment]
-    match type_:
-        case TensorType(base, shape) if (names := axis_names(type_)) is not None:
-            return show_named(str(prune(base)), _shown_dims(shape), names)
-        case TensorType(base, shape):
-            lone = prune(shape[0]) if len(shape) == 1 else None
-            if isinstance(lone, TypeId | Unknown) and lone.kind is Kind.Shape:
-                return f"Tensor[{prune(base)}, {lone}]"
-            return f"Tensor[{prune(base)}, {show_shape(shape)}]"
-        case TupleType(items, Form(cls, names)) if names:
-            fields = ", ".join(f"{n}: {show(t)}" for n, t in zip(names, items, strict=True))
-            return f"{{{fields}}}" if cls is dict else f"{cls.__name__}({fields})"
-        case TupleType(items):
-            inside = ", ".join(show(t) for t in items)
-            return f"({inside},)" if len(items) == 1 else f"({inside})"
-        case FunctionType(parameters, result, where, effects):
-            clause = f" ! {{{', '.join(effects)}}}" if effects else ""
-            clause += f" where {', '.join(where)}" if where else ""
-            return f"fn({', '.join(show(t) for t in parameters)}) -> {show(result)}{clause}"
-        case QuantifiedType(identifiers, body):
-            binders = " ".join(f"({i.name}: {i.kind.value})" for i in identifiers)
-            return f"forall {binders}. {show(body)}"
-        case RefType(content):
-            return f"Ref[{show(content)}]"
-        case StackType(element):
-            cell = prune(element)
-            return f"list[{show(cell.content)}]" if isinstance(cell, RefType) else f"Stack[{show(element)}]"
-        case DataType(definition, arguments):
-            inside = ", ".join(show_argument(a) for a in arguments)
-            return f"{definition.name}[{inside}]" if inside else definition.name
-        case TypeId(name) | Unknown(_, name):
-            return name
-        case _:
-            assert_never(type_)
 
 
 def mentioned_definitions(types: Iterable[Type]) -> list[DataDefinition]:
@@ -431,10 +370,52 @@ def mentioned_definitions(types: Iterable[Type]) -> list[DataDefinition]:
                 pending += arguments  # type: ignore[arg-type]
             case TupleType(items):
                 pending += items
-            case FunctionType(parameters, result):
+            case FunctionType(parameters, result, where):
                 pending += (*parameters, result)
+                for constraint in where:
+                    if isinstance(constraint, Equation):
+                        pending += (*constraint.application.arguments, constraint.value)  # type: ignore[arg-type]
             case RefType(inner) | StackType(inner):
                 pending.append(inner)
             case _:
                 pass
     return found
+
+
+def type_variables(item: object) -> list[TypeId]:
+    """The named variables of a type, shape, base or dim, in order of occurrence, perhaps several times."""
+    found: list[TypeId] = []
+    stack: list[object] = [item]
+    while stack:
+        item = stack.pop()
+        match item:
+            case TypeId():
+                found.append(item)
+            case tuple():
+                stack += reversed(item)
+            case DimExpr():
+                found += sorted((v for v in variables(item) if isinstance(v, TypeId)), key=lambda v: v.name)
+            case TensorType(base, shape):
+                stack += (shape, base)
+            case TupleType(items):
+                stack += reversed(items)
+            case FunctionType(parameters, result):
+                stack += (result, parameters)
+            case RefType(inner) | StackType(inner):
+                stack.append(inner)
+            case DataType(_, arguments):
+                stack.append(arguments)
+            case QuantifiedType(_, body):
+                stack.append(body)
+            case _:
+                pass
+    return found
+
+
+# Printing has a file of its own, which needs the classes above.
+from relay.ir.type_text import show as show  # noqa: E402
+from relay.ir.type_text import show_application as show_application  # noqa: E402
+from relay.ir.type_text import show_argument as show_argument  # noqa: E402
+from relay.ir.type_text import show_attribute as show_attribute  # noqa: E402
+from relay.ir.type_text import show_constraint as show_constraint  # noqa: E402
+from relay.ir.type_text import show_shape as show_shape  # noqa: E402

@@ -41,7 +41,6 @@ from relay.ir.expr import (
     Assert,
     Atom,
     Attribute,
-    AttributeValue,
     Binding,
     Block,
     Call,
@@ -103,7 +102,6 @@ from relay.ir.types import (
     DataDefinition,
     DataType,
     Dim,
-    DimExpr,
     FunctionType,
     RefType,
     Shape,
@@ -111,10 +109,10 @@ from relay.ir.types import (
     TensorType,
     TupleType,
     Type,
-    TypeId,
     prune,
     show,
     show_argument,
+    show_attribute,
     show_shape,
 )
 from relay.text.constants import array_text, encode, is_inline
@@ -412,7 +410,7 @@ class _Printer:
             case Var() | Constant() | Global() | Static():
                 self._put(atom(expression))
             case OpCall(operator, arguments, attributes):
-                given = [f"{name_text(name)}={attribute_text(value)}" for name, value in attributes.items()]
+                given = [f"{name_text(name)}={show_attribute(value)}" for name, value in attributes.items()]
                 self._put(f"{name_text(operator)}({', '.join([*map(atom, arguments), *given])})")
             case Call(function, arguments):
                 self._put(f"{atom(function)}({self._atoms(arguments)})")
@@ -602,30 +600,6 @@ def _dims_text(module: Module) -> list[str]:
     return [f"dims {names}{' where ' * bool(where)}{where};", "\n\n"] if names else []
 
 
-def attribute_text(value: AttributeValue) -> str:
-    """The value of an operator's attribute."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return repr(int(value))
-        case float():
-            return repr(float(value))
-        case str():
-            return quoted(value)
-        case BaseType():
-            return value.name
-        case TypeId() | DimExpr():
-            return str(value)
-        case tuple():
-            inside = ", ".join(map(attribute_text, value))
-            return f"({inside},)" if len(value) == 1 else f"({inside})"
-        case other:
-            assert_never(other)
-
-
 def _static_text(value: object) -> str:
     match value:
         case None:
@@ -651,12 +625,12 @@ def _options(grad: Grad) -> str:
     """The options of `grad` that are not the default."""
     options = []
     if grad.wrt is not None:
-        options.append(f"wrt={attribute_text(grad.wrt)}")
+        options.append(f"wrt={show_attribute(grad.wrt)}")
     if grad.output is not None:
         options.append(f"output={grad.output}")
     if grad.keeping:
-        options.append(f"keeping={attribute_text(grad.keeping)}")
+        options.append(f"keeping={show_attribute(grad.keeping)}")
     options += [name for name in ("seedable", "with_value") if getattr(grad, name)]
     if grad.memory != "store":
-        options.append(f"memory={attribute_text(grad.memory)}")
+        options.append(f"memory={show_attribute(grad.memory)}")
     return f"{{{', '.join(options)}}}" if options else ""

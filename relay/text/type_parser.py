@@ -5,8 +5,10 @@ Tensor[float32, (3, 2*n + 1)]   (T, U)   fn(T) -> U   Ref[T]   Stack[T]   List  
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
+
+import attrs
 
 from relay.errors import FrontendError, Label, Span
 from relay.ir import dims
@@ -16,11 +18,18 @@ from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import (
     ANY,
     BASE_TYPES,
+    AnyDim,
+    Application,
+    AttributeValue,
     Base,
+    BaseClass,
+    ClassConstraint,
+    Constraint,
     Constructor,
     DataDefinition,
     DataType,
     Dim,
+    Equation,
     FunctionType,
     Kind,
     QuantifiedType,
@@ -31,6 +40,7 @@ from relay.ir.types import (
     TupleType,
     Type,
     TypeId,
+    Unknown,
 )
 from relay.text import lexer
 from relay.text.lexer import Cursor
@@ -43,6 +53,8 @@ RESERVED = frozenset({"Tensor", "Ref", "Stack", "fn", "forall"})
 _OPERATORS = {
     "+": dims.add, "-": dims.subtract, "*": dims.multiply, "//": dims.floor_divide, "%": dims.modulo,
 }  # fmt: skip
+_WORDS: dict[str, AttributeValue] = {"none": None, "true": True, "false": False}
+NUMBERS = frozenset({"inf", "nan", "-inf", "-nan"})
 _EXTREMA = {"max": dims.maximum, "min": dims.minimum}
 
 
@@ -53,6 +65,7 @@ class TypeParser:
         self.cursor = cursor
         self.data: dict[str, DataDefinition] = {}
         self._places: dict[str, Span] = {}
+        self._equations: list[tuple[TypeId, Equation]] | None = None  # what applications in a scheme stand for
         self._variables: dict[str, TypeId] = {}
 
     # ---- data types
@@ -138,6 +151,99 @@ class TypeParser:
 
     # ---- types
 
+    def scheme(self) -> Type:
+        """A type in which applications of type-level functions may stand, as that of a polymorphic function."""
+        self._equations = []
+        start = self.cursor.next
+        type_ = self.type()
+        equations, self._equations = self._equations, None
+        if not equations:
+            return type_
+        identifiers, function = (type_.identifiers, type_.body) if isinstance(type_, QuantifiedType) else ((), type_)
+        if not isinstance(function, FunctionType):
+            raise FrontendError("an application stands in the type of a function", self.cursor.span_from(start))
+        named = tuple(v for v, _ in equations)
+        where = (*(e for _, e in equations), *function.where)
+        return QuantifiedType((*identifiers, *named), attrs.evolve(function, where=where))
+
+    def _application(self, kind: Kind) -> Application | None:
+        """`broadcast(s1, s2)` in a scheme, if one is at the cursor."""
+        cursor = self.cursor
+        is_call = cursor.next.kind is lexer.Kind.NAME and cursor.after().text == "("
+        if self._equations is None or not is_call or cursor.next.text in (*_EXTREMA, "fn"):
+            return None
+        name = cursor.name("a type-level function")
+        cursor.expect("(")
+        attributes: list[tuple[str, AttributeValue]] = []
+
+        def part() -> Type | Base | Shape | Dim | None:
+            if cursor.after().text == "=":
+                key = cursor.name("an attribute")
+                cursor.expect("=")
+                attributes.append((key, self.attribute()))
+                return None
+            return self._any_argument()
+
+        arguments = tuple(a for a in self.separated(")", part) if a is not None)
+        return Application(name, arguments, tuple(attributes))
+
+    def _standing_for(self, kind: Kind) -> TypeId | None:
+        """The variable that stands for the application at the cursor, if one is there."""
+        application = self._application(kind)
+        if application is None:
+            return None
+        assert self._equations is not None
+        variable = TypeId(f"{application.function}_{len(self._equations) + 1}", kind)
+        value = (variable,) if kind is Kind.Shape else variable
+        self._equations.append((variable, Equation(application, value)))
+        return variable
+
+    def _any_argument(self) -> Type | Base | Shape | Dim:
+        """The argument of a type-level function, of any kind."""
+        cursor = self.cursor
+        token = cursor.next
+        variable = self._variables.get(token.text)
+        if variable is not None and variable.kind is Kind.BaseType:
+            return self._base()
+        if self.at_dim() or token.kind is lexer.Kind.NUMBER or token.text == "Any":
+            return self.dim()
+        if cursor.at("("):
+            inside = cursor.after()
+            known = self._variables.get(inside.text)
+            is_dim = known is not None and known.kind is Kind.Dim
+            if is_dim or inside.kind is lexer.Kind.NUMBER or inside.text in ("*", ")", "-", "Any", *_EXTREMA):
+                return self._shape()
+            return self.type()
+        if variable is not None and variable.kind is Kind.Shape:
+            return self._shape()
+        if variable is None and cursor.after().text == "(" and token.text != "fn":
+            found = self._standing_for(Kind.Shape)
+            assert found is not None
+            return (found,)
+        return self.type()
+
+    def attribute(self) -> AttributeValue:
+        """The value of an attribute: a number, a text, an element type, `true`, `false`, `none`, a symbolic dim, or a
+        tuple of them. Raises FrontendError."""
+        cursor = self.cursor
+        token = cursor.next
+        if self.at_dim():
+            dim = self.dim()
+            if isinstance(dim, AnyDim | Unknown):
+                raise FrontendError("`Any` is no size that an operator can be given", cursor.span_from(token))
+            return dim
+        if cursor.accept("("):
+            return self.tuple_items(self.attribute)
+        if token.kind is lexer.Kind.STRING:
+            return cursor.string("a text")
+        if token.kind is lexer.Kind.NUMBER or token.text in NUMBERS:
+            cursor.take()
+            return int(token.text) if token.text.lstrip("-").isdigit() else float(token.text)
+        if token.kind is lexer.Kind.NAME and (token.text in _WORDS or token.text in BASE_TYPES):
+            cursor.take()
+            return BASE_TYPES[token.text] if token.text in BASE_TYPES else _WORDS[token.text]
+        raise cursor.expected("the value of an attribute")
+
     def type(self) -> Type:
         """The type at the cursor. Raises FrontendError."""
         cursor = self.cursor
@@ -161,21 +267,51 @@ class TypeParser:
             inner = self.type()
             cursor.expect("]")
             return RefType(inner) if is_reference else StackType(inner)
-        return self._named()
+        if cursor.at("list", "["):
+            cursor.position += 2
+            inner = self.type()
+            cursor.expect("]")
+            return StackType(RefType(inner))
+        return self._standing_for(Kind.Type) or self._named()
 
     def _function(self, parameters: Sequence[Type], result: Type) -> FunctionType:
         """`! {io}` and `where n >= 1` behind the type of a result."""
         cursor = self.cursor
         effects: list[str] = []
-        where: list[str] = []
+        where: list[Constraint] = []
         if cursor.accept("!"):
             cursor.expect("{", " and the effects")
             effects = self.separated("}", lambda: cursor.name("an effect"))
         if cursor.accept("where"):
-            where.append(str(self.constraint()))
+            where.append(self._demand())
             while cursor.accept(","):
-                where.append(str(self.constraint()))
+                where.append(self._demand())
         return FunctionType(tuple(parameters), result, tuple(where), tuple(effects))
+
+    def _demand(self) -> Constraint:
+        """`broadcast(s1, s2) == s1`, `bt is float or int`, `n >= 1`: what a function demands of its arguments."""
+        cursor = self.cursor
+        variable = self._variables.get(cursor.next.text)
+        if variable is not None and variable.kind is Kind.BaseType:
+            base = self._base()
+            cursor.expect("is", " and classes of element types")
+            classes = [self._class()]
+            while cursor.accept("or"):
+                classes.append(self._class())
+            return ClassConstraint(base, frozenset(classes))
+        application = self._application(Kind.Type)
+        if application is None:
+            return self.constraint()
+        value = self._any_argument() if cursor.accept("==") else None
+        return Equation(application, value)  # type: ignore[arg-type]
+
+    def _class(self) -> BaseClass:
+        token = self.cursor.next
+        name = self.cursor.name("a class of element types")
+        classes = {c.value: c for c in BaseClass}
+        if name not in classes:
+            raise self.cursor.unknown("class of element types", token, name, classes)
+        return classes[name]
 
     def constraint(self) -> DimConstraint:
         """`n >= 1`: what is demanded of dims."""
@@ -293,6 +429,9 @@ class TypeParser:
         if variable is not None and variable.kind is Kind.Shape:
             cursor.take()
             return (variable,)
+        applied = self._standing_for(Kind.Shape)
+        if applied is not None:
+            return (applied,)
         cursor.expect("(", " and the dims of a shape")
         return tuple(d for dims in self.tuple_items(self._dim) for d in dims)
 
@@ -300,6 +439,9 @@ class TypeParser:
         cursor = self.cursor
         if not cursor.accept("*"):
             return (self.dim(),)
+        applied = self._standing_for(Kind.Shape)
+        if applied is not None:
+            return (applied,)
         variable = self._variables.get(cursor.next.text)
         if variable is None or variable.kind is not Kind.Shape:
             raise cursor.expected("a shape variable")
@@ -396,22 +538,28 @@ class TypeParser:
         return tuple(items)
 
 
-def parse_type(text: str, filename: str = "<relay>") -> Type:
-    """The type that a text says, without data types. Raises FrontendError."""
-    cursor = Cursor(text, filename)
-    type_ = TypeParser(cursor).type()
-    if cursor.next.kind is not lexer.Kind.END:
-        raise cursor.expected("the end of the type")
+def parse_type(text: str, filename: str = "<relay>", data: Iterable[DataDefinition] = ()) -> Type:
+    """The type that a text says, in which these data types may stand. Raises FrontendError."""
+    (type_,) = _parse(text, filename, data, lambda cursor: cursor.expected("the end of the type"))
     return type_
 
 
-def parse_types(text: str, filename: str = "<relay>") -> tuple[Type, ...]:
-    """Several types with commas between them, without data types. Raises FrontendError."""
+def parse_types(text: str, filename: str = "<relay>", data: Iterable[DataDefinition] = ()) -> tuple[Type, ...]:
+    """Several types with commas between them. Raises FrontendError."""
+    return _parse(text, filename, data, None)
+
+
+def _parse(
+    text: str, filename: str, data: Iterable[DataDefinition], single: Callable[[Cursor], FrontendError] | None
+) -> tuple[Type, ...]:
     cursor = Cursor(text, filename)
     parser = TypeParser(cursor)
+    parser.data.update((d.name, d) for d in data)
     types: list[Type] = []
-    while cursor.next.kind is not lexer.Kind.END:
+    while cursor.next.kind is not lexer.Kind.END or (single is not None and not types):
         if types:
+            if single is not None:
+                raise single(cursor)
             cursor.expect(",", " between two types")
-        types.append(parser.type())
+        types.append(parser.scheme())
     return tuple(types)

@@ -6,13 +6,10 @@ import numpy as np
 
 from relay.errors import FrontendError
 from relay.ir.expr import AttributeValue
-from relay.ir.types import BASE_TYPES, BOOL, AnyDim, BaseType, Unknown
+from relay.ir.types import BOOL, BaseType
 from relay.text.constants import SUFFIXES, Nested, array_of
 from relay.text.lexer import Cursor, Kind, Token
-from relay.text.type_parser import TypeParser
-
-_WORDS: dict[str, AttributeValue] = {"none": None, "true": True, "false": False}
-_NUMBERS = frozenset({"inf", "nan", "-inf", "-nan"})
+from relay.text.type_parser import NUMBERS, TypeParser
 
 
 class ValueParser:
@@ -29,7 +26,7 @@ class ValueParser:
         token = self.cursor.next
         if token.kind is Kind.NAME:
             return token.text in ("true", "false") or (
-                token.text in _NUMBERS and self.cursor.after().text == "." and self.cursor.after(2).text in SUFFIXES
+                token.text in NUMBERS and self.cursor.after().text == "." and self.cursor.after(2).text in SUFFIXES
             )
         return token.kind is Kind.NUMBER or self.cursor.at("[")
 
@@ -40,9 +37,9 @@ class ValueParser:
         elements = self._elements()
         last = cursor.tokens[cursor.position - 1]
         base = BOOL
-        if last.kind is Kind.NAME and last.text not in _NUMBERS:  # true, false
+        if last.kind is Kind.NAME and last.text not in NUMBERS:  # true, false
             pass
-        elif last.text in _NUMBERS:
+        elif last.text in NUMBERS:
             cursor.expect(".", " and the dtype of the number")
             base = self._suffix()
         elif cursor.next.kind is Kind.NAME and cursor.next.start == last.end:
@@ -68,7 +65,7 @@ class ValueParser:
         if cursor.accept("["):
             return self.types.separated("]", self._elements)
         token = cursor.next
-        if token.kind is Kind.NUMBER or (token.kind is Kind.NAME and token.text in ("true", "false", *_NUMBERS)):
+        if token.kind is Kind.NUMBER or (token.kind is Kind.NAME and token.text in ("true", "false", *NUMBERS)):
             return cursor.take().text
         raise cursor.expected("an element of an array")
 
@@ -82,26 +79,8 @@ class ValueParser:
     # ---- attributes
 
     def attribute(self) -> AttributeValue:
-        """The value of an attribute: a number, a text, an element type, `true`, `false`, `none`, a symbolic dim, or a
-        tuple of them."""
-        cursor = self.cursor
-        token = cursor.next
-        if self.types.at_dim():
-            dim = self.types.dim()
-            if isinstance(dim, AnyDim | Unknown):
-                raise FrontendError("`Any` is no size that an operator can be given", cursor.span_from(token))
-            return dim
-        if cursor.accept("("):
-            return self.types.tuple_items(self.attribute)
-        if token.kind is Kind.STRING:
-            return cursor.string("a text")
-        if token.kind is Kind.NUMBER or token.text in _NUMBERS:
-            cursor.take()
-            return int(token.text) if token.text.lstrip("-").isdigit() else float(token.text)
-        if token.kind is Kind.NAME and (token.text in _WORDS or token.text in BASE_TYPES):
-            cursor.take()
-            return BASE_TYPES[token.text] if token.text in BASE_TYPES else _WORDS[token.text]
-        raise cursor.expected("the value of an attribute")
+        """The value of an attribute. Raises FrontendError."""
+        return self.types.attribute()
 
     def grad_options(self) -> dict[str, object]:
         """`{wrt=(0,), output=1, keeping=(0,), seedable, with_value}`, each of them or not."""

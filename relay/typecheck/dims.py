@@ -149,9 +149,9 @@ def normalise_axes(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ..
     """The axes counted from 0, ascending; None means all. Raises ShapeError for bad or repeated axes."""
     if axis is None:
         return tuple(range(rank))
-    axes = [normalise_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)]
+    axes = [normalise_axis(a, rank) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
     if len(set(axes)) != len(axes):
         raise ShapeError(
-            f"the axes {tuple(axis) if not isinstance(axis, int) else axis} of a tensor of rank {rank} repeat"
+            f"the axes {tuple(axis) if isinstance(axis, tuple | list) else axis} of a tensor of rank {rank} repeat"
         )
     return tuple(sorted(axes))

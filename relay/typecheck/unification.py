@@ -49,6 +49,7 @@ from relay.ir.types import (
     Unknown,
     axis_names,
     prune,
+    show_argument,
 )
 
 
@@ -92,7 +93,11 @@ class Solver:
             self.worklist.popleft()()
 
     def bind(self, unknown: Unknown, value: object) -> None:
-        """Bind a variable and wake its watchers."""
+        """Bind a variable and wake its watchers. Raises Clash for one that an annotation leaves to the callers."""
+        if unknown.rigid:
+            if not isinstance(value, Unknown) or value.rigid:
+                raise Clash(unknown, value, _rigid_reason(unknown, value))
+            unknown, value = value, unknown
         unknown.binding = value  # type: ignore[assignment]
         if isinstance(value, Unknown):
             small, large = sorted((unknown.watchers, value.watchers), key=len)
@@ -184,6 +189,8 @@ class Solver:
             classes = left.classes if right.classes is None else right.classes & (left.classes or right.classes)
             if classes is not None and not classes:
                 raise Clash(left, right, _literal_reason(left, right))
+            if left.rigid:
+                left, right = right, left
             right.classes = classes
             right.literals = left.literals + right.literals
             self.bind(left, right)
@@ -232,12 +239,21 @@ class Solver:
             self._bind_shape(left, at_left, right)
         elif at_right is not None and (len(right) == 1 or at_left is None):
             self._bind_shape(right, at_right, left)
-        elif at_left == at_right and left[at_left or 0] is right[at_right or 0] and len(left) == len(right):
-            for a, b in zip(left, right, strict=True):
-                if a is not b:
-                    self.unify_dim(a, b)
         else:
+            self._unify_around(left, at_left or 0, right, at_right or 0)
+
+    def _unify_around(self, left: Shape, at_left: int, right: Shape, at_right: int) -> None:
+        """Make two shapes equal, each with dims around its variable: what stands before and behind both is equal."""
+        before = min(at_left, at_right)
+        behind = min(len(left) - at_left, len(right) - at_right) - 1
+        for a, b in zip(left[:before], right[:before], strict=True):
+            self.unify_dim(a, b)
+        for a, b in zip(left[len(left) - behind :], right[len(right) - behind :], strict=True):
+            self.unify_dim(a, b)
+        left, right = left[before : len(left) - behind], right[before : len(right) - behind]
+        if len(left) > 1 and len(right) > 1:
             raise Clash(left, right)
+        self.unify_shape(left, right)
 
     def _bind_shape(self, open_shape: Shape, at: int, other: Shape) -> None:
         tail = len(open_shape) - at - 1
@@ -250,6 +266,8 @@ class Solver:
         unknown, middle = open_shape[at], other[at : len(other) - tail]
         if isinstance(unknown, Unknown):
             if any(d is unknown for d in middle):
+                if unknown.rigid:
+                    raise Clash(open_shape, other, _rigid_reason(unknown, middle))
                 raise Clash(open_shape, other, "a shape would have to contain itself")
             self.bind(unknown, middle[0] if len(middle) == 1 and _is_shape_variable(middle[0]) else middle)
         elif not (len(middle) == 1 and middle[0] is unknown):
@@ -300,6 +318,15 @@ class Solver:
 
 def _mentions(dim: Dim, variable: Unknown) -> bool:
     return isinstance(dim, DimExpr) and any(v is variable for v in variables(dim))
+
+
+_ANY_OF = {Kind.Type: "type", Kind.BaseType: "element type", Kind.Shape: "shape", Kind.Dim: "size"}
+
+
+def _rigid_reason(variable: Unknown, value: Any) -> str:
+    """Why a variable of an annotation is not what it would have to be."""
+    other = show_argument((value,) if isinstance(value, Unknown) and value.kind is Kind.Shape else value)
+    return f"{variable.name} is annotated as any {_ANY_OF[variable.kind]}, so it is not {other}"
 
 
 def _is_open(variable: TypeId | Unknown) -> bool:

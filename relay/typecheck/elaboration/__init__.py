@@ -26,7 +26,7 @@ higher-order, and holds no node marked "surface".
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import attrs
 
@@ -50,6 +50,7 @@ from relay.ir.types import (
     TypeId,
     Unknown,
     scalar,
+    type_variables,
 )
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import axis_names
@@ -57,13 +58,24 @@ from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.entities import Consequence, Context, Derived, Entity, GlobalFunction, Output, Typed
 from relay.typecheck.elaboration.function_values import call_derived
-from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate, type_ids
+from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
+from relay.typecheck.elaboration.schemes import name_the_rest, quantified
 from relay.typecheck.elaboration.session import Decisions, Effect, Instance, ListGrows, Session
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
-from relay.typecheck.unification import is_known, resolve, unknowns
+from relay.typecheck.unification import is_known, resolve
 
-__all__ = ["Argument", "Elaborated", "Fixed", "Scalar", "Structure", "elaborate", "elaborate_structured", "scheme"]
+__all__ = [
+    "Argument",
+    "Elaborated",
+    "Fixed",
+    "Scalar",
+    "Scheme",
+    "Structure",
+    "elaborate",
+    "elaborate_structured",
+    "scheme",
+]
 
 
 @attrs.frozen
@@ -136,11 +148,19 @@ def elaborate_structured(
     return Elaborated(module, result, used, tuple(session.hints.pins), tuple(session.effects))
 
 
-def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
+class Scheme(NamedTuple):
+    """A function's program at its annotations, and its type. `is_partial`: parts of the body were not looked at, since
+    only a call's types decide what they mean."""
+
+    module: Module
+    type: Type
+    is_partial: bool
+
+
+def scheme(definition: Definition | DerivedDefinition) -> Scheme:
     """The program at its annotations, with variables for what they leave open, and the function's type.
 
-    Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`. Raises SchemeOnly
-    where the body needs a shape that only a call gives.
+    Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`.
     """
     base: object = definition
     while isinstance(base, DerivedDefinition):
@@ -148,27 +168,11 @@ def scheme(definition: Definition | DerivedDefinition) -> tuple[Module, Type]:
     assert isinstance(base, Definition)
     session, module = _run(True, definition, [None] * len(base.function.parameters))
     type_ = resolve(module.main.type)
-    if isinstance(type_, FunctionType):
-        effects = tuple(sorted({effect.kind for effect in session.effects}))
-        type_ = attrs.evolve(type_, where=tuple(map(str, module.where)), effects=effects)
-    return module, _quantify(type_)
-
-
-def _quantify(type_: Type) -> Type:
-    binders: dict[Unknown, TypeId] = {}
-    used: set[str] = set()
-    for unknown in unknowns(type_):
-        if unknown not in binders and "(" not in unknown.name:
-            first, count = unknown.name, 2
-            while unknown.name in used:  # two calls of a function whose annotations name the variable
-                unknown.name, count = f"{first}{count}", count + 1
-            used.add(unknown.name)
-            binders[unknown] = TypeId(unknown.name, unknown.kind)
-    named = tuple(dict.fromkeys(v for v in type_ids(type_) if v not in binders.values()))
-    if not binders and not named:
-        return type_
     assert isinstance(type_, FunctionType)
-    return QuantifiedType((*named, *binders.values()), type_)
+    effects = tuple(sorted({effect.kind for effect in session.effects}))
+    closed = quantified(session, attrs.evolve(type_, effects=effects), module.where)
+    name_the_rest(session, closed.identifiers if isinstance(closed, QuantifiedType) else ())
+    return Scheme(module, closed, session.is_partial)
 
 
 def _run(
@@ -218,8 +222,6 @@ def _attempt(
     except Exception:
         session.stop()  # the user's mistakes come first: without them, this may not happen
         raise
-    if session.generic:
-        session.open_scheme_names()
     return session.module(name)
 
 
@@ -300,8 +302,9 @@ def _values(
     values: list[Typed | None] = []
     written = Context({}, {}, scope)
     if session.generic:  # the function is right for all sizes that its annotations allow
-        rigid = {v for p in function.parameters if p.type is not None for v in type_ids(p.type) if v.kind is Kind.Dim}
-        written.annotated.update((v, v) for v in rigid)
+        for variable in (v for p in function.parameters if p.type is not None for v in type_variables(p.type)):
+            rigid = variable if variable.kind is Kind.Dim else Unknown(variable.kind, variable.name, rigid=True)
+            written.annotated.setdefault(variable, rigid)
     for position, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
         if isinstance(argument, Fixed):
             entities.append(object_entity(argument.value, parameter.span))

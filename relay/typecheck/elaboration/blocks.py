@@ -42,7 +42,7 @@ from relay.ir.expr import (
 from relay.ir.traverse import free_variables, operands
 from relay.ir.types import BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, prune, show
 from relay.operator import Undetermined
-from relay.typecheck.elaboration import axis_names, comparisons, growing, positions, texts
+from relay.typecheck.elaboration import axis_names, comparisons, growing, positions, schemes, texts
 from relay.typecheck.elaboration.entities import (
     Consequence,
     Context,
@@ -60,7 +60,7 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.functions import annotation_type, expand
 from relay.typecheck.elaboration.joins import Join, assign
 from relay.typecheck.elaboration.session import Session, undecided
-from relay.typecheck.unification import resolve
+from relay.typecheck.unification import Clash, resolve
 
 OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
 
@@ -75,8 +75,12 @@ def elaborate_block(session: Session, context: Context, block: Block, out: Outpu
         try:
             elaborate_binding(session, context, binding, out)
             session.solver.run()
-        except (Consequence, RelayError, Undetermined) as error:
+        except (Consequence, RelayError, Undetermined, Clash) as error:
             error = undecided(error, session.hints.span)
+            if session.generic and schemes.is_open(session, context, binding, error):
+                _report_names(session, context, binding)
+                schemes.open_binding(session, context, binding)
+                continue
             session.report(error.at(binding.value.span) if isinstance(error, RelayError) else error)
             _report_names(session, context, binding)
             assign(context, binding.targets, [Failed()] * len(binding.targets))
@@ -84,7 +88,7 @@ def elaborate_block(session: Session, context: Context, block: Block, out: Outpu
             return
     try:
         _terminate(session, context, block, out, on_yield)
-    except (Consequence, RelayError, Undetermined) as error:
+    except (Consequence, RelayError, Undetermined, Clash) as error:
         session.report(undecided(error, session.hints.span))
         out.terminator = Dead()
 

@@ -35,7 +35,7 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.unification import resolve
 
@@ -107,6 +107,8 @@ def contains(session: Session, out: Output, arguments: Sequence[Entity], span: S
         case _ if (own := special_methods.call(session, out, "__contains__", container, [item], span)) is not None:
             return own
         case _:
+            if session.is_open(container):
+                raise SchemeOnly(span, "what `in` looks through")
             raise TypeCheckError(
                 "`in` needs a tuple, list, dict, range or tensor on its right", span, help="compare with `==`"
             )

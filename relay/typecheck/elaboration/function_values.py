@@ -20,6 +20,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import (
+    Application,
     FunctionType,
     Kind,
     RefType,
@@ -102,7 +103,14 @@ def function_value(
         place.items.append(Later((var,), lambda: instance.target))
         session.unify_at(instance.result, result, span, f"the result of {function.name}")
 
-    session.defer(attempt, span, f"the parameters of {function.name}", force=make)
+    session.defer(
+        attempt,
+        span,
+        f"the parameters of {function.name}",
+        result=result,
+        force=make,
+        application=lambda: Application(function.name.strip("<>"), parameters),
+    )
     return Typed(var, type_)
 
 
@@ -174,7 +182,19 @@ def _derived_value(
             raise explain(error, session, entity.of, grad.output).at(grad.span or span) from None
         return None
 
-    session.defer(attempt, span, "the differentiated function")
+    def application() -> Application:
+        wanted = () if wrt is None else (("wrt", wrt),)
+        return Application("grad", (inner_type,), wanted)
+
+    known = prune(type_)
+    result = known.result if isinstance(known, FunctionType) else known
+    session.defer(
+        attempt,
+        span,
+        "the differentiated function",
+        result=result if isinstance(result, Unknown) else None,
+        application=application,
+    )
     return session.bind(out, node, type_, "gradient", span)
 
 

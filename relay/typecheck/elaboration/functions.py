@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
-from relay.ir.dims import DimExpr, settled, variables
+from relay.ir.dims import settled
 from relay.ir.expr import (
     Call,
     Constant,
@@ -29,11 +29,11 @@ from relay.ir.types import (
     StackType,
     TupleType,
     Type,
-    TypeId,
     Unknown,
     map_dims,
     prune,
     show,
+    type_variables,
 )
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import axis_names
@@ -338,7 +338,7 @@ def annotation_type(session: Session, context: Context, type_: Type, *, any_stay
     stays."""
     from relay.typecheck.elaboration import data
 
-    for variable in type_ids(type_):
+    for variable in type_variables(type_):
         if variable not in context.annotated:
             context.annotated[variable] = session.solver.fresh(variable.kind, variable.name)
     written = type_ if any_stays else map_dims(type_, lambda d: _whatever(session) if d is ANY else d)
@@ -347,28 +347,6 @@ def annotation_type(session: Session, context: Context, type_: Type, *, any_stay
 
 def _whatever(session: Session) -> Unknown:
     return session.solver.fresh(Kind.Dim, "_" if session.generic else "Any")
-
-
-def type_ids(type_: object) -> list[TypeId]:
-    """The named variables of a type, in order of occurrence, perhaps several times."""
-    found: list[TypeId] = []
-    stack: list[object] = [type_]
-    while stack:
-        item = stack.pop()
-        match item:
-            case TypeId():
-                found.append(item)
-            case tuple():
-                stack += reversed(item)
-            case Unknown():
-                pass
-            case DimExpr():
-                found += sorted((v for v in variables(item) if isinstance(v, TypeId)), key=lambda v: v.name)
-            case _:
-                for name in ("arguments", "element", "content", "result", "parameters", "items", "shape", "base"):
-                    if hasattr(item, name):
-                        stack.append(getattr(item, name))
-    return found
 
 
 def expand(session: Session, out: Output, typed: Typed, span: Span | None) -> Entity:

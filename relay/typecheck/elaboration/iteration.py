@@ -114,6 +114,8 @@ def _at(session: Session, out: Output, part: Entity, position: int, span: Span |
     if isinstance(part, Typed) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
         inside = at_least(type_.shape[0], position + 1)
         return index(session, out, part, [Number(position, span)], span) if inside else None
+    if session.is_open(part):
+        raise SchemeOnly(span, "what the zip goes through")
     raise TypeCheckError("a zip with a tuple needs lengths that are known before the program runs", span)
 
 

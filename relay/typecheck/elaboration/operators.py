@@ -18,12 +18,14 @@ from relay.ir.expr import Assert, Binding, Constant, OpCall
 from relay.ir.structure import is_named_tuple
 from relay.ir.types import (
     BASE_TYPES,
+    Application,
     BaseClass,
     BaseType,
     Form,
     FunctionType,
     Kind,
     QuantifiedType,
+    Shape,
     StackType,
     TensorType,
     Type,
@@ -31,13 +33,12 @@ from relay.ir.types import (
     base_of_dtype,
     prune,
     show,
-    show_shape,
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
 from relay.operator.relation import BaseToken, class_names, substitute
 from relay.typecheck.differences import name_unknowns
 from relay.typecheck.dims import is_dim
-from relay.typecheck.elaboration import axis_names, sizes
+from relay.typecheck.elaboration import axis_names, schemes, sizes
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Entity,
@@ -144,6 +145,8 @@ def _structured(
             left_class is dict and right_class is dict
         ):
             return records.make_dict(session, out, operands, (), span)
+        case ("equal" | "not_equal"), _ if any(map(session.is_open, operands)):
+            raise SchemeOnly(span, "what is compared with a tuple")
         case ("less" | "less_equal" | "greater" | "greater_equal"), [Tuple() as left, Tuple() as right] if (
             _class(left.form) is _class(right.form)
         ):
@@ -263,6 +266,9 @@ def _operand(
         )
     type_ = prune(entity.type)
     if isinstance(type_, Unknown):
+        if type_.rigid:
+            told = f"must be a tensor, and {type_} is annotated as any type"
+            raise TypeMismatch(f"operand {position + 1} of {_name(operator)} {told}", span)
         session.solver.unify(type_, session.solver.fresh_tensor())
     elif not isinstance(type_, TensorType):
         raise TypeMismatch(
@@ -376,14 +382,35 @@ def _relation(
             raise
         return None
 
-    rule_name = getattr(relation.shape, "__name__", operator.name)
+    def application() -> Application:
+        return schemes.application_of(operator.name, relation.shape, shapes, attributes)
 
-    def text() -> str:
-        return (
-            f"{rule_name}({', '.join(show_shape(flat_shape(s)).removeprefix('(*').removesuffix(',)') for s in shapes)})"
-        )
+    def at_any_rank() -> bool:
+        try:
+            return schemes.solve_at_any_rank(
+                session, shapes, lambda tried: relation.apply(tried, operator.variadic, attributes), unknown
+            )
+        except Clash as clash:
+            raise TypeMismatch(
+                f"the result of {_name(operator)} is not what is needed: {clash.reason or 'other shapes'}",
+                span,
+                notes=_notes(notes, described),
+            ) from None
+        except TypeMismatch as error:
+            error.span = error.span or span
+            error.notes = (*error.notes, *_notes(notes, described))
+            raise
 
-    session.defer(attempt, span, text, result=unknown)
+    if session.generic and at_any_rank():
+        return TensorType(base, (unknown,), axes)  # type: ignore[arg-type]
+    session.defer(
+        attempt,
+        span,
+        lambda: str(application()),
+        result=unknown,
+        application=application if session.generic else None,
+        at_any_rank=at_any_rank if session.generic else None,
+    )
     return TensorType(base, (unknown,), axes)  # type: ignore[arg-type]
 
 
@@ -398,6 +425,11 @@ def _open(shapes: Sequence[object]) -> tuple[Unknown, ...]:
         elif at is not None:
             raise Undetermined
     return tuple(waiting)  # type: ignore[arg-type]
+
+
+def _open_shape(shape: Shape) -> bool:
+    """Whether nobody knows yet how many dims a shape has."""
+    return shape_variable(flat_shape(shape)) is not None
 
 
 def _refuse_float(
@@ -477,6 +509,8 @@ def _result_base(
         if not isinstance(value, BaseType | Unknown):
             raise TypeMismatch(f"the {token.text[1:]} of {operator.name} must be a dtype, found {value!r}")
         return value
+    if token.is_variable and token.text not in bound:
+        raise TypeMismatch(f"{_name(operator)} needs at least one tensor")
     return bound[token.text] if token.is_variable else BaseType(token.text)
 
 
@@ -529,6 +563,13 @@ def _callable(
     values = [v for v in found if v is not None]
     if all(is_known(v.type) for v in values):
         return _inferred(operator, values, attributes, described, span)
+    if session.generic:
+        at_any_rank = schemes.inferred_at_any_rank(
+            session, [v.type for v in values], lambda types: operator.infer(types, attributes)  # type: ignore[arg-type]
+        )
+        if at_any_rank is not None:
+            names = axis_names.result_names(operator, values, attributes, described, span)
+            return attrs.evolve(at_any_rank, axes=names)
     result = session.solver.fresh(Kind.Type)
 
     def attempt() -> Sequence[Unknown] | None:
@@ -542,7 +583,12 @@ def _callable(
         session.unify_at(inferred, result, span, f"the result of {operator.name}")
         return None
 
-    session.defer(attempt, span, f"the result of {operator.name}")
+    def application() -> Application:
+        defaults = operator.attributes
+        told = tuple((n, a) for n, a in attributes.items() if n not in defaults or defaults[n] != a)
+        return Application(operator.name, tuple(v.type for v in values), told)  # type: ignore[arg-type]
+
+    session.defer(attempt, span, f"the result of {operator.name}", result=result, application=application)
     return result
 
 
@@ -629,7 +675,8 @@ def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool
                 return known
             if isinstance(entity.atom, Constant) and entity.atom.value.ndim == 0:
                 return entity.atom.value.item()
-            if isinstance(prune(entity.type), Unknown):
+            type_ = prune(entity.type)
+            if isinstance(type_, Unknown) or (isinstance(type_, TensorType) and _open_shape(type_.shape)):
                 raise SchemeOnly(span, name)
             raise TypeMismatch(
                 f"{name} must be known before the program runs, found a value of type {show(resolve(entity.type))}",

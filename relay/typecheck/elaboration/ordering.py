@@ -30,7 +30,7 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.functions import call_function, expand
 from relay.typecheck.elaboration.intrinsics import elements
 from relay.typecheck.elaboration.objects import object_entity
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.unification import is_known, resolve
 
@@ -191,10 +191,10 @@ def _less(session: Session, out: Output, left: Entity, right: Entity, span: Span
 
 def _require_order(type_: Type, span: Span | None) -> None:
     """Raise TypeMismatch for tensors of a rank above 0: which of two comes first has no single answer."""
-    known = prune(type_)
+    known = resolve(type_)
     if isinstance(known, TensorType) and known.shape != () and is_known(known.shape):
         raise TypeMismatch(
-            f"what is ordered must be numbers or tuples of them, found {show(resolve(known))}",
+            f"what is ordered must be numbers or tuples of them, found {show(known)}",
             span,
             help="order by a number of each: key=lambda v: v.sum()",
         )
@@ -214,6 +214,8 @@ def _extreme(
     options = _options(name, keywords, ("key", "default"), span)
     whole: Entity = arguments[0] if len(arguments) == 1 else Tuple(tuple(arguments))
     whole = expand(session, out, whole, span) if isinstance(whole, Typed) else whole
+    if session.is_open(whole):
+        raise SchemeOnly(span, f"what {name} looks through")
     key, default = options.get("key"), options.get("default")
     if isinstance(whole, Typed) and growing.is_growing(whole):
         is_plain = isinstance(prune(growing.element_type(whole)), TensorType)

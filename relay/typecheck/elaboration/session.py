@@ -45,6 +45,7 @@ from relay.ir.types import (
     BOOL,
     FLOAT32,
     INT32,
+    Application,
     BaseClass,
     BaseType,
     DataDefinition,
@@ -94,7 +95,9 @@ class Pending:
     labels: tuple[Label, ...] = ()  # the call in which it arose
     done: bool = False
     running: bool = False
-    result: Unknown | None = None  # the shape variable that it defines, for showing a scheme
+    result: Unknown | None = None  # what it defines
+    application: Callable[[], Application] | None = None  # by what type-level function, for a scheme
+    at_any_rank: Callable[[], bool] | None = None  # solves it where its one shape variable does not matter
     question: DimConstraint | None = None  # what annotated sizes, for which it must always hold, leave open
     force: Callable[[], None] | None = None  # solves it with what is known, if nothing else moves
 
@@ -122,8 +125,11 @@ class SchemeOnly(TypeCheckError):
         super().__init__(f"{what} is not known here", span, help="annotate the parameter")
 
 
-def undecided(error: RelayError | Consequence | Undetermined, span: Span | None) -> RelayError | Consequence:
-    """The error; a size that is asked for where there is no call is one that only a call gives."""
+def undecided(error: RelayError | Consequence | Undetermined | Clash, span: Span | None) -> RelayError | Consequence:
+    """The error; a size that is asked for where there is no call is one that only a call gives, and a type that cannot
+    be another one is a mismatch."""
+    if isinstance(error, Clash):
+        return TypeMismatch(error.reason or f"{error.left} is not {error.right}", span)
     return SchemeOnly(span, "a size that this depends on") if isinstance(error, Undetermined) else error
 
 
@@ -188,7 +194,8 @@ class Session:
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
-        self.undecided: SchemeOnly | None = None
+        self.opened: list[tuple[Unknown, Application]] = []  # what a scheme leaves to a call, and what decides it
+        self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
         self.unknown: Consequence | None = None  # of a subclass: what depends on a name that the scope cannot tell
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.monomorphisation = Monomorphisation()
@@ -281,10 +288,19 @@ class Session:
         text: str | Callable[[], str],
         result: Unknown | None = None,
         force: Callable[[], None] | None = None,
+        application: Callable[[], Application] | None = None,
+        at_any_rank: Callable[[], bool] | None = None,
     ) -> None:
         """Solve a constraint now, or as soon as one of the variables that it waits for is bound."""
         pending = Pending(
-            attempt, span, text if callable(text) else lambda: text, self.labels(), result=result, force=force
+            attempt,
+            span,
+            text if callable(text) else lambda: text,
+            self.labels(),
+            result=result,
+            force=force,
+            application=application,
+            at_any_rank=at_any_rank,
         )
         self._try(pending)
         if not pending.done:
@@ -307,9 +323,9 @@ class Session:
         """Try again what waited. A mistake found now is that of the waiting constraint, not of what woke it."""
         try:
             self._try(pending)
-        except (Consequence, RelayError) as error:
+        except (Consequence, RelayError, Clash) as error:
             pending.done = True
-            self.report(error, pending.labels)
+            self.report(undecided(error, pending.span), pending.labels)
 
     def _postpone(self, left: Dim, right: Dim) -> None:
         """An equation of dims that no variable can be solved for yet."""
@@ -364,6 +380,7 @@ class Session:
         """
         self.solver.run()
         if self.generic:
+            self._solve_at_any_rank()
             self._refuse_assumptions()
         self.stop()
         if not self.generic:
@@ -394,6 +411,21 @@ class Session:
         for attributes in self.pending_attributes:
             for name, value in attributes.items():
                 attributes[name] = _finished(value)
+
+    def _solve_at_any_rank(self) -> None:
+        """Solve what a scheme's shape variables keep open, although their ranks do not matter."""
+        position = 0
+        while position < len(self.pending):
+            pending = self.pending[position]
+            position += 1
+            if pending.done or pending.at_any_rank is None:
+                continue
+            try:
+                pending.done = pending.at_any_rank()
+                self.solver.run()
+            except RelayError as error:
+                pending.done = True
+                self.report(error, pending.labels)
 
     def _refuse_assumptions(self) -> None:
         """Report what does not hold for all sizes that the annotations allow."""
@@ -485,7 +517,8 @@ class Session:
             return
         if isinstance(error, SchemeOnly):
             if self.generic:
-                self.undecided = self.undecided or error
+                self.is_partial = True
+                self.failures -= 1
                 return
             error = TypeCheckError(error.message, error.span, labels=error.labels, help=error.help)
         if error.span is not None and error.span.source.filename.startswith(TEMPLATE):
@@ -503,13 +536,11 @@ class Session:
             raise Enough
 
     def stop(self) -> None:
-        """Raise the errors that were found, or SchemeOnly if only a call can decide something."""
+        """Raise the errors that were found."""
         if self.errors:
             raise together(self.errors)
         if self.unknown is not None:
             raise self.unknown
-        if self.undecided is not None:
-            raise self.undecided
         if self.failures:
             raise InternalError("something follows from a mistake, but there is none")
 
@@ -517,23 +548,6 @@ class Session:
         """Where the function under elaboration was called from, innermost first."""
         innermost = reversed(self.call_spans[-8:])
         return tuple(Label(span, f"in this call of {name}") for name, span in innermost if span)
-
-    def open_scheme_names(self) -> None:
-        """Name the variables that a generic elaboration leaves: `s1`, `bt`, `broadcast(s1, s2)`."""
-        used: dict[Kind, int] = {}
-        letters = {Kind.BaseType: "bt", Kind.Shape: "s", Kind.Dim: "n", Kind.Type: "A"}
-        defined = {id(prune(p.result)): p for p in self.pending if not p.done and p.result is not None}
-        for var in self.variables:
-            for unknown in unknowns(var.type):
-                if unknown.name != "_":
-                    continue
-                pending = defined.get(id(unknown))
-                if pending is not None:
-                    unknown.name = pending.text()
-                    continue
-                used[unknown.kind] = used.get(unknown.kind, 0) + 1
-                count = used[unknown.kind]
-                unknown.name = letters[unknown.kind] + (str(count) if unknown.kind is Kind.Shape or count > 1 else "")
 
     def module(self, entry: str) -> Module:
         """The finished program."""

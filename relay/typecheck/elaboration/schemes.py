@@ -1,0 +1,501 @@
+"""The type of a function of whose arguments nothing is known but its annotations.
+
+    forall (bt: BaseType) (s1: Shape) (s2: Shape). fn(Tensor[bt, s1], Tensor[bt, s2]) -> Tensor[bt, broadcast(s1, s2)]
+
+The body is elaborated once, with variables for what the annotations leave open. What then still waits for them is part
+of the type: shape rules of operators, and what a binding gives whose meaning a call decides (`x[0]` of a tensor, a
+tuple or a dict), as applications of type-level functions. A rule over one shape variable that does not depend on its
+rank, as `x @ w` for `(*s, n)` and `(n, m)`, is solved.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import attrs
+
+from relay.errors import RelayError, TypeMismatch
+from relay.ir.dims import DimExpr, substitute
+from relay.ir.expr import (
+    Apply,
+    Atom,
+    Attribute,
+    Binding,
+    Call,
+    Constant,
+    Expr,
+    ForEach,
+    Global,
+    Index,
+    IndexUpdate,
+    OpCall,
+    PatternMatch,
+    Static,
+    Unpack,
+    Var,
+)
+from relay.ir.facts import DimConstraint
+from relay.ir.traverse import blocks, bound, free_variables, operands
+from relay.ir.types import (
+    FLOAT32,
+    INT32,
+    Application,
+    AttributeValue,
+    Base,
+    BaseClass,
+    BaseType,
+    ClassConstraint,
+    Constraint,
+    DataType,
+    Equation,
+    FunctionType,
+    Kind,
+    QuantifiedType,
+    RefType,
+    Shape,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    axis_names,
+    prune,
+    type_variables,
+)
+from relay.operator.relation import Undetermined
+from relay.typecheck.elaboration.entities import Consequence, Context, Entity, Method, Number, Size, Tuple, Typed
+from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.unification import flat_shape, plain, resolve, unknowns
+
+TRIED_RANKS = 3
+"""For how many ranks of a shape variable a rule is tried, from 0 on."""
+
+_NAMES = {"max": "largest", "min": "smallest"}  # which are functions of dims in a type
+_LETTERS = {Kind.BaseType: "bt", Kind.Shape: "s", Kind.Dim: "n", Kind.Type: "A"}
+
+
+# ---- applications
+
+
+def application_of(
+    operator: str, rule: Callable[..., object], shapes: Sequence[Shape], attributes: Mapping[str, object]
+) -> Application:
+    """A shape rule of an operator at shapes: by the rule's name if it has one for users, with the attributes that it
+    looks at where they are not its defaults."""
+    name = getattr(rule, "__name__", "_")
+    try:
+        parameters = inspect.signature(rule).parameters
+    except ValueError:
+        parameters = {}  # type: ignore[assignment]
+    told = {
+        key: value
+        for key, value in attributes.items()
+        if key in parameters and not (value is None and parameters[key].default is None)
+        if type(value) is not type(parameters[key].default) or value != parameters[key].default
+    }
+    is_shared = getattr(rule, "__module__", "").startswith("relay.typecheck.") and not name.startswith("_")
+    shown = name.removesuffix("_shape") if is_shared else operator
+    return Application(shown, tuple(flat_shape(s) for s in shapes), _told(told))
+
+
+def _told(attributes: Mapping[str, object]) -> tuple[tuple[str, AttributeValue], ...]:
+    return tuple((name, _attribute(value)) for name, value in attributes.items())
+
+
+def _attribute(value: object) -> AttributeValue:
+    if isinstance(value, tuple):
+        return tuple(map(_attribute, value))
+    return prune(value) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]
+
+
+def is_open(session: Session, context: Context, binding: Binding, error: RelayError | Consequence) -> bool:
+    """Whether a call's types decide what a binding means: it was found to need them, or what is wrong with it may be
+    only that the type of an operand is open."""
+    if isinstance(error, SchemeOnly):
+        return True
+    if not session.is_partial or isinstance(error, Consequence):
+        return False
+    stack = [context.lookup(atom) for atom in _used(binding.value) if isinstance(atom, Var)]
+    while stack:
+        entity = stack.pop()
+        match entity:
+            case Typed(_, Unknown()):
+                return True
+            case Tuple(items):
+                stack += items
+            case Method(value):
+                stack.append(value)
+            case _:
+                pass
+    return False
+
+
+def open_binding(session: Session, context: Context, binding: Binding) -> None:
+    """A binding whose meaning a call decides: its targets are of types that stand for themselves."""
+    arguments = tuple(t for atom in _used(binding.value) if (t := _argument(context, atom)) is not None)
+    name = _name(binding.value)
+    for position, target in enumerate(binding.targets):
+        unknown = session.solver.fresh(Kind.Type)
+        item = (("item", position),) if len(binding.targets) > 1 else ()
+        session.opened.append((unknown, Application(name, arguments, item)))
+        context.environment[target] = Typed(session.variable(target.name, unknown, target.span), unknown)
+    session.is_partial = True
+
+
+def _used(expression: Expr) -> list[Atom]:
+    """The operands of an expression, also of what stands in it."""
+    found: dict[Atom, None] = dict.fromkeys(operands(expression))
+    own = set(bound(expression))
+    for block in blocks(expression):
+        found.update((v, None) for v in free_variables(block) if v not in own)
+    return list(found)
+
+
+def _argument(context: Context, atom: Atom) -> Type | int | None:
+    match atom:
+        case Var():
+            return _entity_argument(context.lookup(atom))
+        case Constant():
+            return atom.type if atom.value.ndim or atom.value.dtype.kind != "i" else int(atom.value)
+        case Static(int() as value) if not isinstance(value, bool):
+            return value
+        case _:
+            return None
+
+
+def _entity_argument(entity: Entity) -> Type | int | None:
+    match entity:
+        case Typed(_, type_):
+            return type_
+        case Tuple(items):
+            parts = [_entity_argument(i) for i in items]
+            types = [p for p in parts if p is not None and not isinstance(p, int)]
+            return TupleType(tuple(types)) if len(types) == len(parts) else None
+        case Size(dim):
+            return dim  # type: ignore[return-value]
+        case Number(int() as value):
+            return value
+        case _:
+            return None
+
+
+def _name(expression: Expr) -> str:
+    match expression:
+        case Index():
+            return "index"
+        case IndexUpdate():
+            return "updated"
+        case Attribute(_, name):
+            return name
+        case ForEach():
+            return "loop"
+        case PatternMatch():
+            return "match"
+        case OpCall(name):
+            return name
+        case Apply(Global(name)) | Call(Global(name)):
+            return _NAMES.get(last := name.rpartition(".")[2], last)
+        case Unpack():
+            return "unpack"
+        case _:
+            return "call"
+
+
+# ---- rules at any rank
+
+
+def solve_at_any_rank(
+    session: Session, shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object], result: Unknown
+) -> bool:
+    """Solve a rule over shapes with one variable, if its result is of one form for all ranks: false if it is not."""
+    form = _at_any_rank([flat_shape(s) for s in shapes], rule)
+    if form is None:
+        return False
+    session.solver.unify_shape((result,), form)
+    return True
+
+
+def _at_any_rank(shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object]) -> Shape | None:
+    """The result of a rule over shapes with one variable, if it is of the same form for all ranks that are tried."""
+    found = {d for shape in shapes for d in shape if isinstance(d, TypeId | Unknown) and d.kind is Kind.Shape}
+    if len(found) != 1:
+        return None
+    (variable,) = found
+    axes = tuple(TypeId(f"d{axis}", Kind.Dim) for axis in range(TRIED_RANKS - 1))
+    results: list[Shape] = []
+    for rank in range(TRIED_RANKS):
+        tried = [tuple(x for d in s for x in (axes[:rank] if d is variable else (d,))) for s in shapes]
+        try:
+            results.append(rule(tried))  # type: ignore[arg-type]
+        except (Undetermined, TypeMismatch):
+            return None
+    return _common_form(results, axes, variable)
+
+
+def inferred_at_any_rank(
+    session: Session, types: Sequence[Type], infer: Callable[[Sequence[Type]], Type]
+) -> TensorType | None:
+    """The result of an operator whose type is a function of types, for tensors of one open element type and one open
+    shape: if it is of that element type for floats and integers, and of the same form for all ranks."""
+    tensors = [t for t in map(resolve, types) if isinstance(t, TensorType)]
+    bases = {t.base for t in tensors}
+    if len(tensors) < len(types) or len(bases) != 1:
+        return None
+    (base,) = bases
+    tried: list[Base] = [base]
+    if isinstance(base, Unknown):
+        tried = [b for b in (FLOAT32, INT32) if base.classes is None or b.base_class in base.classes]
+    forms: list[Shape] = []
+    for candidate in tried:
+
+        def rule(shapes: Sequence[Shape], candidate: Base = candidate) -> Shape:
+            result = infer([TensorType(candidate, s) for s in shapes])
+            if not isinstance(result, TensorType) or result.base != candidate:
+                raise Undetermined
+            return result.shape
+
+        form = _at_any_rank([flat_shape(t.shape) for t in tensors], rule)
+        if form is not None:
+            forms.append(form)
+    if not forms or len(forms) < len(tried) or any(f != forms[0] for f in forms):
+        return None
+    session.solver.restrict(base, frozenset(b.base_class for b in tried if isinstance(b, BaseType)))
+    return TensorType(base, forms[0])
+
+
+def _common_form(results: Sequence[Shape], axes: Shape, variable: TypeId | Unknown) -> Shape | None:
+    """The shape with the variable that each of these results is for its rank."""
+    first = results[0]
+    for at in range(len(first) + 1):
+        before, behind = first[:at], first[at:]
+        if all(r == (*before, *axes[:rank], *behind) for rank, r in enumerate(results)):
+            return (*before, variable, *behind)
+    if all(r == first for r in results) and not set(type_variables(first)) & set(axes):
+        return first
+    return None
+
+
+# ---- the end
+
+
+@attrs.frozen
+class _Open:
+    """An application and the value that it has: a type, or a shape."""
+
+    application: Application
+    value: Type | Shape
+
+
+def quantified(session: Session, type_: FunctionType, where: Sequence[DimConstraint]) -> Type:
+    """The type with what it leaves open quantified, under the constraints that hold of it."""
+    open_ = _reachable(_simplified(list(_applications(session))), type_)
+    constraints: list[Constraint] = list(where)
+    used = _values_used(type_, open_)
+    implied = {id(o) for o in open_ if o.application.function == "broadcast"} & {
+        id(o) for o in open_ if isinstance(_variable_of(o.value), Unknown) and _variable_of(o.value) not in used
+    }
+    for o in open_:
+        if id(o) in implied and _is_part_of_another(o, open_):
+            continue
+        lone = _variable_of(o.value)
+        is_used = not isinstance(lone, Unknown) or lone in used
+        constraints.append(Equation(o.application, o.value if is_used else None))
+    body = FunctionType(type_.parameters, type_.result, (), type_.effects)
+    named = _named(body, constraints)
+    constraints += [ClassConstraint(b, b.classes) for b in named if b.classes and b.classes != frozenset(BaseClass)]
+    names = {b: TypeId(b.name, b.kind) for b in named}
+    closed = FunctionType(
+        tuple(_closed(p, names) for p in type_.parameters),  # type: ignore[misc]
+        _closed(type_.result, names),  # type: ignore[arg-type]
+        tuple(_closed_constraint(c, names) for c in constraints),
+        type_.effects,
+    )
+    written = dict.fromkeys(v for v in type_variables((closed.parameters, closed.result)) if v not in names.values())
+    identifiers = (*written, *names.values())
+    return QuantifiedType(identifiers, closed) if identifiers else closed
+
+
+def _applications(session: Session) -> Iterator[_Open]:
+    for pending in session.pending:
+        if not pending.done and pending.application is not None and pending.result is not None:
+            is_shape = pending.result.kind is Kind.Shape
+            yield _Open(pending.application(), (pending.result,) if is_shape else pending.result)
+    for unknown, application in session.opened:
+        yield _Open(application, unknown)
+
+
+def _simplified(found: list[_Open]) -> list[_Open]:
+    """The applications with their variables replaced, broadcasts in broadcasts as one, and none twice."""
+    flat: dict[Unknown, tuple[Shape, ...]] = {}
+    values: dict[object, Type | Shape] = {}
+    result: list[_Open] = []
+    for open_ in found:
+        value = _resolved(open_.value)
+        application = attrs.evolve(
+            open_.application,
+            arguments=tuple(_resolved(a) for a in open_.application.arguments),  # type: ignore[misc]
+            attributes=_told(dict(open_.application.attributes)),
+        )
+        variable = _variable_of(value)
+        if application.function == "broadcast":
+            parts = dict.fromkeys(p for a in application.arguments for p in flat.get(_variable_of(a), (a,)))  # type: ignore[call-overload]
+            parts.pop((), None)
+            application = Application("broadcast", tuple(parts))
+            if isinstance(variable, Unknown) and value not in parts:
+                flat.setdefault(variable, tuple(parts))
+        key = (application.function, frozenset(parts)) if application.function == "broadcast" else application
+        if key in values:
+            if values[key] == value:
+                continue
+            if isinstance(variable, Unknown) and not variable.rigid and isinstance(value, tuple):
+                variable.binding = values[key]  # one application has one value
+                continue
+        values.setdefault(key, value)  # type: ignore[arg-type]
+        result.append(_Open(application, value))  # type: ignore[arg-type]
+    return result
+
+
+def _reachable(found: Sequence[_Open], type_: FunctionType) -> list[_Open]:
+    """Those applications that say something of the parameters, or of the result, in an order in which each stands
+    behind those that its arguments come from where that is possible."""
+    known = set(unknowns(type_.parameters))
+    kept: list[_Open] = []
+    rest = list(found)
+    while True:
+        ready = [o for o in rest if known.issuperset(_unknowns_of(o.application))]
+        if not ready:
+            break
+        kept += ready
+        known.update(u for o in ready for u in unknowns(o.value))
+        chosen = set(map(id, ready))
+        rest = [o for o in rest if id(o) not in chosen]
+    wanted = set(unknowns(type_.result)) - known
+    for o in reversed(rest):  # what the result comes from, where it is not from the parameters alone
+        if not wanted.isdisjoint(unknowns(o.value)):
+            kept.append(o)
+            wanted.update(_unknowns_of(o.application))
+    return kept
+
+
+def _unknowns_of(application: Application) -> set[Unknown]:
+    return {u for part in (*application.arguments, *(v for _, v in application.attributes)) for u in unknowns(part)}
+
+
+def _values_used(type_: FunctionType, open_: Sequence[_Open]) -> set[Unknown]:
+    """The variables that stand in the type, in an application, or for two of these."""
+    used = {*unknowns(type_.parameters), *unknowns(type_.result)}
+    seen: set[Unknown] = set()
+    for o in open_:
+        used |= _unknowns_of(o.application)
+        for unknown in unknowns(o.value):
+            (used if unknown in seen else seen).add(unknown)
+    return used
+
+
+def _is_part_of_another(open_: _Open, all_: Sequence[_Open]) -> bool:
+    """Whether another broadcast includes this one, and so says that it has a value."""
+    mine = set(open_.application.arguments)
+    return any(
+        o is not open_ and o.application.function == "broadcast" and mine < set(o.application.arguments) for o in all_
+    )
+
+
+def _variable_of(value: object) -> object:
+    """The variable that a type is, or a shape is alone."""
+    return value[0] if isinstance(value, tuple) and len(value) == 1 else value
+
+
+def _resolved(part: object) -> object:
+    part = prune(part)  # type: ignore[arg-type]
+    match part:
+        case tuple():
+            return flat_shape(part)
+        case TensorType() | TupleType() | FunctionType() | RefType() | StackType() | DataType():
+            return plain(resolve(part))
+        case _:
+            return part
+
+
+def _named(type_: FunctionType, constraints: Sequence[Constraint]) -> list[Unknown]:
+    """The variables of a type and its constraints, each with a name of its own."""
+    parts: list[object] = [*type_.parameters, type_.result]
+    for constraint in constraints:
+        if isinstance(constraint, Equation):
+            parts += [*constraint.application.arguments, constraint.value]
+            parts += [value for _, value in constraint.application.attributes]
+    found = list(dict.fromkeys(u for part in parts for u in unknowns(part)))
+    used = {v.name for v in type_variables((*type_.parameters, type_.result))}
+    for unknown in found:
+        unknown.name = unused(unknown, used)
+        used.add(unknown.name)
+    return found
+
+
+def unused(unknown: Unknown, used: set[str]) -> str:
+    """A name for a variable that is not among the used ones: its own, or a letter for its kind."""
+    first = unknown.name if unknown.name.isidentifier() and unknown.name != "_" else _LETTERS[unknown.kind]
+    numbered = unknown.kind is Kind.Shape and first == _LETTERS[Kind.Shape] and unknown.name != first
+    candidate, count = (f"{first}1" if numbered else first), 2
+    while candidate in used:
+        candidate, count = f"{first}{count}", count + 1
+    return candidate
+
+
+def name_the_rest(session: Session, named: Sequence[TypeId]) -> None:
+    """Name the variables in a scheme's body that do not stand in its type."""
+    used = {v.name for v in named}
+    for var in session.variables:
+        for unknown in unknowns(var.type):
+            if unknown.name == "_":
+                unknown.name = unused(unknown, used)
+                used.add(unknown.name)
+
+
+def _closed(part: object, names: Mapping[Unknown, TypeId]) -> object:
+    """A type, shape, base or dim with the variables of the solver replaced."""
+    part = prune(part)  # type: ignore[arg-type]
+
+    def inside(inner: object) -> object:
+        return _closed(inner, names)
+
+    match part:
+        case Unknown():
+            return names.get(part, part)
+        case DimExpr():
+            return substitute(part, lambda v: names.get(v, v) if isinstance(v, Unknown) else v)
+        case tuple():
+            return tuple(map(inside, flat_shape(part)))
+        case TensorType(base, shape):
+            return TensorType(inside(base), inside(shape), axis_names(part))  # type: ignore[arg-type]
+        case TupleType(items, form):
+            return TupleType(tuple(map(inside, items)), form)  # type: ignore[arg-type]
+        case FunctionType(parameters, result, where, effects):
+            return FunctionType(tuple(map(inside, parameters)), inside(result), where, effects)  # type: ignore[arg-type]
+        case RefType(content):
+            return RefType(inside(content))  # type: ignore[arg-type]
+        case StackType(element):
+            return StackType(inside(element))  # type: ignore[arg-type]
+        case DataType(definition, arguments):
+            return DataType(definition, tuple(map(inside, arguments)))  # type: ignore[arg-type]
+        case _:
+            return part
+
+
+def _closed_constraint(constraint: Constraint, names: Mapping[Unknown, TypeId]) -> Constraint:
+    match constraint:
+        case Equation(Application(function, arguments, attributes), value):
+            told = tuple((name, _closed_attribute(v, names)) for name, v in attributes)
+            closed = Application(function, tuple(_closed(a, names) for a in arguments), told)  # type: ignore[misc]
+            return Equation(closed, None if value is None else _closed(value, names))  # type: ignore[arg-type]
+        case ClassConstraint(base, classes):
+            return ClassConstraint(_closed(base, names), classes)  # type: ignore[arg-type]
+        case _:
+            return constraint
+
+
+def _closed_attribute(value: AttributeValue, names: Mapping[Unknown, TypeId]) -> AttributeValue:
+    if isinstance(value, tuple):
+        return tuple(_closed_attribute(v, names) for v in value)
+    return _closed(value, names) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]

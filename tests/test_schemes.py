@@ -1,0 +1,273 @@
+"""The types of functions of whose arguments nothing is known: they print, parse back, and say what calls then find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from operator_samples import OPERATORS, samples
+from programs import Program, programs
+
+import relay as R
+from relay import Float, Tensor, relay
+from relay.ir.types import (
+    ClassConstraint,
+    Equation,
+    FunctionType,
+    QuantifiedType,
+    TensorType,
+    Type,
+    TypeId,
+    mentioned_definitions,
+)
+from relay.operator import Relation, lookup, operators
+from relay.operator.relation import substitute
+from relay.text.type_parser import parse_type
+from relay.typecheck import relations, shape_rules, windows
+
+n, m = R.dims("n m")
+s, t = R.shape_var("s"), R.shape_var("t")
+b = R.base_type_var("b")
+A = R.type_var("A")
+
+
+def parsed(type_: Type) -> Type:
+    """A type from its text."""
+    data = mentioned_definitions([type_.body if isinstance(type_, QuantifiedType) else type_])
+    return parse_type(str(type_), data=data)
+
+
+PROGRAMS = list({p.name: p for p in programs()}.values())
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_every_program_has_a_type_that_parses_back(program: Program) -> None:
+    type_ = program.function.type
+    assert str(parsed(type_)) == str(type_)
+    assert "_" not in str(type_).replace(",", " ").replace(")", " ").split()
+
+
+@relay
+def added(x, y):
+    return x + y
+
+
+@relay
+def added_twice(x, y):
+    return x + y + x
+
+
+@relay
+def accumulated(x, c, k: int):
+    for _ in range(k):
+        x = x + c
+    return x
+
+
+@relay
+def mean_of(x):
+    return x.mean()
+
+
+@relay
+def last_mean(x):
+    return x.mean(axis=-1)
+
+
+@relay
+def applied(w: Tensor[b, (n, m)], x: Tensor[b, (*s, n)]):
+    return x @ w
+
+
+@relay
+def joined(x: Tensor[Float, (*s, n)], y: Tensor[Float, (*s, m)]) -> Tensor[Float, (*s, n + m)]:
+    return R.concatenate((x, y), axis=-1)
+
+
+@relay
+def first(x):
+    return x[0]
+
+
+@relay
+def rows(xs):
+    total = 0.0
+    for x in xs:
+        total = total + x
+    return total
+
+
+@relay
+def half():
+    return 0.5
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (
+            added,
+            "forall (bt: BaseType) (s1: Shape) (s2: Shape). fn(Tensor[bt, s1], Tensor[bt, s2])"
+            " -> Tensor[bt, broadcast(s1, s2)] where bt is float or int",
+        ),
+        (
+            added_twice,
+            "forall (bt: BaseType) (s1: Shape) (s2: Shape). fn(Tensor[bt, s1], Tensor[bt, s2])"
+            " -> Tensor[bt, broadcast(s1, s2)] where bt is float or int",
+        ),
+        (
+            accumulated,
+            "forall (bt: BaseType) (s1: Shape) (s2: Shape). fn(Tensor[bt, s1], Tensor[bt, s2], Tensor[int32, ()])"
+            " -> Tensor[bt, s1] where broadcast(s1, s2) == s1, bt is float or int",
+        ),
+        (
+            mean_of,
+            "forall (bt: BaseType) (s1: Shape). fn(Tensor[bt, s1]) -> Tensor[bt, ()] where bt is float",
+        ),
+        (
+            last_mean,
+            "forall (bt: BaseType) (s1: Shape)."
+            " fn(Tensor[bt, s1]) -> Tensor[bt, reduce(s1, axis=-1)] where bt is float",
+        ),
+        (
+            applied,
+            "forall (n: Dim) (m: Dim) (b: BaseType) (s: Shape). fn(Tensor[b, (n, m)], Tensor[b, (*s, n)])"
+            " -> Tensor[b, (*s, m)] where b is float or int",
+        ),
+        (
+            joined,
+            "forall (n: Dim) (m: Dim) (s: Shape). fn(Tensor[float32, (*s, n)], Tensor[float32, (*s, m)])"
+            " -> Tensor[float32, (*s, m + n)]",
+        ),
+        (first, "forall (A: Type). fn(A) -> index(A, 0)"),
+        (half, "forall (bt: BaseType). fn() -> Tensor[bt, ()] where bt is float"),
+    ],
+    ids=lambda x: x.__name__ if isinstance(x, R.RelayFunction) else "",
+)
+def test_most_general_types(function: R.RelayFunction, text: str) -> None:
+    assert str(function.type) == text
+    assert str(parsed(function.type)) == text
+
+
+def test_what_a_loop_over_anything_gives() -> None:
+    assert str(rows.type) == "forall (A: Type). fn(A) -> loop(A)"
+    assert rows.interpret((1.0, 2.0)) == 3.0
+    assert rows.interpret(np.float32([1, 2])) == 3.0
+
+
+def test_a_type_with_many_applications_stays_short() -> None:
+    lines = ["def f(x0, w):", *(f"    x{i + 1} = x{i} @ w @ x{i}" for i in range(40)), "    return x40"]
+    function = R.from_source("\n".join(lines))
+    text = str(function.type)
+    assert len(text) < 10_000
+    assert str(parsed(function.type)) == text
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+def test_the_types_of_operators_parse_back_and_say_what_calls_find(name: str) -> None:
+    sample = next(samples(OPERATORS[name]))
+    operands = [f"x{i}" for i in range(len(sample.operands))]
+    given = [f"({', '.join(operands)},)"] if sample.operator.variadic else operands
+    attributes = [f"{key}=attribute_{key}" for key in sample.attributes]
+    if name == "einsum":  # its text comes first
+        given, attributes = ["attribute_subscripts", *operands], []
+    elif name == "meshgrid":
+        given = operands
+    text = f"def f({', '.join(operands)}):\n    return relay.{name}({', '.join([*given, *attributes])})\n"
+    names = {f"attribute_{key}": value for key, value in sample.attributes.items()}
+    type_ = R.from_source(text, {"relay": R, **names}).type
+    assert str(parsed(type_)) == str(type_)
+    found = result_at(type_, sample.types)
+    assert found is None or found == sample.operator.infer(
+        sample.types, {**sample.operator.attributes, **sample.attributes}
+    )
+
+
+def result_at(scheme: Type, arguments: list[Type]) -> Type | None:
+    """What a scheme says of a call: its applications evaluated by the rules of operators; None where it leaves that
+    to the operator."""
+    function = scheme.body if isinstance(scheme, QuantifiedType) else scheme
+    assert isinstance(function, FunctionType)
+    bound: dict[TypeId, object] = {}
+    for parameter, argument in zip(function.parameters, arguments, strict=True):
+        if isinstance(parameter, TypeId):
+            bound[parameter] = argument
+        else:
+            assert isinstance(parameter, TensorType)
+            assert bound.setdefault(parameter.base, argument.base) == argument.base
+            assert bound.setdefault(parameter.shape[0], argument.shape) == argument.shape
+    for constraint in function.where:
+        if isinstance(constraint, ClassConstraint):
+            assert bound[constraint.base].base_class in constraint.classes
+        elif isinstance(constraint, Equation):
+            rule = rule_of(constraint.application.function)
+            shapes = [
+                tuple(x for d in a for x in (bound[d] if isinstance(d, TypeId) else (d,)))
+                if isinstance(a, tuple)
+                else None
+                for a in constraint.application.arguments
+            ]
+            if rule is None or None in shapes:
+                return None
+            value = rule(shapes, dict(constraint.application.attributes))
+            if constraint.value is not None:
+                assert bound.setdefault(constraint.value[0], value) == value
+    return substitute(function.result, bound)
+
+
+def rule_of(name: str) -> Callable[..., object] | None:
+    """The shape rule that an application names."""
+    rule = next(
+        (r for m in (relations, shape_rules, windows) for k in (name, f"{name}_shape") if (r := getattr(m, k, None))),
+        None,
+    )
+    if rule is not None:
+        variadic = {o.relation.shape: o.variadic for o in operators() if isinstance(o.relation, Relation)}
+        return lambda shapes, attributes: Relation("T -> T", rule).apply(shapes, variadic.get(rule, False), attributes)
+    operator = lookup(name)
+    if not isinstance(operator.relation, Relation):
+        return None
+    relation = operator.relation
+    return lambda shapes, given: relation.apply(shapes, operator.variadic, {**operator.attributes, **given})
+
+
+# ---- annotations are checked: their variables stand for whatever a call gives
+
+
+@relay
+def same_shape(x: Tensor[Float, s]) -> Tensor[Float, s]:
+    return x * 2.0
+
+
+@relay
+def flattened(x: Tensor[Float, (*s, n)]) -> Tensor[Float, s]:
+    return x
+
+
+@relay
+def converted(x: Tensor[b, (n,)]) -> Tensor[b, (n,)]:
+    return x.astype(R.Float32)
+
+
+@relay
+def both(x: Tensor[Float, s], y: Tensor[Float, t]) -> Tensor[Float, s]:
+    return y
+
+
+@relay
+def anything(x: A) -> A:
+    return x + 1.0
+
+
+def test_variables_of_annotations_are_not_chosen_by_the_body() -> None:
+    assert str(same_shape.type) == "forall (s: Shape). fn(Tensor[float32, s]) -> Tensor[float32, s]"
+    for function, reason in (
+        (flattened, "s is annotated as any shape"),
+        (converted, "b is annotated as any element type, so it is not float32"),
+        (both, "t is annotated as any shape, so it is not s"),
+        (anything, "A is annotated as any type"),
+    ):
+        with pytest.raises(R.TypeMismatch) as caught:
+            function.type  # noqa: B018
+        assert any(reason in text for text in (caught.value.message, *caught.value.notes)), str(caught.value)
