@@ -69,6 +69,30 @@ def equation(operator: str, text: str, exactness: Exactness = Exactness.EXACT) -
     return register
 
 
+_stable_forms: dict[str, tuple[Equation, ...]] = {}
+
+
+def stable_form(operator: str, text: str) -> Callable[[Result], Result]:
+    """Register another form of an operator's calls, equal for real numbers, that loses fewer digits somewhere."""
+
+    def register(result: Result) -> Result:
+        name = lookup(operator).name
+        _stable_forms[name] = (*_stable_forms.get(name, ()), Equation(name, text, Exactness.FAST, result))
+        return result
+
+    return register
+
+
+def stable_forms() -> list[Equation]:
+    """All of these forms, in the order of the table."""
+    return [form for of in _stable_forms.values() for form in of]
+
+
+def stable_forms_of(operator: str) -> tuple[Equation, ...]:
+    """The forms for an operator."""
+    return _stable_forms.get(operator, ())
+
+
 def equations(exactness: Iterable[Exactness] = tuple(Exactness)) -> list[Equation]:
     """All equations of these kinds, in the order of the table."""
     wanted = set(exactness)

@@ -40,6 +40,7 @@ shapes would not do.
     quantised     quantize, dequantize, requantize, products of 8-bit numbers
     creation      zeros, ones, full, arange
     equations     what calls equal: the table that simplification uses
+    stable_forms  what calls equal with fewer digits lost: the table of `improve_accuracy`
 
 and what they are written with: notation (names), samples (for the tests), scalar and transcendental (TIR expressions),
 stages (te stages), reproducible (functions of floats with the same bits everywhere), lazy (TVM at first use).
@@ -79,6 +80,7 @@ from relay.ops import (
     slicing,
     sorting,
     splitting,
+    stable_forms,
     statistics,
     triangles,
     trigonometric,
@@ -119,6 +121,7 @@ __all__ = [
     "slicing",
     "sorting",
     "splitting",
+    "stable_forms",
     "statistics",
     "triangles",
     "trigonometric",

@@ -1,5 +1,6 @@
 """The passes, as functions from module to module, and pipelines of them: `relay.transform.simplify(module)`."""
 
+from relay.transform.accuracy import Improvement, improve_accuracy, improvements
 from relay.transform.common_subexpressions import eliminate_common_subexpressions
 from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
@@ -37,6 +38,7 @@ __all__ = [
     "LEVELS",
     "PASSES",
     "PREPARATION",
+    "Improvement",
     "Pipeline",
     "Record",
     "allocate_tapes",
@@ -56,6 +58,8 @@ __all__ = [
     "fold_scales",
     "fuse",
     "hoist_invariants",
+    "improve_accuracy",
+    "improvements",
     "inline",
     "join_products",
     "loop_tail_calls",

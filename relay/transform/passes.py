@@ -19,6 +19,7 @@ from relay.ad.reverse import differentiate
 from relay.errors import InternalError
 from relay.ir.check import Stage, check
 from relay.ir.expr import Module
+from relay.transform.accuracy import improve_accuracy
 from relay.transform.common_subexpressions import eliminate_common_subexpressions
 from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
@@ -76,13 +77,14 @@ PASSES: dict[str, Pass] = {
     "batch_products": batch_products,
     "split_loops": split_loops,
     "unroll_loops": unroll_loops,
+    "improve_accuracy": improve_accuracy,
     "to_mixed_precision": to_mixed_precision,
     "fuse": fuse,
 }
 """The passes by their names."""
 
-LOSSY = frozenset({"to_mixed_precision"})
-"""Passes that give up digits, where they are asked for."""
+LOSSY = frozenset({"to_mixed_precision", "improve_accuracy"})
+"""Passes that give up digits, or give more of them, where they are asked for."""
 
 EXACT = frozenset(PASSES) - LOSSY - {
     *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products", "split_loops")
