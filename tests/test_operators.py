@@ -64,7 +64,7 @@ CANCELLATION = {"float32": 1e-6, "float64": 1e-14, "float16": 2.0**-8, "bfloat16
 PRODUCTS = 4  # the size of the terms in a sum of products
 # beside reductions and products, which their pattern tells
 SUMS = {
-    "add_along_axis", "cholesky", "cos", "cumsum", "log_softmax", "scatter_add", "scatter_nd", "sin", "tan",
+    "add_along_axis", "cholesky", "cumsum", "log_softmax", "scatter_add", "scatter_nd",
     "triangular_solve",
 }  # fmt: skip
 
@@ -211,37 +211,70 @@ def test_fused_with_constants_it_is_still_the_reference() -> None:
         np.testing.assert_array_equal(out.numpy(), wanted, err_msg=name)
 
 
-@pytest.mark.parametrize(
-    "name", ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "erfc"]
-)
-def test_float32_functions_are_accurate_over_the_whole_range(name: str) -> None:
-    """Against float64, on 400,000 bit patterns of all magnitudes."""
+ACCURATE = (
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "erfc", "sin", "cos", "tan",
+    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+)  # fmt: skip
+"""Those that are polynomials in float32."""
+
+
+def native(name: str, *operands: Array) -> Array:
+    """An elementwise operator's own code."""
     import tvm
     from tvm import te
 
-    x = np.arange(0, 2**32, 10_501, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    placeholders = [te.placeholder(x.shape, x.dtype.name) for x in operands]
+    compute = OPERATORS[name].compute
+    assert compute is not None
+    function = te.create_prim_func([*placeholders, compute(*placeholders)]).with_attr("global_symbol", "main")
+    out = tvm.runtime.tensor(np.zeros_like(operands[0]))
+    built = tvm.compile(tvm.IRModule({"main": function}), target=tvm.target.Target({"kind": "llvm"}))
+    built["main"](*map(tvm.runtime.tensor, operands), out)
+    return np.asarray(out.numpy())
+
+
+def assert_accurate(found: Array, wanted: Array, bound: float, at: Array) -> None:
+    """Float32 results against float64 ones: the error relative to them, or half the distance of subnormal numbers."""
+    rounded = wanted.astype(np.float32)
+    normal = np.isfinite(rounded) & (np.abs(wanted) >= np.finfo(np.float32).tiny)
+    error = np.abs(found[normal].astype(np.float64) / wanted[normal] - 1)
+    assert error.max() < bound, (at[normal][error.argmax()], error.max())
+    np.testing.assert_allclose(found[~normal], rounded[~normal], atol=3e-45, rtol=0, equal_nan=True)
+    zero = wanted == 0
+    np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(wanted[zero]))
+
+
+@pytest.mark.parametrize("name", ACCURATE)
+def test_float32_functions_are_accurate_over_the_whole_range(name: str) -> None:
+    """Against float64, on 300,000 numbers of all magnitudes: subnormals, infinities and NaNs as well."""
+    x = np.arange(0, 2**32, 21_001, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    multiples = (np.arange(-20_000, 20_000) * (np.pi / 2)).astype(np.float32)  # where sines nearly vanish
+    edges = np.float32([0, -0.0, 1, -1, 0.5, np.inf, -np.inf, np.nan, 1e-45, 3.4e38, 88.8, -88.8, 89.5])
     x = np.concatenate(
-        [x, np.linspace(-110, 110, 100_000, dtype=np.float32), np.linspace(-1, 3, 100_000, dtype=np.float32)]
-    )
-    placeholder = te.placeholder(x.shape, "float32")
-    operator = OPERATORS[name]
-    assert operator.compute is not None
-    function = te.create_prim_func([placeholder, operator.compute(placeholder)]).with_attr("global_symbol", "main")
-    out = tvm.runtime.tensor(np.zeros_like(x))
-    tvm.compile(tvm.IRModule({"main": function}), target=tvm.target.Target({"kind": "llvm"}))["main"](
-        tvm.runtime.tensor(x), out
-    )
+        [
+            x, np.linspace(-110, 110, 40_000, dtype=np.float32), np.linspace(-1, 3, 40_000, dtype=np.float32),
+            multiples, edges,
+        ]
+    )  # fmt: skip
     with np.errstate(all="ignore"):
-        wanted = operator.reference(x.astype(np.float64))
-        rounded = wanted.astype(np.float32)
-        found = out.numpy()
-        normal = np.isfinite(rounded) & (np.abs(wanted) >= np.finfo(np.float32).tiny)
-        error = np.abs(found[normal].astype(np.float64) / wanted[normal] - 1)
+        wanted = OPERATORS[name].reference(x.astype(np.float64))
+        found = native(name, x)
         # next to 1, erfc is 1 minus a sum of eight terms
-        assert error.max() < (2e-6 if name == "erfc" else 5e-7), (x[normal][error.argmax()], error.max())
-        np.testing.assert_allclose(found[~normal], rounded[~normal], atol=3e-45, rtol=0, equal_nan=True)
-    if name in ("tanh", "sigmoid"):
-        assert np.nanmax(np.abs(found)) <= 1
+        assert_accurate(found, wanted, 2e-6 if name == "erfc" else 5e-7, x)
+    bounds = {"tanh": 1.0, "sigmoid": 1.0, "sin": 1.0, "cos": 1.0}
+    if name in bounds:
+        assert np.nanmax(np.abs(found)) <= bounds[name]
+
+
+def test_float32_angles_of_points_are_accurate_over_the_whole_plane() -> None:
+    """atan2 on pairs of numbers of all magnitudes, and in all octants."""
+    numbers = np.arange(0, 2**32, 4_194_301, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    numbers = np.concatenate([numbers, np.float32([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, 2.4142, 0.4142])])
+    angles = np.linspace(-3.2, 3.2, 20_000)
+    y = np.concatenate([np.repeat(numbers, len(numbers)), np.sin(angles).astype(np.float32)])
+    x = np.concatenate([np.tile(numbers, len(numbers)), np.cos(angles).astype(np.float32)])
+    with np.errstate(all="ignore"):
+        assert_accurate(native("atan2", y, x), np.arctan2(y.astype(np.float64), x.astype(np.float64)), 5e-7, y)
 
 
 # ---- gradients

@@ -7,7 +7,7 @@ shapes would not do.
 
     elementwise   arithmetic
     elementary    exp, log, sqrt, tanh, ..
-    trigonometric sin's relatives, erf
+    trigonometric tan, the hyperbolic functions, inverses, erf
     rounding      floor, round, ..
     activation    silu, gelu, elu, .., composed of others
     comparison    comparisons, logic, bits, where, cast
@@ -42,7 +42,8 @@ shapes would not do.
     equations     what calls equal: the table that simplification uses
     stable_forms  what calls equal with fewer digits lost: the table of `improve_accuracy`
 
-and what they are written with: notation (names), samples (for the tests), scalar and transcendental (TIR expressions),
+and what they are written with: notation (names), samples (for the tests), scalar, transcendental and circular (TIR
+expressions),
 stages (te stages), reproducible (functions of floats with the same bits everywhere), lazy (TVM at first use).
 """
 

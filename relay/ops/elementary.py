@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from relay.ops import scalar, transcendental
+from relay.ops import circular, scalar, transcendental
 from relay.ops.comparison import where
 from relay.ops.notation import Pattern, Relation, Tensor, elementwise, number_like, register_op
 from relay.ops.samples import uniform
@@ -187,7 +187,8 @@ def reciprocal(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.sin),
+    compute=elementwise(circular.sin, half=transcendental.library("sin")),
+    intricate=True,
     gradient=lambda x, out, dout: dout * x.op("cos"),
 )
 def sin(x: Tensor) -> Tensor:
@@ -202,7 +203,8 @@ def sin(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.cos),
+    compute=elementwise(circular.cos, half=transcendental.library("cos")),
+    intricate=True,
     gradient=lambda x, out, dout: -(dout * x.op("sin")),
 )
 def cos(x: Tensor) -> Tensor:

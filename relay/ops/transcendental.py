@@ -1,4 +1,4 @@
-"""Elementary functions as TIR expressions.
+"""Elementary functions as TIR expressions; circular and hyperbolic ones are in circular.
 
 float32: branch-free polynomials, so that they vectorise, right over the whole range (subnormal results, infinities,
 NaN), with a relative error below 4e-7; the coefficients are minimax fits, weighted by relative error. float64: the C
@@ -48,14 +48,14 @@ _EXPONENT_BIAS = 127
 _MANTISSA_BITS = 23
 
 
-def _by_dtype(
-    single: Callable[[Element], Element], double: Callable[[Element], Element]
+def by_dtype(
+    of_single: Callable[[Element], Element], of_double: Callable[[Element], Element]
 ) -> Callable[[Element], Element]:
-    """The function that takes `double` for float64 and goes through `single` for all other floats."""
+    """The function that takes `of_double` for float64 and goes through `of_single` for all other floats."""
 
     def apply(x: Element) -> Element:
         dtype = dtype_of(x)
-        return double(x) if dtype == "float64" else cast(single(cast(x, "float32")), dtype)
+        return of_double(x) if dtype == "float64" else cast(of_single(cast(x, "float32")), dtype)
 
     return apply
 
@@ -64,29 +64,32 @@ def _library(name: str) -> Callable[[Element], Element]:
     return lambda x: external(name, x)
 
 
-def _single(number: float) -> Element:
+def single(number: float) -> Element:
+    """A number of float32."""
     return tirx.const(number, "float32")
 
 
-def _horner(x: Element, coefficients: Sequence[float]) -> Element:
+def horner(x: Element, coefficients: Sequence[float]) -> Element:
     """A polynomial, the highest power's coefficient first."""
-    result = _single(coefficients[0])
+    result = single(coefficients[0])
     for coefficient in coefficients[1:]:
-        result = result * x + _single(coefficient)
+        result = result * x + single(coefficient)
     return result
 
 
-def _bits(x: Element) -> Element:
+def bits_of(x: Element) -> Element:
+    """The bits of a float32, as int32."""
     return tirx.reinterpret("int32", x)
 
 
-def _from_bits(bits: Element) -> Element:
+def from_bits(bits: Element) -> Element:
+    """The float32 with these bits."""
     return tirx.reinterpret("float32", bits)
 
 
 def _clamp(x: Element, low: float, high: float) -> Element:
     """Comparisons with NaN are false, so it passes."""
-    return select(tirx.LT(x, _single(low)), _single(low), select(tirx.GT(x, _single(high)), _single(high), x))
+    return select(tirx.LT(x, single(low)), single(low), select(tirx.GT(x, single(high)), single(high), x))
 
 
 # ---- exp
@@ -94,54 +97,61 @@ def _clamp(x: Element, low: float, high: float) -> Element:
 
 def _expm1_reduced(r: Element) -> Element:
     """e**r - 1 for |r| <= ln2/2."""
-    return _horner(r, _EXP) * r * r + r
+    return horner(r, _EXP) * r * r + r
 
 
 def _exp_single(x: Element) -> Element:
     return let(_clamp(x, -104.0, 89.0), _exp_in_range)  # beyond, the results are 0 and infinity
 
 
-def _exp_in_range(x: Element) -> Element:
-    """x is a variable in [-104, 89] or NaN."""
+def exp_half_single(x: Element) -> Element:
+    """e**x / 2, which overflows only where it is out of range itself."""
+    return let(_clamp(x, -104.0, 90.0), lambda x: _exp_in_range(x, less=1))
+
+
+def _exp_in_range(x: Element, less: int = 0) -> Element:
+    """e**x / 2**less; x is a variable in [-104, 90] or NaN."""
 
     def remainder(t: Element, n: Element) -> Element:
-        return _scaled(x - n * _single(_LN2_HIGH) - n * _single(_LN2_LOW), t)
+        return _scaled(x - n * single(_LN2_HIGH) - n * single(_LN2_LOW), t, less)
 
-    shifted = x * _single(_LOG2_E) + _single(_ROUND)
-    return let(shifted, lambda t: let(t - _single(_ROUND), lambda n: remainder(t, n)))
+    shifted = x * single(_LOG2_E) + single(_ROUND)
+    return let(shifted, lambda t: let(t - single(_ROUND), lambda n: remainder(t, n)))
 
 
-def _scaled(r: Element, shifted: Element) -> Element:
-    """2**n e**r, where `shifted` is n + _ROUND."""
+def _scaled(r: Element, shifted: Element, less: int = 0) -> Element:
+    """2**(n - less) e**r, where `shifted` is n + _ROUND."""
 
     def scale(value: Element, n: Element) -> Element:
         half = n >> 1  # in two factors, so that neither leaves the range of exponents
         return value * power_of_two(half) * power_of_two(n - half)
 
     def power_of_two(n: Element) -> Element:
-        return _from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)
+        return from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)
 
-    return let(r, lambda r: let(_bits(shifted) - _ROUND_BITS, lambda n: scale(_expm1_reduced(r) + _single(1.0), n)))
+    exponent = bits_of(shifted) - (_ROUND_BITS + less)
+    return let(r, lambda r: let(exponent, lambda n: scale(_expm1_reduced(r) + single(1.0), n)))
 
 
 def _exp2_single(x: Element) -> Element:
     def in_range(c: Element) -> Element:
-        shifted = c + _single(_ROUND)
-        return let(shifted, lambda t: let(t - _single(_ROUND), lambda n: _scaled((c - n) * _single(_LN2), t)))
+        shifted = c + single(_ROUND)
+        return let(shifted, lambda t: let(t - single(_ROUND), lambda n: _scaled((c - n) * single(_LN2), t)))
 
     return let(_clamp(x, -151.0, 129.0), in_range)
 
 
-exp2 = _by_dtype(_exp2_single, _library("exp2"))
-exp = _by_dtype(_exp_single, lambda x: tirx.exp(x))
+exp2 = by_dtype(_exp2_single, _library("exp2"))
+exp = by_dtype(_exp_single, lambda x: tirx.exp(x))
 
 
 def _expm1_single(x: Element) -> Element:
-    near_zero = tirx.LE(tirx.abs(x), _single(0.3466))
-    return select(near_zero, _expm1_reduced(x), _exp_single(x) - _single(1.0))
+    near_zero = tirx.LE(tirx.abs(x), single(0.3466))
+    near = select(tirx.EQ(x, single(0)), x, _expm1_reduced(x))  # of -0, too
+    return select(near_zero, near, _exp_single(x) - single(1.0))
 
 
-expm1 = _by_dtype(_expm1_single, _library("expm1"))
+expm1 = by_dtype(_expm1_single, _library("expm1"))
 
 
 # ---- log
@@ -149,62 +159,62 @@ expm1 = _by_dtype(_expm1_single, _library("expm1"))
 
 def _log1p_reduced(m: Element) -> Element:
     """log(1 + m) - m for 1 + m in [sqrt(1/2), sqrt(2))."""
-    return _horner(m, _LOG) * m * m * m - _single(0.5) * m * m
+    return horner(m, _LOG) * m * m * m - single(0.5) * m * m
 
 
 def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Element], Element]:
     """The logarithm that `joined(k, m)` gives for 2**k (1 + m)."""
 
-    def single(x: Element) -> Element:
+    def of(x: Element) -> Element:
         smallest_normal, lift = 2.0**-126, 25
-        tiny = tirx.LT(x, _single(smallest_normal))
+        tiny = tirx.LT(x, single(smallest_normal))
 
         def of_normal(y: Element) -> Element:
-            exponent = (_bits(y) - 0x3F3504F3) >> _MANTISSA_BITS  # the bits of sqrt(1/2)
+            exponent = (bits_of(y) - 0x3F3504F3) >> _MANTISSA_BITS  # the bits of sqrt(1/2)
             return let(
                 exponent,
                 lambda e: let(
-                    _from_bits(_bits(y) - (e << _MANTISSA_BITS)) - _single(1.0),
+                    from_bits(bits_of(y) - (e << _MANTISSA_BITS)) - single(1.0),
                     lambda m: let(
-                        tirx.Cast("float32", e) - select(tiny, _single(lift), _single(0)), lambda k: joined(k, m)
+                        tirx.Cast("float32", e) - select(tiny, single(lift), single(0)), lambda k: joined(k, m)
                     ),
                 ),
             )
 
-        infinity = _from_bits(tirx.const(0x7F800000, "int32"))
-        not_a_number = _from_bits(tirx.const(0x7FC00000, "int32"))
-        value = let(select(tiny, x * _single(2.0**lift), x), of_normal)
+        infinity = from_bits(tirx.const(0x7F800000, "int32"))
+        not_a_number = from_bits(tirx.const(0x7FC00000, "int32"))
+        value = let(select(tiny, x * single(2.0**lift), x), of_normal)
         value = select(tirx.EQ(x, infinity), infinity, value)
-        outside = select(tirx.EQ(x, _single(0)), _single(0) - infinity, not_a_number)
-        return select(tirx.GT(x, _single(0)), value, outside)
+        outside = select(tirx.EQ(x, single(0)), single(0) - infinity, not_a_number)
+        return select(tirx.GT(x, single(0)), value, outside)
 
-    return single
+    return of
 
 
 def _natural(k: Element, m: Element) -> Element:
-    return m + (_log1p_reduced(m) + k * _single(_LN2_LOW)) + k * _single(_LN2_HIGH)
+    return m + (_log1p_reduced(m) + k * single(_LN2_LOW)) + k * single(_LN2_HIGH)
 
 
 def _binary(k: Element, m: Element) -> Element:
-    return k + (m + _log1p_reduced(m)) * _single(_LOG2_E)
+    return k + (m + _log1p_reduced(m)) * single(_LOG2_E)
 
 
 def _decimal(k: Element, m: Element) -> Element:
-    return k * _single(_LOG10_2_HIGH) + (k * _single(_LOG10_2_LOW) + (m + _log1p_reduced(m)) * _single(_LOG10_E))
+    return k * single(_LOG10_2_HIGH) + (k * single(_LOG10_2_LOW) + (m + _log1p_reduced(m)) * single(_LOG10_E))
 
 
 _log_single = _logarithm(_natural)
-log2 = _by_dtype(_logarithm(_binary), _library("log2"))
-log10 = _by_dtype(_logarithm(_decimal), _library("log10"))
-log = _by_dtype(_log_single, lambda x: tirx.log(x))
+log2 = by_dtype(_logarithm(_binary), _library("log2"))
+log10 = by_dtype(_logarithm(_decimal), _library("log10"))
+log = by_dtype(_log_single, lambda x: tirx.log(x))
 
 
-def _log1p_single(x: Element) -> Element:
-    near_zero = tirx.And(tirx.GT(x, _single(-0.2928)), tirx.LT(x, _single(0.4142)))
-    return select(near_zero, x + _log1p_reduced(x), let(x + _single(1.0), _log_single))
+def log1p_single(x: Element) -> Element:
+    near_zero = tirx.And(tirx.GT(x, single(-0.2928)), tirx.LT(x, single(0.4142)))
+    return select(near_zero, x + _log1p_reduced(x), let(x + single(1.0), _log_single))
 
 
-log1p = _by_dtype(_log1p_single, _library("log1p"))
+log1p = by_dtype(log1p_single, _library("log1p"))
 
 
 # ---- tanh, sigmoid
@@ -212,12 +222,12 @@ log1p = _by_dtype(_log1p_single, _library("log1p"))
 
 def _tanh_single(x: Element) -> Element:
     def quotient(c: Element) -> Element:
-        return let(c * c, lambda s: c * _horner(s, _TANH_NUMERATOR) / _horner(s, _TANH_DENOMINATOR))
+        return let(c * c, lambda s: c * horner(s, _TANH_NUMERATOR) / horner(s, _TANH_DENOMINATOR))
 
     return let(let(_clamp(x, -9.02, 9.02), quotient), lambda q: _clamp(q, -1.0, 1.0))
 
 
-tanh = _by_dtype(_tanh_single, _library("tanh"))
+tanh = by_dtype(_tanh_single, _library("tanh"))
 
 
 def _sigmoid(exp: Callable[[Element], Element]) -> Callable[[Element], Element]:
@@ -233,17 +243,17 @@ def _sigmoid(exp: Callable[[Element], Element]) -> Callable[[Element], Element]:
 
 def _exp_of_negative(x: Element) -> Element:
     """e**x for x that is not large."""
-    return let(x, lambda x: let(select(tirx.LT(x, _single(-104.0)), _single(-104.0), x), _exp_in_range))
+    return let(x, lambda x: let(select(tirx.LT(x, single(-104.0)), single(-104.0), x), _exp_in_range))
 
 
-sigmoid = _by_dtype(_sigmoid(_exp_of_negative), _sigmoid(lambda x: tirx.exp(x)))
+sigmoid = by_dtype(_sigmoid(_exp_of_negative), _sigmoid(lambda x: tirx.exp(x)))
 
 
 # ---- erf, erfc
 
 
 def _erf_near_zero(x: Element) -> Element:
-    return x * let(x * x, lambda s: _horner(s, _ERF))
+    return x * let(x * x, lambda s: horner(s, _ERF))
 
 
 def _erfc_beyond_one(x: Element) -> Element:
@@ -251,33 +261,33 @@ def _erfc_beyond_one(x: Element) -> Element:
 
     def parts(a: Element, high: Element) -> Element:
         # The results below the smallest normal number are rounded once, at the end.
-        shift = select(tirx.GT(high, _single(5.0)), _single(20.0), _single(0.0))
-        back = select(tirx.GT(high, _single(5.0)), _single(2.0611536224385579e-9), _single(1.0))
+        shift = select(tirx.GT(high, single(5.0)), single(20.0), single(0.0))
+        back = select(tirx.GT(high, single(5.0)), single(2.0611536224385579e-9), single(1.0))
         main = _exp_of_negative(shift - high * high)
-        rest = let((high - a) * (high + a), lambda t: _single(1.0) + _expm1_reduced(t))
-        inverse = _single(1.0) / a
-        return main * rest * let(inverse, lambda u: _horner(u, _ERFC) * u) * back
+        rest = let((high - a) * (high + a), lambda t: single(1.0) + _expm1_reduced(t))
+        inverse = single(1.0) / a
+        return main * rest * let(inverse, lambda u: horner(u, _ERFC) * u) * back
 
     def split(a: Element) -> Element:
-        return let(_from_bits(tirx.bitwise_and(_bits(a), tirx.const(-4096, "int32"))), lambda high: parts(a, high))
+        return let(from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32"))), lambda high: parts(a, high))
 
     return let(_clamp(x, 1.0, 10.5), split)
 
 
 def _erf_single(x: Element) -> Element:
-    far = let(tirx.abs(x), lambda a: _single(1.0) - _erfc_beyond_one(a))
-    signed = let(far, lambda v: select(tirx.LT(x, _single(0)), _single(0) - v, v))
-    return select(tirx.LE(tirx.abs(x), _single(1.0)), _erf_near_zero(x), signed)
+    far = let(tirx.abs(x), lambda a: single(1.0) - _erfc_beyond_one(a))
+    signed = let(far, lambda v: select(tirx.LT(x, single(0)), single(0) - v, v))
+    return select(tirx.LE(tirx.abs(x), single(1.0)), _erf_near_zero(x), signed)
 
 
 def _erfc_single(x: Element) -> Element:
     far = let(tirx.abs(x), _erfc_beyond_one)
-    signed = let(far, lambda v: select(tirx.LT(x, _single(0)), _single(2.0) - v, v))
-    return select(tirx.LE(tirx.abs(x), _single(1.0)), _single(1.0) - _erf_near_zero(x), signed)
+    signed = let(far, lambda v: select(tirx.LT(x, single(0)), single(2.0) - v, v))
+    return select(tirx.LE(tirx.abs(x), single(1.0)), single(1.0) - _erf_near_zero(x), signed)
 
 
-erf = _by_dtype(_erf_single, _library("erf"))
-erfc = _by_dtype(_erfc_single, _library("erfc"))
+erf = by_dtype(_erf_single, _library("erf"))
+erfc = by_dtype(_erfc_single, _library("erfc"))
 
 
 # ---- others: the C library
@@ -285,23 +295,14 @@ erfc = _by_dtype(_erfc_single, _library("erfc"))
 
 def library(name: str) -> Callable[[Element], Element]:
     """A function of the C mathematics library for float32 and float64; other floats go through float32."""
-    return _by_dtype(_library(name), _library(name))
-
-
-def atan2(y: Element, x: Element) -> Element:
-    """The angle of the point (x, y)."""
-    dtype = dtype_of(y)
-    wide = dtype if dtype in ("float32", "float64") else "float32"
-    return cast(external("atan2", cast(y, wide), cast(x, wide)), dtype)
+    return by_dtype(_library(name), _library(name))
 
 
 def _through_single(function: str) -> Callable[[Element], Element]:
-    return _by_dtype(lambda x: getattr(tirx, function)(x), lambda x: getattr(tirx, function)(x))
+    return by_dtype(lambda x: getattr(tirx, function)(x), lambda x: getattr(tirx, function)(x))
 
 
 sqrt = _through_single("sqrt")
-sin = _through_single("sin")
-cos = _through_single("cos")
 
 
 def rsqrt(x: Element) -> Element:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from relay.ops import transcendental
+from relay.ops import circular, transcendental
 from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, register_op
 from relay.ops.samples import uniform
 from relay.typecheck.relations import broadcast, same
@@ -17,7 +17,8 @@ _UNARY_FLOAT = Relation("T:float -> T", same)
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.library("tan")),
+    compute=elementwise(circular.tan, half=transcendental.library("tan")),
+    intricate=True,
     gradient=lambda x, out, dout: dout * (1 + out * out),
     sampler=uniform(-1.2, 1.2),
 )
@@ -33,7 +34,8 @@ def tan(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.library("asin")),
+    compute=elementwise(circular.asin, half=transcendental.library("asin")),
+    intricate=True,
     gradient=lambda x, out, dout: dout * (1 - x * x).op("rsqrt"),
     sampler=uniform(-0.9, 0.9),
 )
@@ -49,7 +51,8 @@ def asin(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.library("acos")),
+    compute=elementwise(circular.acos, half=transcendental.library("acos")),
+    intricate=True,
     gradient=lambda x, out, dout: -(dout * (1 - x * x).op("rsqrt")),
     sampler=uniform(-0.9, 0.9),
 )
@@ -65,7 +68,8 @@ def acos(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.library("atan")),
+    compute=elementwise(circular.atan, half=transcendental.library("atan")),
+    intricate=True,
     gradient=lambda x, out, dout: dout / (x * x + 1),
 )
 def atan(x: Tensor) -> Tensor:
@@ -85,7 +89,8 @@ def _atan2_gradient(y: Value, x: Value, out: Value, dout: Value) -> tuple[Value,
 @register_op(
     relation=Relation("T:float, T -> T", broadcast),
     pattern=Pattern.BROADCAST,
-    compute=elementwise(transcendental.atan2, direct=True),
+    compute=elementwise(circular.atan2, half=circular.atan2_library),
+    intricate=True,
     gradient=_atan2_gradient,
     sampler=uniform(0.3, 2.0, operands=2),
 )
@@ -101,7 +106,8 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.library("sinh")),
+    compute=elementwise(circular.sinh, half=transcendental.library("sinh")),
+    intricate=True,
     gradient=lambda x, out, dout: dout * x.op("cosh"),
 )
 def sinh(x: Tensor) -> Tensor:
@@ -116,7 +122,8 @@ def sinh(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.library("cosh")),
+    compute=elementwise(circular.cosh, half=transcendental.library("cosh")),
+    intricate=True,
     gradient=lambda x, out, dout: dout * x.op("sinh"),
 )
 def cosh(x: Tensor) -> Tensor:
@@ -131,7 +138,8 @@ def cosh(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.library("asinh")),
+    compute=elementwise(circular.asinh, half=transcendental.library("asinh")),
+    intricate=True,
     gradient=lambda x, out, dout: dout * (x * x + 1).op("rsqrt"),
 )
 def asinh(x: Tensor) -> Tensor:
@@ -146,7 +154,8 @@ def asinh(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.library("acosh")),
+    compute=elementwise(circular.acosh, half=transcendental.library("acosh")),
+    intricate=True,
     gradient=lambda x, out, dout: dout * (x * x - 1).op("rsqrt"),
     sampler=uniform(1.1, 4.0),
 )
@@ -162,7 +171,8 @@ def acosh(x: Tensor) -> Tensor:
 @register_op(
     relation=_UNARY_FLOAT,
     pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.library("atanh")),
+    compute=elementwise(circular.atanh, half=transcendental.library("atanh")),
+    intricate=True,
     gradient=lambda x, out, dout: dout / (1 - x * x),
     sampler=uniform(-0.9, 0.9),
 )
