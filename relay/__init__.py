@@ -99,6 +99,7 @@ from relay.text.parser import parse
 from relay.text.printer import to_text
 from relay.tracebacks import install as _install
 from relay.transform.pipeline import optimize
+from relay.tuning import tune
 
 if _typing.TYPE_CHECKING:
 
@@ -300,6 +301,7 @@ __all__ = [
     "shape_var",
     "to_text",
     "transform",
+    "tune",
     "type_var",
     "value_and_grad",
     "vjp",

@@ -24,6 +24,7 @@ from pathlib import Path
 import attrs
 
 from relay.codegen import library
+from relay.codegen.choices import Choices
 from relay.codegen.native import Native
 from relay.ir.alpha import alpha_hash
 from relay.ir.expr import Function, Module, OpCall
@@ -34,6 +35,7 @@ log = logging.getLogger("relay.compile")
 
 DEFAULT_SIZE = 1 << 30
 _SUFFIX = ".relay.so"
+UNFINISHED = library.UNFINISHED
 
 
 @attrs.frozen
@@ -67,7 +69,7 @@ def limit() -> int:
     return 0
 
 
-def native(program: Module, level: int, threads: int, compile: Callable[[], Native]) -> Native:
+def native(program: Module, level: int, threads: int, choices: Choices, compile: Callable[[], Native]) -> Native:
     """A typed program's machine code: from the cache, or compiled and kept.
 
     Whatever goes wrong with the cache costs time only, and the log says it.
@@ -78,7 +80,7 @@ def native(program: Module, level: int, threads: int, compile: Callable[[], Nati
     if foreign is not None:
         log.info("not kept on disk: the operator %s is defined outside of Relay", foreign)
         return compile()
-    path = directory() / f"{key(program, level, threads)}{_SUFFIX}"
+    path = directory() / f"{key(program, level, threads, choices)}{_SUFFIX}"
     try:
         found = library.read(path, program)
     except Exception as error:  # a file of another origin: anything may happen
@@ -119,7 +121,7 @@ def clear() -> int:
         with _ignoring():
             entry.path.unlink()
             count += 1
-    for left_behind in directory().glob(f"{library.UNFINISHED}*"):
+    for left_behind in directory().glob(f"{UNFINISHED}*"):
         shutil.rmtree(left_behind, ignore_errors=True)
     return count
 
@@ -147,13 +149,17 @@ class _ignoring:
 # ---- the key
 
 
-def key(program: Module, level: int, threads: int) -> str:
+def key(program: Module, level: int, threads: int, choices: Choices) -> str:
     """A name for the machine code of a typed program."""
     digest = hashlib.sha256()
-    for part in (_surroundings(), str(level), str(threads), alpha_hash(program), *_names(program)):
+    for part in (_surroundings(), str(level), str(threads), alpha_hash(program), *_names(program), *_texts(choices)):
         digest.update(part.encode())
         digest.update(b"\0")
     return digest.hexdigest()
+
+
+def _texts(choices: Choices) -> Iterator[str]:
+    yield from (f"{name} {choice}" for name, choice in sorted(choices.items()))
 
 
 def _names(program: Module) -> Iterator[str]:
@@ -169,7 +175,7 @@ def _names(program: Module) -> Iterator[str]:
 def _surroundings() -> str:
     """What machine code depends on besides the program."""
     versions = [f"{name} {metadata.version(name)}" for name in ("apache-tvm", "apache-tvm-ffi", "numpy")]
-    return "\n".join([sys.version, platform.machine(), _processor(), *versions, *_sources()])
+    return "\n".join([sys.version, platform.machine(), processor(), *versions, *_sources()])
 
 
 def _sources() -> Iterator[str]:
@@ -179,7 +185,7 @@ def _sources() -> Iterator[str]:
         yield f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
-def _processor() -> str:
+def processor() -> str:
     """The processor's model and instruction sets."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()

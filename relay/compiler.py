@@ -64,6 +64,7 @@ from relay.typecheck.elaboration.arguments import wrong_count
 from relay.typecheck.unification import is_known
 
 if TYPE_CHECKING:
+    from relay.codegen.choices import Choices
     from relay.codegen.cpu import Program
 
 log = logging.getLogger("relay.compile")
@@ -127,16 +128,26 @@ class Lowered:
         """The native program."""
         with self._lock, progress.shown(f"compiling {self.typed.main.name}"):
             if "program" not in self._made:
-                from relay import cache
+                from relay import cache, tuned
                 from relay.codegen import cpu
 
                 threads = cpu.default_threads()
+                choices = tuned.choices(threads)
                 native = cache.native(
-                    self.typed, self.level, threads, lambda: cpu.compile_native(self._core(), threads)
+                    self.typed,
+                    self.level,
+                    threads,
+                    choices,
+                    lambda: cpu.compile_native(self._core(), threads, choices),
                 )
                 self._made["program"] = cpu.Program(native, Data)
             program: Program = self._made["program"]
             return program
+
+    def forget_program(self) -> None:
+        """Let the next call generate code anew."""
+        with self._lock:
+            self._made.pop("program", None)
 
 
 def lowering(level: int) -> Pipeline:
@@ -358,6 +369,27 @@ class RelayFunction:
         return Executable(self.__name__, program, parameters, lowered.result)
 
     # ---- looking inside
+
+    def tunable(self, *arguments: Any, **keywords: Any) -> Callable[[Choices], Callable[[], object]]:
+        """What compiles the program for these arguments' sizes with such choices, to be called without arguments."""
+        from relay.codegen import cpu
+
+        lowered, values = self._lower(arguments, keywords, symbolic=False)
+        core, threads = lowered.core, cpu.default_threads()
+
+        def compiled(choices: Choices) -> Callable[[], object]:
+            program = cpu.Program(cpu.compile_native(core, threads, choices), Data)
+            return lambda: program(values)
+
+        return compiled
+
+    def forget_programs(self) -> None:
+        """Let the next calls generate code anew."""
+        with self._lock:
+            for lowered in (*self._cache.values(), *(s for known in self._symbolic.values() for s in known)):
+                lowered.forget_program()
+            self._direct.clear()
+            self._known.clear()
 
     def typed(self, *arguments: Any, **keywords: Any) -> Module:
         """The typed, higher-order program for these arguments."""

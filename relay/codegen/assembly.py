@@ -10,6 +10,7 @@ from typing import Any
 from relay import progress
 from relay.codegen import tir
 from relay.codegen.arrays import Arrays
+from relay.codegen.choices import Choices, Options
 from relay.codegen.code import Code, Failures, Table
 from relay.codegen.constants import Constants
 from relay.codegen.context import MISFIT, RESULT, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, STATUS, WORKSPACE
@@ -50,11 +51,11 @@ SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the th
 _lock = threading.Lock()
 
 
-def assemble(module: Module, threads: int) -> Native:
+def assemble(module: Module, threads: int, choices: Choices) -> Native:
     """Compile. Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code."""
     with _lock:  # TVM's compiler is not safe to use from several threads
         with assuming(module.where):
-            functions, finish = _generate(module, threads)
+            functions, finish, _ = _generate(module, threads, choices)
         progress.say("machine code")
         return finish(tir.build(functions, threads))
 
@@ -62,11 +63,20 @@ def assemble(module: Module, threads: int) -> Native:
 def text(module: Module, threads: int) -> str:
     """The TIR that a module is compiled from, as TVM prints it. Raises CompileError for what cannot be compiled."""
     with _lock:
-        return tir.text(_generate(module, threads)[0])
+        return tir.text(_generate(module, threads, {})[0])
 
 
-def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[Any], Native]]:
-    """The TIR functions by their global variables, and what makes the result of their machine code."""
+def options(module: Module, threads: int) -> Mapping[str, Options]:
+    """What the loops of a module's kernels might be, by the kernels' names. Raises CompileError."""
+    with _lock, assuming(module.where):
+        return _generate(module, threads, {})[2]
+
+
+def _generate(
+    module: Module, threads: int, choices: Choices
+) -> tuple[dict[Any, Any], Callable[[Any], Native], Mapping[str, Options]]:
+    """The TIR functions by their global variables, what makes the result of their machine code, and what else the loops
+    of kernels might be."""
     module = _prepared(module)
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     entry = module.main
@@ -78,7 +88,7 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
     dims = symbolic_dims(module)
     sizes = {dim: table.reserve(1) for dim in dims}
     pools = make_pools(layouts.pools(), table, sizes)
-    kernels = Kernels(threads)
+    kernels = Kernels(threads, choices)
     names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
     inputs = input_pools([layouts.of[p] for p in entry.parameters])
     shared = Shared(
@@ -119,24 +129,27 @@ def _generate(module: Module, threads: int) -> tuple[dict[Any, Any], Callable[[A
     native[GlobalVar("main")] = _entry(start, [leaf for leaf, _ in received], arrays, sizes, shown)
     native.update(pools.functions)
     native.update(kernels.functions)
-    return native, lambda built: Native(
-        built["main"],
-        built,
-        tuple(layouts.of[p] for p in entry.parameters),
-        layouts.results[entry.name],
-        inputs,
-        table.size,
-        workspace if isinstance(workspace, int) else 0,
-        bool(recursive),
-        shared.constants.arrays,
-        arrays.dtypes,
-        blocks,
-        dims,
-        shown,
-        shared.failures.errors(),
-        shared.externals if shared.externals.used else None,
-        len(kernels.functions),
-    )
+    def finish(built: Any) -> Native:
+        return Native(
+            built["main"],
+            built,
+            tuple(layouts.of[p] for p in entry.parameters),
+            layouts.results[entry.name],
+            inputs,
+            table.size,
+            workspace if isinstance(workspace, int) else 0,
+            bool(recursive),
+            shared.constants.arrays,
+            arrays.dtypes,
+            blocks,
+            dims,
+            shown,
+            shared.failures.errors(),
+            shared.externals if shared.externals.used else None,
+            len(kernels.functions),
+        )
+
+    return native, finish, kernels.options
 
 
 def _prepared(module: Module) -> Module:

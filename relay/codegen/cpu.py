@@ -27,6 +27,7 @@ import attrs
 import numpy as np
 
 from relay import progress
+from relay.codegen.choices import Choices
 from relay.codegen.context import (
     DEPTH,
     EXTERNAL,
@@ -67,12 +68,12 @@ def compile_module(module: Module, *, threads: int | None = None, make: Make | N
     return Program(native, make or DataResult)
 
 
-def compile_native(module: Module, threads: int) -> Native:
-    """As `compile_module`, without what calls it."""
+def compile_native(module: Module, threads: int, choices: Choices | None = None) -> Native:
+    """As `compile_module`, without what calls it. `choices`: how the loops of some kernels are cut."""
     progress.say("loading the code generator")
     from relay.codegen.assembly import assemble
 
-    return assemble(module, threads)
+    return assemble(module, threads, choices or {})
 
 
 def default_threads() -> int:

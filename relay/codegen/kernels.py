@@ -14,6 +14,7 @@ from tvm import te
 
 from relay import progress
 from relay.codegen import tir
+from relay.codegen.choices import DEFAULT, Choice, Choices, Options, kernel_name
 from relay.codegen.schedules import Emission, Place, emit, extent, key, renamed, volume
 from relay.codegen.tir import Expression, GlobalVar, Statement, tirx
 from relay.errors import CompileError, InternalError, NeedsSizes
@@ -56,9 +57,11 @@ class Kernel:
 class Kernels:
     """The kernels of one program."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, choices: Choices) -> None:
         self.functions: dict[Any, Any] = {}
+        self.options: dict[str, Options] = {}  # by the kernels' names
         self._threads = threads
+        self._choices = choices
         self._known: dict[object, tuple[Any, tuple[Dim, ...]]] = {}
 
     def kernel(self, group: Group) -> Kernel:
@@ -69,7 +72,10 @@ class Kernels:
             names = "_".join(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
             name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")
             progress.say(f"loops of kernel {len(self._known) + 1}")
-            self.functions[name], bytes_ = _build(group, operands, sizes, self._threads)
+            choice = self._choices.get(kernel_name(key), DEFAULT) if self._choices else DEFAULT
+            self.functions[name], bytes_, options = _build(group, operands, sizes, self._threads, choice)
+            if options is not None:
+                self.options[kernel_name(key)] = options
             # In terms of the first dim, the second, ..: other groups with this kernel have others.
             self._known[key] = name, tuple(in_terms(size, sizes, _DIMS) for size in bytes_)
         function, temporaries = self._known[key]
@@ -170,7 +176,10 @@ def _type(atom: Atom) -> TensorType:
     return type_
 
 
-def _build(group: Group, operands: Sequence[Atom], sizes: Sequence[TypeId], threads: int) -> tuple[Any, list[Dim]]:
+def _build(
+    group: Group, operands: Sequence[Atom], sizes: Sequence[TypeId], threads: int, choice: Choice
+) -> tuple[Any, list[Dim], Options | None]:
+    """A kernel's function, the bytes of its temporary buffers, and what else its loops might be."""
     extents = Extents(sizes)
     inputs = [_placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
     tensors: dict[Atom, Any] = dict(zip(operands, inputs, strict=True))
@@ -191,7 +200,7 @@ def _build(group: Group, operands: Sequence[Atom], sizes: Sequence[TypeId], thre
     if any(output.same_as(tensor) for tensor in inputs):
         source = output
         output = te.compute(source.shape, lambda *index: source(*index), name="copy")
-    e = Emission(threads, "int64" if sizes else "int32")
+    e = Emission(threads, "int64" if sizes else "int32", choice)
     parameters: list[Any] = []
     statements: list[Statement] = []
     for tensor, atom in zip((*inputs, output), (*operands, None), strict=True):
@@ -213,7 +222,7 @@ def _build(group: Group, operands: Sequence[Atom], sizes: Sequence[TypeId], thre
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
     function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
     flat, more = tir.flat_kernel(function)
-    return flat, [*(extents.dim(size) for _, size in e.temporaries), *more]
+    return flat, [*(extents.dim(size) for _, size in e.temporaries), *more], e.options
 
 
 class Extents:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from relay.codegen import tir
+from relay.codegen.choices import DEFAULT, Choice, Options
 from relay.codegen.schedules.loops import cast, loop, number
 from relay.codegen.schedules.stage import Extent, Stage, features, loads, mentions, rewritten, same, volume
 from relay.codegen.tir import STACK_BYTES, Expression, Statement, tirx
@@ -29,12 +30,14 @@ def key(tensor: Any) -> tuple[Any, int]:
 
 
 class Emission:
-    """`index` is the dtype of indices. `temporaries` are the buffers that the caller provides: the variables that take
-    their addresses, and their bytes."""
+    """`index` is the dtype of indices, `choice` what measurements have found for these loops. `temporaries` are the
+    buffers that the caller provides: the variables that take their addresses, and their bytes."""
 
-    def __init__(self, threads: int, index: str) -> None:
+    def __init__(self, threads: int, index: str, choice: Choice = DEFAULT) -> None:
         self.threads = threads
         self.index = index
+        self.choice = choice
+        self.options: Options | None = None  # what else might be chosen
         self.places: dict[tuple[Any, int], Place] = {}
         self.values: dict[tuple[Any, int], Expression] = {}  # of tensors with one element, or where that is fixed
         self.temporaries: list[tuple[Any, Extent]] = []

@@ -28,6 +28,7 @@ from tvm.ir import Call
 from tvm.sym import Analyzer
 from tvm_ffi import structural_walk
 
+from relay.codegen.choices import Options
 from relay.codegen.schedules.emission import Emission, Place
 from relay.codegen.schedules.loops import cast, decoded, enough, loop, number
 from relay.codegen.schedules.reduction import Finish, finish
@@ -220,6 +221,11 @@ def emit(e: Emission, product: Product, epilogue: Stage | None) -> list[Statemen
 
     rows, work = size(product.rows), product.stage.work
     many = not product.contiguous or (isinstance(rows, int) and rows >= PACKED_ROWS)
+    e.options = _options(e, product)
+    if e.choice.packed is not None:
+        many = e.choice.packed or not product.contiguous
+    if e.choice.parallel is not None:
+        return made(e.threads if e.choice.parallel else 1, many)
 
     def serial() -> list[Statement]:
         if many or isinstance(rows, int):
@@ -232,6 +238,23 @@ def emit(e: Emission, product: Product, epilogue: Stage | None) -> list[Statemen
     return enough(work, PARALLEL_PRODUCTS, lambda: made(e.threads, packed), serial)
 
 
+def _options(e: Emission, product: Product) -> Options | None:
+    """Other ways to cut the loops of a product; None where its sizes are not known before the run."""
+    rows, columns = size(product.rows), size(product.columns)
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return None
+    lanes, accumulators = registers(product.dtype)
+    most = 2 * accumulators - 3  # registers are needed for an element of the left operand and a vector of the right one
+    tiles = [
+        (height, vectors)
+        for vectors in range(1, min(4, int(_pieces(columns, lanes))) + 1)
+        for height in dict.fromkeys(min(h, rows) for h in (1, 2, 3, 4, 6, 8, 10, 12, 14))
+        if most // 3 <= height * vectors <= most or (height == rows and height * vectors <= most)
+    ]
+    packed = (True, False) if product.contiguous else (True,)
+    return Options(tuple(tiles), packed, (True, False) if e.threads > 1 else (False,))
+
+
 class Generator:
     """Generates the statements of one product for a number of threads."""
 
@@ -241,8 +264,8 @@ class Generator:
         self.done = done
         self.rows, self.columns = size(product.rows), size(product.columns)
         self.lanes, accumulators = registers(product.dtype)
-        self.height = _height(self.rows, accumulators)
-        self.vectors = max(1, accumulators // self.height)
+        self.height = e.choice.height or _height(self.rows, accumulators)
+        self.vectors = e.choice.vectors or max(1, accumulators // self.height)
         if isinstance(self.columns, int):
             self.vectors = max(1, min(self.vectors, int(_pieces(self.columns, self.lanes))))
         self.width = self.vectors * self.lanes

@@ -1,0 +1,42 @@
+"""How the loops of kernels are cut where measurements have chosen, and what there is to choose from.
+
+A kernel goes by a name made of what it computes, so a choice holds for all programs that compute the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import attrs
+
+
+@attrs.frozen
+class Choice:
+    """The loops of a product; None: by rule. A tile is `height` rows of `vectors` vectors, which stay in registers."""
+
+    height: int | None = None
+    vectors: int | None = None
+    packed: bool | None = None  # copy panels of the right operand
+    parallel: bool | None = None
+
+
+DEFAULT = Choice()
+
+Choices: TypeAlias = Mapping[str, Choice]
+"""Choices by the kernels' names."""
+
+
+@attrs.frozen
+class Options:
+    """What the choices of a kernel may be."""
+
+    tiles: tuple[tuple[int, int], ...]  # height and vectors
+    packed: tuple[bool, ...]
+    parallel: tuple[bool, ...]
+
+
+def kernel_name(key: object) -> str:
+    """The name of the kernel with this key, the same in every process."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()

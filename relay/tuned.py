@@ -1,0 +1,87 @@
+"""What `relay.tune` has found, on disk: how the loops of kernels are cut, for each processor and number of threads.
+
+The file is `tuning.json` in the folder of the cache. It is read when something is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from relay import cache
+from relay.codegen.choices import Choice, Choices
+
+log = logging.getLogger("relay.compile")
+
+
+def path() -> Path:
+    """The file."""
+    return cache.directory() / "tuning.json"
+
+
+def choices(threads: int) -> Choices:
+    """What is known for this processor and so many threads. A file that cannot be read is said in the log."""
+    found: dict[str, Choice] = {}
+    for name, entry in _read().get(_machine(threads), {}).items():
+        try:
+            found[name] = Choice(**{field: entry[field] for field in attrs.fields_dict(Choice)})
+        except (KeyError, TypeError):
+            log.warning("%s: the entry %s is not of this version, and is not used", path(), name)
+    return found
+
+
+def keep(threads: int, found: Mapping[str, Choice]) -> None:
+    """Write choices, in one step, beside those that are there."""
+    path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked():
+        content = _read()
+        content.setdefault(_machine(threads), {}).update({name: attrs.asdict(choice) for name, choice in found.items()})
+        handle, temporary = tempfile.mkstemp(prefix=cache.UNFINISHED, dir=path().parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(content, file, indent=1)
+        os.replace(temporary, path())
+
+
+def clear() -> None:
+    """Forget everything."""
+    path().unlink(missing_ok=True)
+
+
+def _machine(threads: int) -> str:
+    about = f"{cache.processor()}\n{threads}\n{metadata.version('apache-tvm')}"
+    return hashlib.sha256(about.encode()).hexdigest()
+
+
+def _read() -> dict[str, dict[str, Any]]:
+    try:
+        content = json.loads(path().read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        log.warning("%s cannot be read: %s", path(), error)
+        return {}
+    good = isinstance(content, dict) and all(isinstance(entries, dict) for entries in content.values())
+    return content if good else {}
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One process at a time, where the system has such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path().with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
