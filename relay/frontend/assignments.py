@@ -165,7 +165,7 @@ def update_item(
         steps.append((whole, lower_items(context, step.slice), step))
     last, items, node = steps[-1]
     if reads_old:
-        value = new(context.bind(Index(last, items, context.span(node)), "item", context.span(node)))
+        value = new(context.bind(Index(last, items, context.span(node), True), "item", context.span(node)))
     else:
         value = new(last)
     for position in range(len(steps) - 1, -1, -1):

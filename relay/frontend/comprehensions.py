@@ -14,11 +14,12 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from relay.errors import FrontendError
+from relay.errors import FrontendError, Label, Span
 from relay.frontend.assignments import store
-from relay.frontend.context import Capture, Context
-from relay.frontend.names import has_assignment, target_names
-from relay.ir.expr import Apply, Arm, Atom, Block, Expr, ForEach, If, LoopLabel, Next, Static, Var, Yield
+from relay.frontend.conditions import truth
+from relay.frontend.context import Capture, Context, NoValue
+from relay.frontend.names import changes_inside, target_names
+from relay.ir.expr import Apply, Arm, Atom, Block, Exit, Expr, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 
 Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
@@ -27,8 +28,7 @@ Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 def lower_comprehension(context: Context, node: Comprehension) -> Expr:
     """The tuple (of a dict comprehension: the record) that a comprehension makes."""
     span = context.span(node)
-    if has_assignment(node):
-        raise FrontendError("`:=` or `pop` in a comprehension is not part of Relay", span, help="write a loop")
+    assigned = _assigned_inside(context, node)
 
     held: list[Capture] = []
 
@@ -55,7 +55,162 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
     context.cells, context.early = outer_cells, outer_early
     if held:
         context.holds[result] = tuple(held)
+    context.block.environment.states.update(assigned)
     return result
+
+
+def mapped(
+    context: Context, node: ast.expr, names: tuple[str, ...] = ("map", "filter")
+) -> tuple[str, Atom, Atom] | None:
+    """`map(f, xs, ..)` or `filter(f, xs)` of Python: which one, f, and what it goes through; None for all else."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[function, *rest], keywords=[]) if name in names:
+            is_python = not context.defines(name) and context.scope.resolve(name) in (map, filter)
+            if not is_python or any(isinstance(a, ast.Starred) for a in node.args):
+                return None
+        case _:
+            return None
+    span = context.span(node)
+    if not rest or (name == "filter" and len(rest) > 1):
+        raise FrontendError(
+            f"`{name}` takes a function and what it goes through",
+            span,
+            help="write a comprehension: `[f(x) for x in xs if c]`",
+        )
+    if isinstance(function, ast.Constant):
+        raise FrontendError(
+            f"`{name}` needs a function here", context.span(function), help="write a comprehension: `[x for x in xs]`"
+        )
+    called = context.atom(function)
+    atoms = [context.atom(part) for part in rest]
+    if len(atoms) == 1:
+        return name, called, atoms[0]
+    return name, called, context.bind(Apply(Static(zip, span), tuple(atoms), (), span), "elements", span)
+
+
+def image(context: Context, function: Atom, element: Var, several: bool, span: Span) -> Var:
+    """What `map` makes of an element: f(x), or f(x, y, ..) of several iterables."""
+    callee, given = (Static(Intrinsic("call"), span), (function, element)) if several else (function, (element,))
+    return context.bind(Apply(callee, given, (), span), "value", span)
+
+
+def lower_mapped(context: Context, node: ast.Call) -> Expr | None:
+    """`map(f, xs, ..)` and `filter(f, xs)`, which are lists here: `[f(x) for x in xs]`. None for other calls."""
+    found = mapped(context, node)
+    if found is None:
+        return None
+    name, function, iterable = found
+    span = context.span(node)
+    start = context.bind(Apply(Static(Intrinsic("list"), span), (), (), span), "items", span)
+    kind = "unrolled" if name == "map" else "unrolled_few"
+    each = context.bind(Apply(Static(Intrinsic(kind), span), (iterable,), (), span), "elements", span)
+    items = context.bind(Apply(Static(Intrinsic("growing"), span), (start, each), (), span), "items", span)
+    label, parameter = LoopLabel(name), Var("items", None, span)
+    element, result = Var("element", None, span), Var("items", None, span)
+
+    def longer(value: Var) -> Var:
+        return context.bind(Apply(Static(Intrinsic("append"), span), (parameter, value), (), span), "items", span)
+
+    with context.new_block() as body:
+        value = image(context, function, element, len(node.args) > 2, span)
+        if name == "map":
+            longest = longer(value)
+        else:
+            kept = context.bind(Apply(Static(Intrinsic("keep"), span), (value,), (), span), "condition", span)
+            with context.new_block() as chosen:
+                more = longer(element)
+            longest = Var("items", None, span)
+            arm = Arm(Block((), Yield((kept,), span)), chosen.finished(Yield((more,), span)))
+            context.emit((longest,), If((arm,), Block((), Yield((parameter,), span)), span))
+        body.terminator = Next(label, (longest,), span)
+    context.emit((result,), ForEach(label, element, each, (parameter,), (items,), body.finished(), span))
+    return result
+
+
+def lower_quantifier(context: Context, node: ast.GeneratorExp, decides: bool) -> Expr:
+    """`any(c for x in xs)` (decides: True) or `all(..)`: a loop that the first condition that decides leaves.
+
+    Loop once { for x in xs { if c {exit once True} next }; exit once False }
+    """
+    span = context.span(node)
+    assigned = _assigned_inside(context, node)
+    label, result = LoopLabel("any" if decides else "all"), Var("condition", None, span)
+    with context.new_block() as whole:
+        _search(context, node.generators, node.elt, label, decides)
+    for name, place in whole.environment.captured.items():
+        context.block.environment.captured.setdefault(name, place)
+    body = whole.finished(Exit(label, (truth(not decides, span),), span))
+    context.emit((result,), Loop(label, (), (), body, None, span))
+    context.block.environment.states.update(assigned)
+    return result
+
+
+def _assigned_inside(context: Context, node: Comprehension) -> dict[str, NoValue]:
+    """The names that `:=` gives a value in each round of a comprehension, and what they are after it.
+
+    Raises FrontendError for those that have a value before, which the rounds would have to hand on.
+    """
+    first, *others = node.generators
+    inside: list[ast.expr] = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    inside += [*first.ifs, *(part for generator in others for part in (generator.iter, *generator.ifs))]
+    found: dict[str, NoValue] = {}
+    for name, place in changes_inside(inside):
+        span = context.span(place)
+        if not isinstance(place, ast.NamedExpr):
+            raise FrontendError("`pop` in a comprehension is not part of Relay", span, help="write a loop")
+        if name in context.cells or isinstance(context.block.environment.lookup(name), Var):
+            raise FrontendError(
+                f"`{name}` has a value before this comprehension, whose rounds cannot hand another one on",
+                span,
+                help="use another name here, or write a loop",
+            )
+        found[name] = NoValue(
+            f"`{name}` has a value inside of the comprehension only", (Label(span, "assigned here"),), "write a loop"
+        )
+    return found
+
+
+def _search(
+    context: Context, generators: list[ast.comprehension], condition: ast.expr, label: LoopLabel, decides: bool
+) -> None:
+    generator, *inner = generators
+    span = context.span(generator.iter)
+    if generator.is_async:
+        raise FrontendError("`async for` is not part of Relay", span, help="write a plain `for`")
+    iterable = context.atom(generator.iter)
+    variable = Var(generator.target.id if isinstance(generator.target, ast.Name) else "element", None, span)
+    round_ = LoopLabel("comprehension")
+
+    def tested(tests: list[ast.expr]) -> None:
+        """The rest of the round, if these tests hold."""
+        if not tests and inner:
+            _search(context, inner, condition, label, decides)
+            return
+        test = tests[0] if tests else condition
+        place = context.span(test)
+        kept = context.bind(Apply(Static(Intrinsic("keep"), place), (context.atom(test),), (), place), "holds", place)
+        with context.new_block() as held:
+            if tests:
+                tested(tests[1:])
+            elif decides:
+                held.terminator = Exit(label, (truth(True, place),), place)
+        with context.new_block() as missed:
+            if not tests and not decides:
+                missed.terminator = Exit(label, (truth(False, place),), place)
+        for block in (held, missed):
+            context.block.environment.captured.update(block.environment.captured)
+        arm = Arm(Block((), Yield((kept,), place)), held.finished(Yield((), place)))
+        context.emit((), If((arm,), missed.finished(Yield((), place)), place))
+
+    names = target_names(generator.target)
+    with context.new_block() as body, _own_names(context, names, set()):
+        store(context, generator.target, variable)
+        tested(generator.ifs)
+        body.terminator = Next(round_, (), span)
+    for name, place in body.environment.captured.items():
+        if name not in names:
+            context.block.environment.captured.setdefault(name, place)
+    context.emit((), ForEach(round_, variable, iterable, (), (), body.finished(), span))
 
 
 def _generators(

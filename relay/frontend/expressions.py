@@ -6,7 +6,7 @@ import ast
 
 from relay.errors import FrontendError, Span
 from relay.frontend import displays
-from relay.frontend.comprehensions import lower_comprehension
+from relay.frontend.comprehensions import lower_comprehension, lower_mapped, lower_quantifier
 from relay.frontend.conditions import lower_boolean, lower_comparison, lower_conditional, truth
 from relay.frontend.context import TEMPORARY_NAMES, Context
 from relay.frontend.functions import lower_lambda
@@ -112,11 +112,24 @@ def _call(context: Context, node: ast.Call) -> Expr:
     match node.func:
         case ast.Attribute(value=ast.Name(id=name) as xs, attr="pop") if context.defines(name) and not node.keywords:
             return lower_pop(context, xs, node)
+        case ast.Name(id="any" | "all" as name) if _is_quantifier(context, node):
+            assert isinstance(node.args[0], ast.GeneratorExp)
+            return lower_quantifier(context, node.args[0], name == "any")
     if displays.has_stars(node):
         return displays.lower_starred_call(context, node)
+    if (items := lower_mapped(context, node)) is not None:
+        return items
     function = context.atom(node.func)
     arguments, keywords = displays.lower_arguments(context, node)
     return Apply(function, tuple(arguments), tuple(keywords), span)
+
+
+def _is_quantifier(context: Context, node: ast.Call) -> bool:
+    """Whether a call is Python's `any(c for ..)` or `all(c for ..)`, which stop at the first condition that decides."""
+    assert isinstance(node.func, ast.Name)
+    name = node.func.id
+    is_python = not context.defines(name) and context.scope.resolve(name) in (any, all)
+    return is_python and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords
 
 
 def joined_span(start: Span, end: Span) -> Span:

@@ -9,6 +9,7 @@ import ast
 
 from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.assignments import store
+from relay.frontend.comprehensions import image, mapped
 from relay.frontend.conditions import Conjunction, conjuncts
 from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, NoValue
 from relay.frontend.liveness import bound_at_exits, leaves_by_break
@@ -99,20 +100,28 @@ def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
 
 def lower_for(context: Context, node: ast.For) -> None:
     """`for target in iterable: body else: orelse`"""
-    iterable = context.atom(node.iter)
+    over = mapped(context, node.iter, ("map",))
+    function: Atom | None = None
+    if over is not None:
+        _, function, iterable = over
+    else:
+        iterable = context.atom(node.iter)
     if resized_lists(node.body):
         place = context.span(node.iter)
         unrolled = Intrinsic("unrolled" if always_resized(node.body) else "unrolled_few")
         iterable = context.bind(Apply(Static(unrolled, place), (iterable,), (), place), "elements", place)
     if node.orelse and leaves_by_break(node.body):
-        _lower_for_else(context, node, iterable)
+        _lower_for_else(context, node, iterable, function)
     else:
-        _lower_rounds(context, node, iterable, None)
+        _lower_rounds(context, node, iterable, function, None)
         context.statements(node.orelse)
 
 
-def _lower_rounds(context: Context, node: ast.For, iterable: Atom, left: LoopFrame | None) -> None:
-    """The loop itself. `left`: the construct that a `break` leaves, if it is not the loop."""
+def _lower_rounds(
+    context: Context, node: ast.For, iterable: Atom, function: Atom | None, left: LoopFrame | None
+) -> None:
+    """The loop itself. `function`: that of a `map` over the iterable. `left`: the construct that a `break` leaves, if
+    it is not the loop."""
     live = context.liveness.around(node)
     environment = context.block.environment
     everything = assigned_names([node.target, *node.body])
@@ -129,10 +138,14 @@ def _lower_rounds(context: Context, node: ast.For, iterable: Atom, left: LoopFra
     element = Var(node.target.id if isinstance(node.target, ast.Name) else "element", None, target_span)
     with context.new_block() as body:
         body.environment.states.update(parameters)
+        value = element
+        if function is not None:
+            assert isinstance(node.iter, ast.Call)
+            value = image(context, function, element, len(node.iter.args) > 2, context.span(node.iter))
         if isinstance(node.target, ast.Name):
-            context.rename(node.target.id, element, target_span)
+            context.rename(node.target.id, value, target_span)
         else:
-            store(context, node.target, element)
+            store(context, node.target, value)
         _round(context, frame, node.body)
     loop = ForEach(label, element, iterable, tuple(parameters.values()), initial, body.finished(), span)
     targets = _parameters(environment, names)
@@ -142,7 +155,7 @@ def _lower_rounds(context: Context, node: ast.For, iterable: Atom, left: LoopFra
     _rename_after(context, frame, assigned, targets, read_later, span)
 
 
-def _lower_for_else(context: Context, node: ast.For, iterable: Atom) -> None:
+def _lower_for_else(context: Context, node: ast.For, iterable: Atom, function: Atom | None) -> None:
     """A loop with `break` and `else`, inside of one that runs once: `break` leaves that one, and so the `else`, too."""
     live = context.liveness.around(node)
     environment = context.block.environment
@@ -154,7 +167,7 @@ def _lower_for_else(context: Context, node: ast.For, iterable: Atom) -> None:
     span = context.file.header(node, node.iter)
     left = LoopFrame(LoopLabel("for_else"), span, {}, tuple(wanted), everything, frozenset(), _older_cells(context))
     with context.new_block() as whole:
-        _lower_rounds(context, node, iterable, left)
+        _lower_rounds(context, node, iterable, function, left)
         context.statements(node.orelse)
         if whole.is_open:
             _exit(context, left, span)

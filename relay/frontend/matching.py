@@ -8,10 +8,11 @@ such a name in a later case, or afterwards, is an error.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from relay.errors import FrontendError, Label, Span
+from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.context import BlockBuilder, Branch, Context, NoValue, join
 from relay.frontend.names import has_assignment
 from relay.ir.expr import (
@@ -117,10 +118,31 @@ def _pattern(context: Context, node: ast.pattern, variables: dict[str, Var], see
             return ClassPattern(function, items, tuple(zip(keys, map(inside, values), strict=True)), span)
         case ast.MatchOr(patterns=parts):
             return _alternatives(context, parts, variables, seen, span)
+        case ast.MatchMapping(keys=keys, patterns=parts, rest=rest):
+            fields = tuple(_fields(context, keys, parts, inside, rest, capture))
+            return ClassPattern(Static(dict, span), (), fields, span)
         case _:
+            raise InternalError(f"a pattern of class {type(node).__name__}")
+
+
+def _fields(
+    context: Context,
+    keys: list[ast.expr],
+    parts: list[ast.pattern],
+    inside: Callable[[ast.pattern], Pattern],
+    rest: str | None,
+    capture: Callable[[str], Var],
+) -> Iterator[tuple[str, Pattern]]:
+    """The keys of a mapping pattern, `{"a": x, **rest}`, with their patterns; the rest has the key `**`."""
+    for key, part in zip(keys, parts, strict=True):
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
             raise FrontendError(
-                "a mapping pattern is not part of Relay", span, help="match a tuple, or a class made by @relay.data"
+                "the keys of a dict are strings that are written there", context.span(key), help='write "name"'
             )
+        yield key.value, inside(part)
+    if rest is not None:
+        variable = capture(rest)
+        yield "**", CapturePattern(variable, WildcardPattern(variable.span), variable.span)
 
 
 def _alternatives(

@@ -36,7 +36,7 @@ def _defined_name(node: ast.AST) -> str | None:
     """The name that a definition or a part of a pattern gives a value."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.MatchAs | ast.MatchStar):
         return node.name
-    return None
+    return node.rest if isinstance(node, ast.MatchMapping) else None
 
 
 LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse": 0, "update": 1, "remove": 1, "sort": 0}
@@ -172,6 +172,15 @@ def has_assignment(node: ast.AST) -> bool:
     return any(isinstance(n, ast.NamedExpr) or changed_list(n) is not None for n in _walk_function([node]))
 
 
+def changes_inside(nodes: Iterable[ast.expr]) -> Iterator[tuple[str, ast.expr]]:
+    """The names that expressions of a comprehension assign by `:=`, or change by `pop`, and where."""
+    for node in _walk_function(nodes):
+        if isinstance(node, ast.NamedExpr):
+            yield node.target.id, node
+        elif isinstance(node, ast.Call) and (name := changed_list(node)) is not None:
+            yield name, node
+
+
 def subscripted_name(node: ast.expr) -> str | None:
     """The variable that `x[..]`, `x[..][..]` change; None where the base is no name."""
     while isinstance(node, ast.Subscript):
@@ -186,7 +195,7 @@ def target_names(target: ast.expr) -> set[str]:
 
 def pattern_names(pattern: ast.pattern) -> set[str]:
     """The names that a pattern binds."""
-    return {n.name for n in ast.walk(pattern) if isinstance(n, ast.MatchAs | ast.MatchStar) and n.name is not None}
+    return {name for n in ast.walk(pattern) if isinstance(n, ast.pattern) and (name := _defined_name(n)) is not None}
 
 
 def is_always_true(test: ast.expr) -> bool:

@@ -151,6 +151,8 @@ def _lower_expression_statement(context: Context, statement: ast.Expr, node: ast
     if isinstance(node, ast.NamedExpr):
         context.expression(node)
         return
+    if isinstance(node, ast.Constant) and node.value is Ellipsis:
+        return  # as `pass`
     if lower_list_statement(context, node):
         return
     if isinstance(node, ast.Call):

@@ -373,11 +373,15 @@ class Slice:
 
 @node
 class Index:
-    """surface: `value[items]`. An item is an atom (Static(None) is newaxis, Static(...) the ellipsis) or a slice."""
+    """surface: `value[items]`. An item is an atom (Static(None) is newaxis, Static(...) the ellipsis) or a slice.
+
+    `updated`: it is the part that `value[items] += ..` changes.
+    """
 
     value: Atom
     items: tuple[Atom | Slice, ...]
     span: Span | None = None
+    updated: bool = False
 
 
 @node

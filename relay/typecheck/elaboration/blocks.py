@@ -146,7 +146,7 @@ def atom_entity(context: Context, atom: Atom) -> Entity:
 
 def elaborate_binding(session: Session, context: Context, binding: Binding, out: Output) -> None:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
-    from relay.typecheck.elaboration import calls, item_updates, iteration, loops, matching, operators, tensors
+    from relay.typecheck.elaboration import calls, item_updates, iteration, loops, masks, matching, operators, tensors
 
     targets, value = binding.targets, binding.value
     entity: Entity | None
@@ -168,8 +168,10 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             entity = calls.apply(session, context, out, callee, given, named, span, described, describe(function))
         case Attribute(atom, name, span):
             entity = tensors.attribute(session, out, entity_of(atom), name, span, describe(atom))
-        case Index(atom, items, span):
-            entity = tensors.index(session, out, entity_of(atom), tensors.index_items(context, items), span)
+        case Index(atom, items, span, updated):
+            whole, subscript = entity_of(atom), tensors.index_items(context, items)
+            entity = masks.chosen(session, out, whole, subscript, span) if updated else None
+            entity = entity if entity is not None else tensors.index(session, out, whole, subscript, span)
         case IndexUpdate(atom, items, new, span):
             entity = item_updates.index_update(
                 session, out, entity_of(atom), tensors.index_items(context, items), entity_of(new), span

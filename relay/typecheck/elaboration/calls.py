@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
-from relay.ir.expr import Binding, OpCall, RefNew, RefRead, RefWrite
+from relay.ir.expr import Assert, Binding, OpCall, RefNew, RefRead, RefWrite
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_record_class
 from relay.ir.types import (
@@ -58,6 +58,7 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Progression,
     Range,
     Size,
     Tuple,
@@ -250,7 +251,7 @@ def _is_items(entity: Entity) -> bool:
 
 
 def _is_entity(value: object) -> bool:
-    return isinstance(value, (Typed, Number, Tuple, Object, Method, Range, Zip, *FUNCTIONS))
+    return isinstance(value, (Typed, Number, Tuple, Object, Method, Range, Progression, Zip, *FUNCTIONS))
 
 
 # ---- references
@@ -346,13 +347,13 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     start: Entity = arguments[0] if len(arguments) > 1 else Number(0, span)
     stop = arguments[1] if len(arguments) > 1 else arguments[0]
     step = arguments[2] if len(arguments) == 3 else Number(1, span)
-    if not isinstance(step, Number) or not isinstance(step.value, int) or step.value == 0:
+    if isinstance(step, Number) and (step.is_float or step.value == 0):
         raise TypeCheckError(
-            "the step of range must be an integer known before the program runs, and not 0",
+            f"the step of range must be an integer and not 0, found {step.value}",
             span,
-            help="count the rounds: `for k in range(rounds): i = start + k * step`; or make the step a static argument",
+            help="count the rounds: `for k in range(rounds): x = start + float(k) * step`" if step.is_float else None,
         )
-    for bound in (start, stop):
+    for bound in (start, stop, step):
         if isinstance(bound, Number) and bound.is_float:
             raise TypeMismatch(f"range needs integers, found {bound.value}", span)
         if not isinstance(bound, Number):
@@ -363,7 +364,13 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
                 type_.base, frozenset({BaseClass.INTEGER})
             ):
                 raise TypeMismatch(f"range needs integers, found {show(resolve(typed.type))}", span, help="int(x)")
-    return Range(start, stop, step.value)
+    if isinstance(step, Number):
+        return Range(start, stop, int(step.value))
+    typed = session.materialise(out, step, span)
+    some = operators.apply_named(session, out, "not_equal", [typed, Number(0, span)], {}, span, [])
+    held = session.materialise(out, some, span).atom
+    out.items.append(Binding((), Assert(held, "the step of range must not be 0", span)))
+    return Progression(start, stop, typed)
 
 
 def _start(keywords: Keywords, span: Span | None) -> list[Entity]:

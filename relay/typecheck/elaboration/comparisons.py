@@ -29,6 +29,7 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Progression,
     Range,
     Tuple,
     Typed,
@@ -101,6 +102,8 @@ def contains(session: Session, out: Output, arguments: Sequence[Entity], span: S
             return growing_reductions.quantified(session, out, container, same_as_item, True, span)
         case Range():
             return _in_range(session, out, item, container, span)
+        case Progression():
+            raise TypeCheckError("`in` of a range needs a step that is known", span, help="compare with the bounds")
         case Typed() if (type_ := tensor_type(container)) is not None and type_.rank > 0:
             same = operators.apply_named(session, out, "equal", [container, item], {}, span, [])
             return operators.apply(session, out, lookup("any"), [same], {}, span, [])

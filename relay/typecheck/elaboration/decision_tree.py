@@ -43,7 +43,7 @@ from relay.ir.expr import (
 from relay.ir.structure import is_record_class
 from relay.ir.traverse import pattern_variables
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
-from relay.typecheck.elaboration import data, operators
+from relay.typecheck.elaboration import data, growing, operators
 from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, require_bool
 from relay.typecheck.elaboration.entities import (
     Consequence,
@@ -59,7 +59,17 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.joins import assign
-from relay.typecheck.elaboration.patterns import Occurrence, Path, Row, aligned, known_value, pattern_fields, simple
+from relay.typecheck.elaboration.patterns import (
+    Occurrence,
+    Path,
+    Row,
+    aligned,
+    known_value,
+    mapping_fields,
+    pattern_fields,
+    simple,
+    simple_rows,
+)
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import resolve
 
@@ -186,7 +196,11 @@ class DecisionTree:
                 case None:
                     new.append(row)
                 case TuplePattern(parts, star, span):
-                    if (len(parts) != len(items)) if star is None else len(parts) - 1 > len(items):
+                    fits = (len(parts) == len(items)) if star is None else len(parts) - 1 <= len(items)
+                    if not fits and growing.is_literal(occurrence.entity):
+                        self.decided = True  # other lists have other lengths
+                        continue
+                    if not fits:
                         raise TypeCheckError(
                             f"the tuple has {len(items)} components, the pattern has {len(parts) - (star is not None)}",
                             span,
@@ -214,7 +228,9 @@ class DecisionTree:
                 self.session.unify_at(entity.type, parts, pattern.span, "the matched value")
             entity = expand(self.session, out, entity, pattern.span)
         if not isinstance(entity, Tuple):
-            raise TypeCheckError(f"this pattern is a tuple, the value is {self._shown(entity)}", pattern.span)
+            help = "test its length: `if len(xs) == 0:`, then read xs[0]" if growing.is_growing(entity) else None
+            message = f"this pattern is a tuple, the value is {self._shown(entity)}"
+            raise TypeCheckError(message, pattern.span, help=help)
         return self._open(occurrence, entity, entity.items)
 
     def _shown(self, entity: Entity) -> str:
@@ -236,6 +252,9 @@ class DecisionTree:
             entity = expand(self.session, out, entity, pattern.span)
         if isinstance(entity, Tuple):
             self._record(occurrence, entity, rows, out)
+            return
+        if (cls := self._scalar_class(pattern)) is not None:
+            self._python_class(occurrence, cls, pattern, rows, out)
             return
         typed, type_ = self._data(occurrence, pattern)
         definition = type_.definition
@@ -268,6 +287,27 @@ class DecisionTree:
             with self._inside():
                 self._arm(occurrence, items, definition, constructor, rows, body)
 
+    def _scalar_class(self, pattern: ClassPattern) -> type | None:
+        """The class of numbers or text that a pattern names, if it does."""
+        wanted = atom_entity(self.context, pattern.function)
+        value = wanted.value if isinstance(wanted, Object) else None
+        return value if isinstance(value, type) and value in (bool, int, float, str) else None
+
+    def _python_class(
+        self, occurrence: Occurrence, cls: type, pattern: ClassPattern, rows: Sequence[Row], out: Output
+    ) -> None:
+        """`case int():` and its kin, of a value that the checker knows."""
+        static = known_value(occurrence.entity)
+        if static is None or pattern.items or pattern.keywords:
+            raise TypeCheckError(
+                f"whether a tensor is a Python {cls.__name__} is not part of the program",
+                pattern.span,
+                help="dtypes are known before: `if x.dtype == relay.Int32:`",
+            )
+        self.decided = True
+        fits = isinstance(static[0], cls)
+        self._compile(simple_rows(rows, occurrence, fits), out)
+
     def _record(self, occurrence: Occurrence, entity: Tuple, rows: Sequence[Row], out: Output) -> None:
         """A dataclass, named tuple or other structure, whose class the checker knows."""
         cls: type = tuple if entity.form is None else entity.form.cls
@@ -287,13 +327,19 @@ class DecisionTree:
                         raise TypeCheckError("this is no class", span)
                     if not issubclass(cls, wanted.value):
                         self.decided = True
+                    elif wanted.value is dict:
+                        fields = mapping_fields(found, entity, items)
+                        if fields is None:
+                            self.decided = True
+                        else:
+                            new += simple(row.replacing(occurrence, fields))
                     elif is_record_class(cls):
                         new += simple(row.replacing(occurrence, pattern_fields(found, constructor, items)))
                     elif found.items or found.keywords:
                         raise TypeCheckError(f"a {cls.__name__} has no fields", span, help="write the items: (a, b)")
                     else:
                         new += simple(row.replacing(occurrence, ()))
-                case TuplePattern(parts, star, span) if issubclass(cls, tuple):
+                case TuplePattern(parts, star, span) if issubclass(cls, tuple | list):
                     if (len(parts) != len(items)) if star is None else len(parts) - 1 > len(items):
                         self.decided = True
                     else:
@@ -422,6 +468,9 @@ class DecisionTree:
                 both_numbers = isinstance(literal, int | float) and isinstance(value, int | float)
                 if literal == value and (both_numbers or type(literal) is type(value)):
                     new.append(row.replacing(occurrence, ()))
+            elif isinstance(found, ClassPattern) and (cls := self._scalar_class(found)) is not None:
+                if isinstance(value, cls):
+                    new.append(row)
             elif value is not None:
                 raise TypeCheckError(f"this pattern does not fit: the value is {value!r}", found.span)
         if not new:

@@ -244,6 +244,15 @@ class Range:
 
 
 @attrs.frozen(eq=False)
+class Progression:
+    """`range(start, stop, step)` whose step the run computes."""
+
+    start: Entity
+    stop: Entity
+    step: Typed
+
+
+@attrs.frozen(eq=False)
 class Zip:
     """`zip(..)`, and `enumerate(x)` as the zip of a range and x."""
 
@@ -262,6 +271,14 @@ class SliceItem:
     def is_whole(self) -> bool:
         """Whether it is written as `:`."""
         return self.start is None and self.stop is None and self.step is None
+
+
+@attrs.frozen(eq=False)
+class Masked:
+    """The elements of a tensor that a mask of the run chooses, in their places. Only `x[mask] += ..` uses it."""
+
+    value: Typed
+    mask: Typed
 
 
 @attrs.frozen(eq=False)
@@ -287,7 +304,20 @@ class Enough(Exception):
 
 
 Entity: TypeAlias = (
-    Typed | Number | Tuple | Object | GlobalFunction | LocalFunction | Derived | Method | Range | Zip | Text | Failed
+    Typed
+    | Number
+    | Tuple
+    | Object
+    | GlobalFunction
+    | LocalFunction
+    | Derived
+    | Method
+    | Range
+    | Progression
+    | Zip
+    | Masked
+    | Text
+    | Failed
 )
 
 FUNCTIONS = (GlobalFunction, LocalFunction, Derived)

@@ -84,7 +84,7 @@ def zipped(arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -
         strict = is_constant_bool(value)
         if name != "strict" or strict is None:
             raise TypeCheckError(f"zip takes no argument {name!r} but strict, which is True or False", span)
-        counts = [_count(a) for a in arguments]
+        counts = [count_of(a) for a in arguments]
         if strict and None in counts:
             raise TypeCheckError("zip(strict=True) needs lengths that are known", span, help="leave strict out")
         if strict and len(set(counts)) > 1:
@@ -174,7 +174,7 @@ def _unrolled(limit: int) -> Rule:
         (entity,) = arguments
         if isinstance(entity, Typed):
             entity = expand(session, out, entity, span)
-        count = _count(entity)
+        count = count_of(entity)
         if growing.is_growing(entity) or (not isinstance(entity, Tuple) and (count is None or count > limit)):
             return entity
         found = elements(session, out, entity, span)
@@ -205,7 +205,7 @@ def _is_unrolled(iterable: Entity) -> bool:
             return False
 
 
-def _count(entity: Entity) -> int | None:
+def count_of(entity: Entity) -> int | None:
     """How many rounds a `for` has at most; None if it is not known."""
     match entity:
         case Tuple(items):
@@ -220,7 +220,7 @@ def _count(entity: Entity) -> int | None:
             known = tensor_type(entity)
             return _rows(known)
         case Zip(parts):
-            return min((c for c in map(_count, parts) if c is not None), default=None)
+            return min((c for c in map(count_of, parts) if c is not None), default=None)
         case _:
             return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim
 from relay.ir.types import StackType, TensorType, prune
 from relay.operator import lookup
@@ -51,6 +51,8 @@ def index_update(
     masked = masks.update(session, out, entity, type_, items, new, span)
     if masked is not None:
         return masked
+    if items and isinstance(items[0], Tuple) and (places := known_places(items[0])) is not None:
+        return _listed_update(session, out, entity, places, items[1:], new, span)
     updated = _window_update(session, out, entity, type_, items, new, span)
     if updated is not None:
         return updated
@@ -75,6 +77,38 @@ def index_update(
             help="use relay.scatter_add, or a loop over the indices",
         )
     return _update_axis(session, out, entity, _by_axis(items, type_.rank), new, span)
+
+
+def known_places(item: Tuple) -> list[int] | None:
+    """The positions of `x[[0, 2]]`; None if they are no known integers."""
+    numbers = [n.value for n in item.items if isinstance(n, Number)]
+    places = [n for n in numbers if isinstance(n, int)]
+    return places if places and len(places) == len(item.items) else None
+
+
+def _listed_update(
+    session: Session,
+    out: Output,
+    entity: Typed,
+    places: list[int],
+    rest: Sequence[Entity | SliceItem],
+    new: Entity,
+    span: Span | None,
+) -> Entity:
+    """`x[[0, 2], rest] = new`, one position after the other: where one stands twice, the last value stays."""
+    known = tensor_type(new) if isinstance(new, Typed) else None
+    part = index(session, Output(), entity, [Number(places[0]), *rest], span)
+    part_type = tensor_type(part) if isinstance(part, Typed) else None
+    rows = known is not None and part_type is not None and known.rank > part_type.rank
+    if rows and known is not None and known.shape[0] not in (1, len(places)):
+        raise ShapeError(f"{known.shape[0]} values for {len(places)} positions", span)
+    result: Entity = entity
+    for i, place in enumerate(places):
+        value = new
+        if rows and known is not None:
+            value = index(session, out, new, [Number(0 if known.shape[0] == 1 else i)], span)
+        result = index_update(session, out, result, [Number(place), *rest], value, span)
+    return result
 
 
 def _window_update(

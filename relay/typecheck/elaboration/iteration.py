@@ -37,6 +37,7 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Progression,
     Range,
     Size,
     Tuple,
@@ -259,9 +260,9 @@ def _parts(iterable: Entity) -> Iterator[Entity]:
 
 
 def _is_int64(part: Entity) -> bool:
-    if not isinstance(part, Range):
+    if not isinstance(part, Range | Progression):
         return False
-    for bound in (part.start, part.stop):
+    for bound in (part.start, part.stop, *([part.step] if isinstance(part, Progression) else [])):
         if isinstance(bound, Typed) and (type_ := tensor_type(bound)) is not None and type_.base == INT64:
             return True
         if isinstance(bound, Number) and not isinstance(bound, Size) and not -(2**31) <= bound.value < 2**31:
@@ -288,6 +289,12 @@ def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Sp
             elif step == -1:
                 difference = _call(session, out, "negative", [difference], base, span)
             return _call(session, out, "maximum", [difference, _integer(0, base)], base, span)
+        case Progression(start, stop, step):  # the quotient, rounded up
+            low, high, by = (_bound(session, out, b, base, span) for b in (start, stop, step))
+            difference = _call(session, out, "subtract", [low, high], base, span)
+            quotient = _call(session, out, "floor_divide", [difference, by], base, span)
+            count = _call(session, out, "negative", [quotient], base, span)
+            return _call(session, out, "maximum", [count, _integer(0, base)], base, span)
         case Typed() if growing.is_growing(part):
             if part.length is not None and part.length.absolute is not None:
                 return _integer(part.length.absolute, base)
@@ -360,6 +367,10 @@ def _element(session: Session, body: Output, part: Entity, index: Typed, base: B
             if not _is_zero(start):
                 value = _call(session, body, "add", [value, _bound(session, body, start, base, span)], base, span)
             return value
+        case Progression(start, _, step):
+            by = _bound(session, body, step, base, span)
+            value = _call(session, body, "multiply", [index, by], base, span)
+            return _call(session, body, "add", [value, _bound(session, body, start, base, span)], base, span)
         case Typed() if growing.is_growing(part):
             position = operators.apply(session, body, lookup("cast"), [index], {"dtype": INT64}, span, [])
             return growing_items.read(session, body, part, position, span)

@@ -34,7 +34,8 @@ from relay.typecheck.elaboration.entities import (
 
 BUILTINS = (
     builtins.len, builtins.range, builtins.zip, builtins.enumerate, builtins.abs, builtins.min, builtins.max,
-    builtins.sum, builtins.sorted, builtins.float, builtins.int, builtins.bool, builtins.tuple, builtins.list,
+    builtins.sum, builtins.sorted, builtins.float, builtins.int, builtins.bool,
+    builtins.tuple, builtins.list,
 )  # fmt: skip
 
 

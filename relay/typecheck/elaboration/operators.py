@@ -42,6 +42,7 @@ from relay.typecheck.elaboration import axis_names, schemes, sizes
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Entity,
+    Masked,
     Number,
     Object,
     Output,
@@ -92,8 +93,10 @@ def apply_named(
 ) -> Entity:
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
-    from relay.typecheck.elaboration import special_methods, windows
+    from relay.typecheck.elaboration import masks, special_methods, windows
 
+    if any(isinstance(o, Masked) for o in operands):
+        return masks.combined(session, out, name, operands, span)
     folded = _fold(name, operands, span)
     if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
         folded = _structured(session, out, name, operands, span)

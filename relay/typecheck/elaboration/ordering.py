@@ -28,7 +28,7 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import call_function, expand
-from relay.typecheck.elaboration.intrinsics import elements
+from relay.typecheck.elaboration.intrinsics import FEW, count_of, elements
 from relay.typecheck.elaboration.objects import object_entity
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.elaboration.tensors import tensor_type
@@ -97,6 +97,14 @@ def call(
     return _extreme(session, context, out, function is builtins.max, arguments, keywords, span)
 
 
+def _few(session: Session, out: Output, xs: Entity, span: Span | None) -> list[Entity] | None:
+    """The elements one by one, of what has a known length that is not large; None for the rest."""
+    count = count_of(xs)
+    if growing.is_growing(xs) or (not isinstance(xs, Tuple) and (count is None or count > FEW)):
+        return None
+    return elements(session, out, xs, span)
+
+
 def _options(name: str, keywords: Keywords, known: Sequence[str], span: Span | None) -> dict[str, Entity]:
     for given, _ in keywords:
         if given not in known:
@@ -131,7 +139,7 @@ def sorted_(
                 help="along an axis: relay.sort(x, axis=0)",
             )
         return _written(session, out, "sorted_rows__", [xs, reverse], span)
-    items = None if growing.is_growing(xs) else elements(session, out, xs, span)
+    items = _few(session, out, xs, span)
     if items is None:
         all_keys = xs if key is None else _written(session, out, "keys__", [xs, key], span)
         if growing.is_growing(all_keys):
@@ -228,8 +236,10 @@ def _extreme(
             _require(session, out, some, f"{name} of nothing", span)
             return _written(session, out, "best__", given, span)
         return _written(session, out, "best_or__", [*given, default], span)
-    items = elements(session, out, whole, span) if key is not None or isinstance(whole, Tuple) else None
+    items = _few(session, out, whole, span) if key is not None or isinstance(whole, Tuple) else None
     if items is None:
+        if key is not None and default is None:
+            return _written(session, out, "best__", [whole, key, object_entity(largest, span)], span)
         if options:
             raise TypeCheckError(
                 f"{name} with a key or default needs a list, or a length that is known",

@@ -9,7 +9,7 @@ import attrs
 
 from relay.errors import TypeCheckError
 from relay.ir.expr import CapturePattern, ClassPattern, OrPattern, Pattern, Var, WildcardPattern
-from relay.ir.types import Constructor
+from relay.ir.types import Constructor, Form
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Tuple, Typed, is_constant_bool
 
 Path: TypeAlias = "tuple[int, ...]"
@@ -69,6 +69,16 @@ def simple(row: Row) -> list[Row]:
     return [Row(row.case, tuple(patterns), tuple(bound))]
 
 
+def simple_rows(rows: Sequence[Row], occurrence: Occurrence, fits: bool) -> list[Row]:
+    """The rows after a test of the first row's pattern at an occurrence, whose outcome is known."""
+    first, *others = rows
+    wanted = first.at(occurrence)
+    if not fits:
+        return list(others)
+    same = [row for row in rows if row is first or row.at(occurrence) is not wanted]
+    return [r for row in same for r in (simple(row.replacing(occurrence, ())) if row is first else [row])]
+
+
 def known_value(entity: Entity) -> tuple[object] | None:
     """The value that the checker knows, or None."""
     match entity:
@@ -79,7 +89,7 @@ def known_value(entity: Entity) -> tuple[object] | None:
         case Typed():
             known = is_constant_bool(entity)
             return None if known is None else (known,)
-        case Tuple(()):
+        case Tuple((), None):
             return (None,)
         case _:
             return None
@@ -99,6 +109,26 @@ def aligned(
         (rest, parts[star]),
         *zip(items[len(items) - tail :], parts[star + 1 :], strict=True),
     ]
+
+
+def mapping_fields(
+    pattern: ClassPattern, record: Tuple, items: tuple[Occurrence, ...]
+) -> list[tuple[Occurrence, Pattern]] | None:
+    """The patterns of `{"key": p, **rest}` with the values that they stand for; None if a key is missing."""
+    names = () if record.form is None else record.form.names
+    found: list[tuple[Occurrence, Pattern]] = []
+    wanted = [name for name, _ in pattern.keywords]
+    for name, inner in pattern.keywords:
+        if name == "**":
+            others = [i for i, n in enumerate(names) if n not in wanted]
+            form = Form(dict, tuple(names[i] for i in others))
+            path = (*items[0].path[:-1], -1) if items else (-1,)
+            found.append((Occurrence(Tuple(tuple(items[i].entity for i in others), form), path), inner))
+        elif name in names:
+            found.append((items[names.index(name)], inner))
+        else:
+            return None
+    return found
 
 
 def pattern_fields(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -57,6 +58,8 @@ def refusal(function: object, span: Span | None) -> FrontendError | None:
             span,
             help="draw them with a key: relay.random.normal(key, (3,)); or make the numbers outside and pass them",
         )
+    if isinstance(function, type) and function.__module__ == "itertools":
+        return FrontendError(f"`{name}` is not part of Relay", span, help="write loops inside of each other")
     help = _INSTEAD.get(function) if callable(function) and _hashable(function) else None
     return None if help is None else FrontendError(f"`{name}` is not part of Relay", span, help=help)
 
@@ -218,8 +221,8 @@ KNOWN = tuple(function for function, _ in _RULES)
 _INSTEAD: dict[object, str] = {
     builtins.type: "types are known: test `x.ndim == 1` or `x.dtype == relay.Float32`",
     builtins.repr: 'use an f-string in print: print(f"{x}")',
-    builtins.map: "write a comprehension: [f(x) for x in xs]",
-    builtins.filter: "write a comprehension with `if`",
+    builtins.map: "call it with a function and what it goes through, or write a comprehension: [f(x) for x in xs]",
+    builtins.filter: "call it with a function and what it goes through, or write a comprehension with `if`",
     builtins.set: "use a tuple",
     builtins.iter: "write a `for`",
     builtins.next: "write a `for`",
@@ -231,5 +234,7 @@ _INSTEAD: dict[object, str] = {
     builtins.id: "values have no identity; compare them with `==`",
     builtins.hasattr: "what a value has is known before the program runs",
     builtins.getattr: "write the attribute: x.name",
+    functools.partial: "write a lambda: `lambda v: f(v, k=x)`",
+    functools.reduce: "write a loop: `for x in xs: total = f(total, x)`",
     builtins.setattr: "build a new value with relay.replace",
 }
