@@ -292,7 +292,9 @@ def describe_static(value: Any, function: Function, position: int) -> Described:
             "is static, so it must be a Python number, string, None, dtype, function, or a tuple of them;"
             f" found {type(value).__name__}"
         )
-        raise _bad_argument(function, position, text)
+        name = function.parameters[position].name
+        help = f"keep {name} out of static_argnames and off the lines with `# relay: static`, or give one of these"
+        raise _bad_argument(function, position, text, help)
     return Described(("static", key), fixed, None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim
-from relay.ir.types import StackType, TensorType, prune
+from relay.ir.types import BaseType, StackType, TensorType, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration import operators, records
 from relay.typecheck.elaboration.entities import (
@@ -46,6 +46,7 @@ def index_update(
     if not isinstance(entity, Typed):
         raise TypeCheckError("only a tensor's elements can be assigned", span)
     type_ = ranked(entity, span)
+    _require_dtype(type_, new, span)
     from relay.typecheck.elaboration import masks
 
     masked = masks.update(session, out, entity, type_, items, new, span)
@@ -109,6 +110,17 @@ def _listed_update(
             value = index(session, out, new, [Number(0 if known.shape[0] == 1 else i)], span)
         result = index_update(session, out, result, [Number(place), *rest], value, span)
     return result
+
+
+def _require_dtype(type_: TensorType, new: Entity, span: Span | None) -> None:
+    """Raises TypeMismatch for elements of another dtype than the tensor has, if both are known."""
+    given = tensor_type(new) if isinstance(new, Typed) else None
+    if given is None:
+        return
+    has, found = prune(type_.base), prune(given.base)
+    if isinstance(has, BaseType) and isinstance(found, BaseType) and has != found:
+        help = f"convert the value: .astype({operators.spelling(has)})"
+        raise TypeMismatch(f"the tensor holds {has}, and the value is {found}", span, help=help)
 
 
 def _window_update(

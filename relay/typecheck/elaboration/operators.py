@@ -496,10 +496,11 @@ def _conversion(first: object, second: object, position: int, described: Sequenc
     integers_second = not (isinstance(first, BaseType) and isinstance(second, BaseType)) or first.is_float
     place, target = (position, first) if integers_second else (0, second)
     text = described[place] if place < len(described) else "x"
-    return f"{text if text.isidentifier() else f'({text})'}.astype({_spelling(target)})"
+    return f"{text if text.isidentifier() else f'({text})'}.astype({spelling(target)})"
 
 
-def _spelling(base: object) -> str:
+def spelling(base: object) -> str:
+    """How a program names a dtype."""
     name = str(base)
     return "relay." + ("UInt" + name[4:] if name.startswith("uint") else name.capitalize())
 
