@@ -69,7 +69,8 @@ from relay.operator import Emitter, Operator, Value, lookup
 
 
 class Callee(Protocol):
-    """The forward and backward versions of a called function. `returned`: the types of the backward one's results."""
+    """The forward and backward versions of a called function. `returned`: the types of the backward one's results;
+    `kept`: the parameters whose values it takes again."""
 
     @property
     def forward(self) -> Global: ...
@@ -81,6 +82,8 @@ class Callee(Protocol):
     def result(self) -> Type: ...
     @property
     def returned(self) -> tuple[Type, ...]: ...
+    @property
+    def kept(self) -> tuple[int, ...]: ...
 
 
 class Surroundings(Protocol):
@@ -421,7 +424,8 @@ class Reversal:
     def _pull(self, call: Call, callee: Callee, arguments: list[Atom], active: tuple[int, ...], scope: Scope) -> None:
         """a' := f_b(t, v', a'..)"""
         results = Var("cotangents", pack_type(callee.returned))
-        scope.emitter.bindings.append(Binding((results,), Call(callee.backward, tuple(arguments), call.span)))
+        values = (call.arguments[i] for i in callee.kept)
+        scope.emitter.bindings.append(Binding((results,), Call(callee.backward, (*arguments, *values), call.span)))
         leaves = unpack(scope.emitter, results, callee.returned)
         for position in active:
             argument = call.arguments[position]

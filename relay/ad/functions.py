@@ -2,6 +2,9 @@
 
     f(p..) = e        f_forward(p..) = (e, tape)        f_backward(tape, seed, p'..) = p'..
 
+A recursive function that passes a tensor on to itself has it as a parameter of its backward version, too, instead of on
+each tape (`passed_on`).
+
 The backward version takes the cotangents of the parameters so far and returns them with its contribution, so that a
 recursion that reads a large tensor piece by piece adds into one. The cotangents of stacks are only returned.
 
@@ -23,6 +26,7 @@ from relay.ad.blocks import Reversal
 from relay.ad.checkpoints import DEEPEST, divided, tape_bytes
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
 from relay.ad.interface import Interface, packed
+from relay.ad.passed_on import passed_on
 from relay.ad.references import References
 from relay.ad.rules import silent
 from relay.ad.scopes import Scope, needed, residuals
@@ -65,7 +69,8 @@ class Versions:
     """The forward and backward versions of a function, differentiated with respect to the parameters `active`.
 
     `given` are the types of the cotangents that the backward version takes beside tape and seed, `returned` of those it
-    returns. Of the latter, without stacks, it takes those for which `taken` is true.
+    returns. Of the latter, without stacks, it takes those for which `taken` is true. After them it takes the values of
+    the parameters `kept`.
     """
 
     function: Function
@@ -78,6 +83,7 @@ class Versions:
     taken: tuple[bool, ...]
     given: tuple[Type, ...]
     returned: tuple[Type, ...]
+    kept: tuple[int, ...]
 
 
 class ModuleReversal:
@@ -254,17 +260,21 @@ class ModuleReversal:
         taken = again if again is not None else (True,) * len(given)
         seeds = self.cotangents.leaves(result)
         given = tuple(t for t, wanted in zip(given, taken, strict=True) if wanted)
+        component = self._component(function)
+        kept = passed_on(name, self.function, component) if component else ()
+        values = (types[i] for i in kept)
         versions = Versions(
             function,
             active,
             Global(forward, FunctionType(types, TupleType((result, DataType(tape))))),
-            Global(backward, FunctionType((DataType(tape), *seeds, *given), pack_type(returned))),
+            Global(backward, FunctionType((DataType(tape), *seeds, *given, *values), pack_type(returned))),
             DataType(tape),
             result,
             paired,
             taken,
             given,
             returned,
+            kept,
         )
         self._versions[name, active, paired, again] = versions
         self._queue.append(versions)
@@ -296,11 +306,12 @@ class ModuleReversal:
         ]
         final = pack(scope.emitter, outputs)
         code = needed(scope.emitter.bindings, [final], self.is_effect)
-        taped = residuals(code, [final], [*parameters, *plan.available()])
+        kept = [parameters[i] for i in versions.kept]
+        taped = [v for v in residuals(code, [final], [*parameters, *plan.available()]) if v not in kept]
         name = versions.tape.definition.name
         versions.tape.definition.constructors = (Constructor(name, tuple(type_of(v) for v in taped)),)
         self._add_forward(versions, parameters, plan, result, taped)
-        self._add_backward(versions, seeds + given, code, final, taped)
+        self._add_backward(versions, seeds + given, code, final, taped, kept)
 
     def _add_forward(
         self, versions: Versions, parameters: tuple[Var, ...], plan: Plan, result: Atom, taped: Sequence[Var]
@@ -312,14 +323,21 @@ class ModuleReversal:
         self._add(versions.forward, parameters, [*plan.forward, *emitter.bindings], both, versions.function)
 
     def _add_backward(
-        self, versions: Versions, parameters: list[Var], code: list[Binding], final: Atom, taped: Sequence[Var]
+        self,
+        versions: Versions,
+        parameters: list[Var],
+        code: list[Binding],
+        final: Atom,
+        taped: Sequence[Var],
+        kept: Sequence[Var],
     ) -> None:
         tape, result = Var("tape", versions.tape), Var("cotangents", pack_type(versions.returned))
         fields = {v: Var(v.name, v.type, v.span) for v in taped}
-        inside = substitute(Block(tuple(code), Yield((final,))), fields)
+        again = {v: Var(v.name, v.type, v.span) for v in kept}
+        inside = substitute(Block(tuple(code), Yield((final,))), {**fields, **again})
         arm = MatchArm(versions.tape.definition.name, tuple(fields.values()), inside)
         body = [Binding((result,), Match(tape, (arm,)))]
-        self._add(versions.backward, (tape, *parameters), body, result, versions.function)
+        self._add(versions.backward, (tape, *parameters, *again.values()), body, result, versions.function)
 
     def _add(
         self, name: Global, parameters: tuple[Var, ...], body: list[Binding], result: Atom, origin: Function
@@ -333,6 +351,22 @@ class ModuleReversal:
 
     def _is_recursive(self, function: Function) -> bool:
         return any(f is function for f in self.reachable(callees(function)))
+
+    def _component(self, function: Function) -> set[str]:
+        """The functions that a function calls and that call it, itself among them; none if it is not recursive."""
+        callers: dict[str, list[str]] = {}
+        for found in self.reachable(callees(function)):
+            if isinstance(found, Function):
+                for callee in callees(found):
+                    callers.setdefault(self._origins.get(callee, callee), []).append(found.name)
+        members: set[str] = set()
+        pending = [function.name]
+        while pending:
+            for caller in callers.get(pending.pop(), ()):
+                if caller not in members:
+                    members.add(caller)
+                    pending.append(caller)
+        return members if function.name in members else set()
 
     def reachable(self, names: Sequence[str]) -> list[Function | Derivative]:
         """These functions and those that they call; instead of a forward version, the function that it is of."""

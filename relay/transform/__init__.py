@@ -14,6 +14,7 @@ from relay.transform.loop_invariants import hoist_invariants
 from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.mixed_precision import to_mixed_precision
 from relay.transform.outlining import fuse
+from relay.transform.parameter_flattening import flatten_parameters
 from relay.transform.partial_evaluation import evaluate_partially
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
@@ -50,6 +51,7 @@ __all__ = [
     "eliminate_references",
     "evaluate_partially",
     "expand_composites",
+    "flatten_parameters",
     "flatten_records",
     "flatten_sums",
     "flatten_tuples",

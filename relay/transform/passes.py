@@ -33,6 +33,7 @@ from relay.transform.loop_invariants import hoist_invariants
 from relay.transform.loop_unrolling import unroll_loops
 from relay.transform.mixed_precision import to_mixed_precision
 from relay.transform.outlining import fuse
+from relay.transform.parameter_flattening import flatten_parameters
 from relay.transform.partial_evaluation import evaluate_partially
 from relay.transform.product_joining import join_products
 from relay.transform.product_ordering import reorder_products
@@ -59,6 +60,7 @@ PASSES: dict[str, Pass] = {
     "inline": inline,
     "evaluate_partially": evaluate_partially,
     "flatten_records": flatten_records,
+    "flatten_parameters": flatten_parameters,
     "flatten_sums": flatten_sums,
     "flatten_tuples": flatten_tuples,
     "allocate_tapes": allocate_tapes,
