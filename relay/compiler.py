@@ -649,7 +649,7 @@ def derivative(
     function: Any,
     wrt: int | str | Sequence[int | str] | None,
     output: int | None,
-    keeping: Sequence[int],
+    keeping: int | Sequence[int],
     seedable: bool,
     with_value: bool,
     memory: str | int = "store",
@@ -662,9 +662,17 @@ def derivative(
             help="decorate it with @relay",
         )
     positions = None if wrt is None else (wrt,) if isinstance(wrt, int | str) else tuple(wrt)
-    from relay.typecheck.elaboration.derivatives import memory_option
+    from relay.typecheck.elaboration.derivatives import keeping_option, memory_option, output_option
 
-    node = Grad(Static(None), None, output, tuple(keeping), seedable, with_value, memory_option(memory))
+    node = Grad(
+        Static(None),
+        None,
+        output_option(output),
+        keeping_option(keeping),
+        seedable,
+        with_value,
+        memory_option(memory),
+    )
     derived = DerivedDefinition(definition, node, positions)
     from relay.typecheck.elaboration.objects import derived_entity
 

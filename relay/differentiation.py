@@ -32,7 +32,7 @@ def grad(
     f: Any,
     wrt: int | str | Sequence[int | str] | None = None,
     output: int | None = None,
-    keeping: Sequence[int] = (),
+    keeping: int | Sequence[int] = (),
     seedable: bool = False,
     memory: str | int = "store",
 ) -> RelayFunction:
@@ -58,7 +58,7 @@ def value_and_grad(
     f: Any,
     wrt: int | str | Sequence[int | str] | None = None,
     output: int | None = None,
-    keeping: Sequence[int] = (),
+    keeping: int | Sequence[int] = (),
     seedable: bool = False,
     memory: str | int = "store",
 ) -> RelayFunction:

@@ -267,7 +267,7 @@ class Cotangents:
             value = inner.bind(StackGet(like, index), element, "entry").atom
             return pack(inner, self.zeros(inner, element, value))
 
-        return _fill(emitter, empty, like, zero)
+        return fill_stack(emitter, empty, like, zero)
 
     def dense(self, emitter: Emitter, cotangent: Cotangent, type_: Type, like: Atom | None) -> list[Atom]:
         """The leaves of a cotangent, with the zeros emitted."""
@@ -303,7 +303,7 @@ class Cotangents:
                     return pack(inner, [self._add_leaves(inner, x, y) for x, y in pairs])
 
                 empty = emitter.bind(StackNew(element), type_, "empty").atom
-                return _fill(emitter, empty, left, total)
+                return fill_stack(emitter, empty, left, total)
             case _:
                 return (emitter.value(left) + emitter.value(right)).atom
 
@@ -363,7 +363,7 @@ def fill_attributes(type_: TensorType) -> dict[str, AttributeValue]:
     return {"shape": shape, "dtype": type_.base}
 
 
-def _fill(emitter: Emitter, empty: Atom, like: Atom, element: Callable[[Emitter, Var], Atom]) -> Atom:
+def fill_stack(emitter: Emitter, empty: Atom, like: Atom, element: Callable[[Emitter, Var], Atom]) -> Atom:
     """A stack of the length of `like`, each element computed from its index."""
     type_ = type_of(empty)
     length = emitter.bind(StackLength(like), scalar(INT64), "length").atom

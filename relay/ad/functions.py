@@ -196,7 +196,7 @@ class ModuleReversal:
         reversal = Reversal(self, body, repeated=False)
         wrt = grad.wrt if grad.wrt is not None else tuple(range(len(parameters)))
         reversal.track([parameters[i] for i in wrt], (result,))
-        for var in (*parameters, result):
+        for var in parameters:
             if var in reversal.paired:
                 raise DifferentiationError(
                     "the gradient passes through a reference that is created outside of the differentiated function",
@@ -211,6 +211,8 @@ class ModuleReversal:
             self.interface.outward(emitter, type_of(parameters[i]), scope.current(parameters[i]), parameters[i])
             for i in wrt
         ]
+        if result in reversal.paired and (grad.keeping or grad.with_value):
+            result = self.references.unpaired(emitter, result, function.result)
         for position in grad.keeping:
             if isinstance(function.result, TupleType):
                 item = function.result.items[position]

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relay.ad.cotangents import Cotangents, pack, pack_type, type_of, unpack
+from relay.ad.cotangents import Cotangents, fill_stack, pack, pack_type, type_of, unpack
 from relay.ad.scopes import Scope
 from relay.ad.tapes import BlockReversal
-from relay.ir.expr import Atom, Binding, MakeTuple, Project, RefNew, RefRead, RefWrite
+from relay.errors import DifferentiationError
+from relay.ir.expr import Atom, Binding, MakeTuple, Project, RefNew, RefRead, RefWrite, StackGet, StackNew, Var
 from relay.ir.types import (
     Constructor,
     DataDefinition,
@@ -29,6 +30,7 @@ from relay.ir.types import (
     TupleType,
     Type,
     prune,
+    show,
 )
 from relay.operator import Emitter
 
@@ -82,6 +84,43 @@ class References:
             case _:
                 return type_
 
+    def unpaired(self, emitter: Emitter, value: Atom, type_: Type) -> Atom:
+        """A value of `paired(type_)` as the one of `type_` that it stands for. What cells hold is read now.
+
+        Raises DifferentiationError for references in data types.
+        """
+        type_ = prune(type_)  # type: ignore[assignment]
+        if not self.holds(type_):
+            return value
+        match type_:
+            case RefType(content):
+                if not self._cotangents.exists(content):
+                    raise _kept(type_, emitter)
+                inner = self.paired(content)
+                cell = emitter.bind(Project(value, 0, emitter.span), RefType(inner), "cell").atom
+                if not self.holds(content):
+                    return cell
+                held = emitter.bind(RefRead(cell, emitter.span), inner, "held").atom
+                plain = self.unpaired(emitter, held, content)
+                return emitter.bind(RefNew(plain, emitter.span), type_, "cell").atom
+            case TupleType(items):
+                parts = [
+                    self.unpaired(emitter, emitter.bind(Project(value, i), self.paired(t), "part").atom, t)
+                    for i, t in enumerate(items)
+                ]
+                return emitter.bind(MakeTuple(tuple(parts), emitter.span), type_, "parts").atom
+            case StackType(element):
+                paired = self.paired(element)
+
+                def entry(inner: Emitter, index: Var) -> Atom:
+                    found = inner.bind(StackGet(value, index, inner.span), paired, "entry").atom
+                    return self.unpaired(inner, found, element)
+
+                empty = emitter.bind(StackNew(element, emitter.span), type_, "empty").atom
+                return fill_stack(emitter, empty, value, entry)
+            case _:
+                raise _kept(type_, emitter)
+
     def paired_definition(self, definition: DataDefinition) -> DataDefinition:
         """The data type with pairs in place of references."""
         if not self.holds(DataType(definition)):
@@ -96,6 +135,14 @@ class References:
             )
             self._cotangents.complete(found)
         return found
+
+
+def _kept(type_: Type, emitter: Emitter) -> DifferentiationError:
+    return DifferentiationError(
+        f"a derivative cannot return {show(type_)}, whose references take part in it",
+        emitter.span,
+        help="return what they hold",
+    )
 
 
 def reverse_new(reversal: BlockReversal, binding: Binding, new: RefNew, scope: Scope) -> list[Binding]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from relay.errors import DifferentiationError, ExecutionError, InternalError
 from relay.eval.operation import Code, Operations, spread, trace, type_of
-from relay.eval.values import Box, Data, describe, is_float, map_leaves, map_tree, primal, same_data
+from relay.eval.values import Box, Data, Reference, Stack, describe, is_float, map_leaves, map_tree, primal, same_data
 from relay.ir.derivative import gradient_definition
 from relay.ir.expr import AttributeValue, Grad, Module, OpCall
 from relay.ir.types import TensorType, Type
@@ -140,7 +140,15 @@ def unboxed(value: object) -> object:
     """A result without boxes, sharing no memory with anything else."""
 
     def leaf(part: object) -> object:
-        return primal(part).copy() if isinstance(part, Box | np.ndarray) else part
+        match part:
+            case Box() | np.ndarray():
+                return primal(part).copy()
+            case Stack(buffer, length):  # a list, of cells
+                return Stack([leaf(cell) for cell in buffer[:length]], length)
+            case Reference(content):
+                return Reference(unboxed(content))
+            case _:
+                return part
 
     return map_leaves(value, leaf)
 

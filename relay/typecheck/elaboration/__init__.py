@@ -32,11 +32,13 @@ import attrs
 
 from relay.errors import RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import Definition, DerivedDefinition, Scope
+from relay.ir.derivative import cotangent_type, gradient_definition
 from relay.ir.dims import Dim
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
 from relay.ir.extents import Place
 from relay.ir.facts import assuming
 from relay.ir.types import (
+    UNIT,
     DataDefinition,
     DataType,
     Form,
@@ -282,13 +284,35 @@ class _Reader:
         self, definition: DataDefinition, parts: Sequence[tuple[Type, Argument]], path: tuple[int, ...]
     ) -> DataType:
         """The type of a value of a data type, whose arguments are found from its parts. Their sizes are numbers."""
-        found = fresh_type(self.session, definition)
-        bound = dict(zip(definition.parameters, found.arguments, strict=True))
-        for index, (declared, argument) in enumerate(parts):
-            part = attrs.evolve(self, symbolic=frozenset()).type(argument, (*path, index))
+        reader = attrs.evolve(self, symbolic=frozenset())
+        fields = [(declared, reader.type(argument, (*path, index))) for index, (declared, argument) in enumerate(parts)]
+        if _is_gradient(definition, fields):
+            made = gradient_definition(definition)
+            assert made is not None
+            found = DataType(made)
+            fields = [(cotangent_type(declared), part) for declared, part in fields]
+        else:
+            found = fresh_type(self.session, definition)
+        bound = dict(zip(found.definition.parameters, found.arguments, strict=True))
+        for declared, part in fields:
             wanted = fill(self.session, substitute(declared, bound))
             self.session.unify_at(part, wanted, self.span, f"a field of {definition.name}")
         return found
+
+
+def _is_gradient(definition: DataDefinition, fields: Sequence[tuple[Type, Type]]) -> bool:
+    """Whether the declared types and types of a value's fields tell that it is a gradient of such values: it has None
+    for something that has no gradient, here or in a field."""
+    if definition.parameters:  # whose arguments tell
+        return False
+    for declared, part in fields:
+        if isinstance(part, DataType) and isinstance(declared, DataType):
+            if part.definition is not declared.definition and not declared.definition.parameters:
+                return True
+        elif part == UNIT and isinstance(declared, TensorType):
+            made = gradient_definition(definition)
+            return made is not None and made is not definition
+    return False
 
 
 def _values(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeGuard, TypeVar
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
@@ -12,6 +13,7 @@ from relay.typecheck.elaboration.functions import call_function
 from relay.typecheck.elaboration.objects import position_of
 from relay.typecheck.elaboration.session import Session
 
+_T = TypeVar("_T")
 Keywords = Sequence[tuple[str, Entity]]
 
 
@@ -38,17 +40,16 @@ def grad(with_value: bool) -> Callable[..., Entity]:
         if wrt is not None:
             parts = wrt if isinstance(wrt, tuple) else (wrt,)
             positions = tuple(position_of(function, p, span) for p in parts)
-        keeping = options.get("keeping", ())
         return Derived(
             function,
             Grad(
                 Static(None),
                 positions,
-                options.get("output"),  # type: ignore[arg-type]
-                keeping if isinstance(keeping, tuple) else (keeping,),
+                _checked(output_option, options.get("output"), span),
+                _checked(keeping_option, options.get("keeping", ()), span),
                 bool(options.get("seedable", False)),
                 with_value,
-                _memory(options.get("memory", "store"), span),
+                _checked(memory_option, options.get("memory", "store"), span),
                 span,
             ),
         )
@@ -56,11 +57,31 @@ def grad(with_value: bool) -> Callable[..., Entity]:
     return rule
 
 
-def _memory(value: object, span: Span | None) -> str | int:
+def _checked(option: Callable[[object], _T], value: object, span: Span | None) -> _T:
     try:
-        return memory_option(value)
+        return option(value)
     except TypeCheckError as error:
         raise error.at(span) from None
+
+
+def _is_position(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def output_option(value: object) -> int | None:
+    """The option `output` of `grad`. Raises TypeCheckError."""
+    if value is None or _is_position(value):
+        return value
+    raise TypeCheckError(f"output is the position of a component of the result, found {value!r}")
+
+
+def keeping_option(value: object) -> tuple[int, ...]:
+    """The option `keeping` of `grad`. Raises TypeCheckError."""
+    positions = tuple(value) if isinstance(value, list | tuple) else (value,)
+    for position in positions:
+        if not _is_position(position):
+            raise TypeCheckError(f"keeping holds positions of components of the result, found {position!r}")
+    return positions
 
 
 def memory_option(value: object) -> str | int:

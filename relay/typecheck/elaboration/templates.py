@@ -9,7 +9,9 @@ about; the other names that end in two underscores are the structural operations
     leaves__(g, a)           a with g(x, k) in place of its k-th float tensor x, and None in place of the rest
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
-Tuples, lists, dicts and records are structures; everything else that is no float tensor has no tangents.
+Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
+(`tangents`), and a record is a dict of its fields to the others. Everything else that is no float tensor has no
+tangents.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ import attrs
 import numpy as np
 
 from relay.errors import InternalError, Span, TypeCheckError
-from relay.ir.definition import MISSING, Scope
+from relay.ir.definition import MISSING, Scope, completed
 from relay.ir.expr import Constant, Function, Parameter, Static
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.types import BaseType, DataType, FunctionType, TensorType, Unknown, prune, show
+from relay.ir.types import BaseType, DataType, Form, FunctionType, StackType, TensorType, Unknown, prune, show
 from relay.operator import lookup
+from relay.typecheck.elaboration import data, growing, tangents
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -174,17 +177,24 @@ def _blank(
     opened = _opened(session, out, arguments, span)
     if not isinstance(opened, Tuple):
         raise TypeCheckError("the primals and the tangents are tuples, one component for each argument", span)
-    aside = Output()  # only the types of what is written here are of interest
+    # Of tensors only the type of what is written here is of interest; data may have any number of them.
+    aside = Output()
     value = calls.apply(session, context, aside, function, opened.items, (), span, [])
 
     def zeros(leaf: Entity, position: int) -> Entity:
         assert isinstance(leaf, Typed)
         type_ = resolve(leaf.type)
+        if isinstance(type_, StackType):
+            raise _no_list(type_, span)
+        if isinstance(type_, DataType):
+            if aside not in out.items:
+                out.items.append(aside)
+            return tangents.blank(session, out, leaf, span)
         assert isinstance(type_, TensorType)
         attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
         return operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
 
-    return _map(session, aside, value, zeros, span)
+    return _map(session, aside, value, zeros, span, _opened)
 
 
 def _position(entity: Entity) -> int:
@@ -199,7 +209,8 @@ def _operator(session: Session, out: Output, name: str, arguments: Sequence[Enti
 
 
 def _opened(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
-    """A structure as a Tuple; a float tensor as Typed; Object(None) for the rest."""
+    """A structure as a Tuple; a float tensor, or a value of a data type with some, as Typed; Object(None) for the
+    rest."""
     if isinstance(entity, Number):
         entity = session.materialise(out, entity, span)
     if isinstance(entity, Typed):
@@ -219,11 +230,9 @@ def _opened(session: Session, out: Output, entity: Entity, span: Span | None) ->
             if isinstance(type_, Unknown):
                 raise SchemeOnly(span, "the type of the function's result")
             if isinstance(type_, DataType):
-                raise TypeCheckError(
-                    f"tangents and cotangents are tensors and structures of them; this is {show(resolve(type_))}",
-                    span,
-                    help="relay.grad differentiates with respect to data types",
-                )
+                return entity if tangents.has_tangents(session, resolve(type_)) else Object(None)
+            if isinstance(type_, StackType):
+                return entity
             if not isinstance(type_, TensorType):
                 return Object(None)
             base = prune(type_.base)
@@ -234,8 +243,37 @@ def _opened(session: Session, out: Output, entity: Entity, span: Span | None) ->
             raise TypeCheckError("a function has no tangent", span, help="differentiate what it captures")
 
 
-def _leaves(session: Session, out: Output, entity: Entity, span: Span | None) -> Iterator[Entity]:
+def _record(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """As `_opened`, but a record is a Tuple, too, with its fields' names. Raises TypeCheckError for other data."""
     entity = _opened(session, out, entity, span)
+    if isinstance(entity, Typed) and isinstance(stack := prune(entity.type), StackType):
+        raise _no_list(stack, span)
+    type_ = data.data_type(entity)
+    if type_ is None:
+        return entity
+    assert isinstance(entity, Typed)
+    definition = completed(type_.definition)
+    if len(definition.constructors) != 1:
+        raise TypeCheckError(
+            f"all elements are those of tensors, structures and records; this is {show(resolve(type_))}",
+            span,
+            help="relay.vjp and relay.jvp take any data type",
+        )
+    (constructor,) = definition.constructors
+    fields = data.read_fields(session, out, entity, type_, range(len(constructor.names)), span)
+    return Tuple(fields, Form(dict, constructor.names))
+
+
+def _no_list(type_: StackType, span: Span | None) -> TypeCheckError:
+    return TypeCheckError(
+        f"there is no derivative of all elements of a list that grows, {show(resolve(type_))}",
+        span,
+        help="stack them with relay.stack, or use relay.vjp",
+    )
+
+
+def _leaves(session: Session, out: Output, entity: Entity, span: Span | None) -> Iterator[Entity]:
+    entity = _record(session, out, entity, span)
     if isinstance(entity, Tuple):
         for item in entity.items:
             yield from _leaves(session, out, item, span)
@@ -244,13 +282,18 @@ def _leaves(session: Session, out: Output, entity: Entity, span: Span | None) ->
 
 
 def _map(
-    session: Session, out: Output, entity: Entity, change: Callable[[Entity, int], Entity], span: Span | None
+    session: Session,
+    out: Output,
+    entity: Entity,
+    change: Callable[[Entity, int], Entity],
+    span: Span | None,
+    opened: Callable[[Session, Output, Entity, Span | None], Entity] = _record,
 ) -> Entity:
     position = 0
 
     def visit(part: Entity) -> Entity:
         nonlocal position
-        part = _opened(session, out, part, span)
+        part = opened(session, out, part, span)
         if isinstance(part, Tuple):
             return Tuple(tuple(map(visit, part.items)), part.form)
         if isinstance(part, Typed):
@@ -277,9 +320,17 @@ def _dot(session: Session, out: Output, left: Entity, right: Entity, span: Span 
         if isinstance(one, Object):
             continue
         assert isinstance(one, Typed)
+        if isinstance(prune(one.type), StackType) and not isinstance(other, Object):
+            part = tangents.dot_of_lists(session, out, one, growing.as_growing(session, out, other, span), span)
+            total = part if total is None else _operator(session, out, "add", [total, part], span)
+            continue
         if not isinstance(other, Typed):
             if not _is_none(other):
                 raise TypeCheckError(f"a tangent of type {show(resolve(one.type))} was expected, found a tuple", span)
+            continue
+        if isinstance(prune(one.type), DataType):
+            part = tangents.dot(session, out, one, other, span)
+            total = part if total is None else _operator(session, out, "add", [total, part], span)
             continue
         session.unify_at(other.type, one.type, span, "the tangent or cotangent")
         product = _operator(session, out, "multiply", [one, other], span)
