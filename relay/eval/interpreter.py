@@ -16,6 +16,7 @@ import numpy as np
 
 from relay.errors import ExecutionError, InternalError, Label, Span
 from relay.eval.operation import Operations
+from relay.eval.reuse import Reuse
 from relay.eval.sizes import attribute_with_sizes, sizes_of, with_sizes
 from relay.eval.tape import Differentiation, Differentiator, float_leaves, settle, unboxed
 from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, describe, fits
@@ -131,6 +132,7 @@ class Machine:
         self.result: object = None
         self.operations = Operations(checked)
         self.differentiator = Differentiator(self.operations, self._nested)
+        self.reuse = Reuse(self.operations)
         self._captured: dict[Function, tuple[Var, ...]] = {}
         self._sized_calls: dict[OpCall, OpCall] = {}
 
@@ -186,10 +188,14 @@ class Machine:
             case OpCall(_, arguments) as call:
                 (target,) = binding.targets
                 operands = [self._atom(frame, a) for a in arguments]
+                spare = self.reuse.operand(frame, binding, operands)
                 type_ = target.type
                 if self.sizes:
                     call, type_ = self._sized(call), None if type_ is None else with_sizes(type_, self.sizes)
-                frame.environment[target] = self.differentiator.apply(call, operands, type_)  # type: ignore[arg-type]
+                if spare:
+                    frame.environment[target] = self.operations.update(call, operands)  # type: ignore[arg-type]
+                else:
+                    frame.environment[target] = self.differentiator.apply(call, operands, type_)  # type: ignore[arg-type]
             case Var() | Constant() | Global() as atom:
                 self._bind(frame, binding.targets, (value(atom),))
             case If(arms, orelse):
@@ -202,6 +208,7 @@ class Machine:
                 initial_values = tuple(map(value, initial))
                 if counter is not None:
                     inner.count = int(value(counter.count))  # type: ignore[call-overload]
+                self.reuse.enter(frame, loop)
                 frame.activations.append(inner)
                 self._begin_round(frame, inner, loop, initial_values)
             case Call(function, arguments):
@@ -310,6 +317,7 @@ class Machine:
             assert activation.owner is not None
             self._bind(frame, activation.owner.targets, values)
             return
+        self.reuse.forget(frame, loop)
         self._bind(frame, loop.parameters, values)
         if loop.counter is not None:
             index = loop.counter.index
@@ -417,14 +425,16 @@ class Machine:
     # ---- variables
 
     def _atom(self, frame: Frame, atom: Atom) -> object:
+        if type(atom) is Var:
+            try:
+                return frame.environment[atom]
+            except KeyError:
+                raise InternalError(f"{atom!r} has no value in {frame.name}") from None
         match atom:
-            case Var():
-                try:
-                    return frame.environment[atom]
-                except KeyError:
-                    raise InternalError(f"{atom!r} has no value in {frame.name}") from None
             case Constant(value):
                 return value
+            case Var():
+                raise InternalError("a subclass of Var")
             case Global(name):
                 function = frame.closure.module.functions.get(name)
                 if not isinstance(function, Function):

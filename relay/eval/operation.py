@@ -100,6 +100,18 @@ class Operations:
             self._operators[call] = found
         return found
 
+    def update(self, call: OpCall, operands: Sequence[np.ndarray]) -> np.ndarray:
+        """The operator's value, made in the operand that it differs from in a part only (`Operator.in_place`).
+
+        Raises ExecutionError at the call's span if the operands break a requirement.
+        """
+        operator = self.operator(call)
+        assert operator.in_place is not None and operator.in_place.write is not None
+        if operator.requirements:
+            self._require(call, operator, operands)
+        operator.in_place.write(*operands, **call.attributes)
+        return operands[operator.in_place.operand]
+
     def apply(self, call: OpCall, operands: Sequence[np.ndarray], type_: Type | None) -> Any:
         """The operator's value: an array, or a tuple of several.
 
@@ -124,7 +136,9 @@ class Operations:
 
     def _typed(self, operator: Operator, result: Any, type_: Type) -> np.ndarray:
         assert isinstance(type_, TensorType)
-        array = np.asarray(result, dtype=type_.dtype)
+        array = np.asarray(result, type_.dtype)
+        if array.shape == type_.shape:  # mostly
+            return array
         if self.checked and not fits(array, type_):
             raise InternalError(f"the reference of {operator.name} returned shape {array.shape}, its type says {type_}")
         return array

@@ -106,6 +106,8 @@ def is_float(array: np.ndarray) -> bool:
 def fits(value: object, type_: Type, sizes: Mapping[TypeId, int] | None = None) -> bool:
     """Whether a value has a (known) type, in which symbolic dims have these sizes (None: whatever they are). Of
     references, stacks, data and functions it looks at the outside only."""
+    if type(value) is np.ndarray and type(type_) is TensorType and value.shape == type_.shape:
+        return bool(value.dtype == type_.dtype)  # most values
     match prune(type_):
         case TensorType() as tensor:
             if isinstance(value, Box):

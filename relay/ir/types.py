@@ -43,6 +43,11 @@ class BaseClass(enum.Enum):
     BOOL = "bool"
 
 
+@functools.cache
+def _dtype(name: str) -> np.dtype[np.generic]:
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
 @attrs.frozen
 class BaseType:
     """An element type of tensors, named as in NumPy ("float32"; "bfloat16" is ml_dtypes')."""
@@ -51,7 +56,7 @@ class BaseType:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        return np.dtype(ml_dtypes.bfloat16) if self.name == "bfloat16" else np.dtype(self.name)
+        return _dtype(self.name)
 
     @property
     def base_class(self) -> BaseClass:

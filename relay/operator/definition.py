@@ -67,11 +67,12 @@ class InPlace:
 
     `compute(*operands, **attributes)`, on te tensors, returns an extern stage of the result's shape (see
     `relay.ops.stages.written`) that writes the part that differs. Its output holds the old elements; of the operand
-    itself it uses nothing but the shape.
+    itself it uses nothing but the shape. `write(*operands, **attributes)`, on NumPy arrays, writes it to the operand.
     """
 
     operand: int
     compute: Callable[..., Any]
+    write: Callable[..., None] | None = None
 
 
 @attrs.frozen

@@ -100,7 +100,7 @@ def _at_index(value: Callable[[Element, Element], Element]) -> Callable[[Stage, 
     return compute
 
 
-def _at_index_in_place(value: Callable[[Element, Element], Element]) -> InPlace:
+def _at_index_in_place(value: Callable[[Element, Element], Element], write: Callable[..., None]) -> InPlace:
     """`value(old, new)` written to the index."""
 
     def compute(x: Stage, index: Stage, new: Stage) -> Stage:
@@ -118,7 +118,20 @@ def _at_index_in_place(value: Callable[[Element, Element], Element]) -> InPlace:
 
         return stages.written(shape, [index, new], str(x.dtype), statement)
 
-    return InPlace(0, compute)
+    return InPlace(0, compute, write)
+
+
+def _replace_at(x: Tensor, index: Tensor, new: Tensor) -> None:
+    x[index] = new
+
+
+def _add_at(x: Tensor, index: Tensor, new: Tensor) -> None:
+    x[index] += new
+
+
+def _index_update_gradient(x: Value, index: Value, new: Value, out: Value, dout: Value) -> tuple[Value, None, Value]:
+    share = dout.op("index", index)  # first, so that the rest can be made in place
+    return dout.op("index_update", index, new.op("zeros_like")), None, share
 
 
 _REPLACEMENTS = cases(
@@ -131,13 +144,9 @@ _REPLACEMENTS = cases(
     relation=Relation("T, I:int, T -> T", relations.index_update),
     pattern=Pattern.INJECTIVE,
     compute=_at_index(lambda old, new: new),
-    gradient=lambda x, index, new, out, dout: (
-        dout.op("index_update", index, new.op("zeros_like")),
-        None,
-        dout.op("index", index),
-    ),
+    gradient=_index_update_gradient,
     requirements=(_INDEX_IN_RANGE,),
-    in_place=_at_index_in_place(lambda old, new: new),
+    in_place=_at_index_in_place(lambda old, new: new, _replace_at),
     sampler=_REPLACEMENTS,
 )
 def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -147,7 +156,7 @@ def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
     array([1., 7., 3.], dtype=float32)
     """
     result = x.copy()
-    result[index] = new
+    _replace_at(result, index, new)
     return result
 
 
@@ -158,7 +167,7 @@ def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
     gradient=lambda x, index, new, out, dout: (dout, None, dout.op("index", index)),
     requirements=(_INDEX_IN_RANGE,),
     accumulates=0,
-    in_place=_at_index_in_place(scalar.add),
+    in_place=_at_index_in_place(scalar.add, _add_at),
     sampler=_REPLACEMENTS,
 )
 def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -168,7 +177,7 @@ def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
     array([ 1.,  2., 10.], dtype=float32)
     """
     result = x.copy()
-    result[index] += new
+    _add_at(result, index, new)
     return result
 
 
@@ -276,12 +285,10 @@ def _scatter_in_range(x: Value, indices: Value, updates: Value, axis: int) -> Va
     return in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
 
 
-def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
-    result = x.copy()
+def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> None:
     position = normalise_axis(axis, x.ndim)
     place: tuple[Any, ...] = (*[slice(None)] * position, indices)
-    np.add.at(result, place, updates)
-    return result
+    np.add.at(x, place, updates)
 
 
 @register_op(
@@ -291,7 +298,7 @@ def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -
     gradient=lambda x, indices, updates, out, dout, axis: (dout, None, dout.op("take", indices, axis=axis)),
     requirements=(Requirement(_scatter_in_range, "index out of range"),),
     accumulates=0,
-    in_place=InPlace(0, _scatter_add_in_place),
+    in_place=InPlace(0, _scatter_add_in_place, _numpy_scatter_add),
     sampler=cases(
         case((3,), _REPEATED, (2, 3)),
         case((3, 2), _REPEATED, (2, 3, 2)),
@@ -307,7 +314,9 @@ def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -> T
     >>> relay.scatter_add(np.float32([1, 2, 3]), np.int32([2, 0, 2]), np.float32([10, 20, 30]))
     array([21.,  2., 43.], dtype=float32)
     """
-    return _numpy_scatter_add(x, indices, updates, axis)
+    result = x.copy()
+    _numpy_scatter_add(result, indices, updates, axis)
+    return result
 
 
 def _one_hot(indices: Stage, depth: int, dtype: BaseType) -> Stage:

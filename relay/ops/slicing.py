@@ -174,6 +174,14 @@ def _update_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, str
     return stages.written(dims(x), [new], str(x.dtype), statement)
 
 
+def _replace_slice(x: Tensor, new: Tensor, begin: Bounds, end: Bounds, strides: Bounds) -> None:
+    x[_numpy_slice(begin, end, strides)] = new
+
+
+def _add_to_slice(x: Tensor, new: Tensor, begin: Bounds, end: Bounds, strides: Bounds) -> None:
+    x[_numpy_slice(begin, end, strides)] += new
+
+
 def _update_slice_gradient(
     x: Value, new: Value, out: Value, dout: Value, begin: Bounds, end: Bounds, strides: Bounds
 ) -> tuple[Value, Value]:
@@ -188,7 +196,7 @@ def _update_slice_gradient(
     pattern=Pattern.INJECTIVE,
     compute=_update_slice,
     gradient=_update_slice_gradient,
-    in_place=InPlace(0, _update_slice_in_place),
+    in_place=InPlace(0, _update_slice_in_place, _replace_slice),
     sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
 )
 def update_slice(
@@ -200,7 +208,7 @@ def update_slice(
     array([7, 2, 8, 4], dtype=int32)
     """
     result = x.copy()
-    result[_numpy_slice(begin, end, strides)] = new
+    _replace_slice(result, new, begin, end, strides)
     return result
 
 
@@ -236,7 +244,7 @@ def _add_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, stride
     compute=_add_slice,
     gradient=lambda x, new, out, dout, **bounds: (dout, dout.op("strided_slice", **bounds)),
     accumulates=0,
-    in_place=InPlace(0, _add_slice_in_place),
+    in_place=InPlace(0, _add_slice_in_place, _add_to_slice),
     sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
 )
 def add_slice(x: Tensor, new: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
@@ -247,5 +255,5 @@ def add_slice(x: Tensor, new: Tensor, begin: tuple[int, ...], end: tuple[int, ..
     array([ 8,  2, 11,  4], dtype=int32)
     """
     result = x.copy()
-    result[_numpy_slice(begin, end, strides)] += new
+    _add_to_slice(result, new, begin, end, strides)
     return result

@@ -1,0 +1,100 @@
+"""When the interpreter may change an array instead of copying it.
+
+An operator whose result differs from an operand in a part only (`Operator.in_place`) writes that part into the operand
+if nothing else can see it: the call is the last to use the variable, and no other variable, value or caller has the
+array. Without this, a loop that changes one element of a large tensor in each round would copy it each time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from relay.eval.operation import Operations
+from relay.ir.expr import Binding, Block, Loop, OpCall, Var
+from relay.ir.traverse import bound, free_variables, walk
+
+if TYPE_CHECKING:
+    from relay.eval.interpreter import Frame
+
+
+def _count(values: Sequence[object], position: int) -> int:
+    return sys.getrefcount(values[position])
+
+
+_ALONE = _count([np.zeros(1)], 0)
+"""The references to an array that only a list of operands has."""
+
+
+class Reuse:
+    """What is known of the uses of variables, by the calls and loops of a program."""
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._last: dict[OpCall, Var | None] = {}
+        self._started: dict[Loop, tuple[Var, ...]] = {}
+        self._bound: dict[Loop, tuple[Var, ...]] = {}
+
+    def operand(self, frame: Frame, binding: Binding, operands: Sequence[object]) -> bool:
+        """Whether the call of this binding, the one being run, may change its operand. The variable is then gone."""
+        call = binding.value
+        assert isinstance(call, OpCall)
+        in_place = self._operations.operator(call).in_place
+        if in_place is None or in_place.write is None:
+            return False
+        if call not in self._last:
+            argument = call.arguments[in_place.operand]
+            ends = isinstance(argument, Var) and self._ends(frame, argument)
+            self._last[call] = argument if ends and isinstance(argument, Var) else None
+        variable = self._last[call]
+        if variable is None or any(type(o) is not np.ndarray for o in operands):
+            return False
+        frame.environment.pop(variable, None)
+        array = operands[in_place.operand]
+        assert isinstance(array, np.ndarray)
+        own = array.flags.owndata and array.flags.writeable
+        del array
+        return own and _count(operands, in_place.operand) == _ALONE
+
+    def enter(self, frame: Frame, loop: Loop) -> None:
+        """Drop the variables that a loop begins with, if they are of no more use, where an array could be changed."""
+        if loop not in self._started:
+            free = free_variables(loop.body) if self._names(loop) else ()
+            starts = [a for a in loop.initial if isinstance(a, Var) and a not in free]
+            self._started[loop] = tuple(v for v in starts if self._ends(frame, v)) if self._names(loop) else ()
+        for variable in self._started[loop]:
+            frame.environment.pop(variable, None)
+
+    def forget(self, frame: Frame, loop: Loop) -> None:
+        """Drop what the last round of a loop has bound, where an array could be changed."""
+        for variable in self._names(loop):
+            frame.environment.pop(variable, None)
+
+    def _names(self, loop: Loop) -> tuple[Var, ...]:
+        """The variables that a loop binds in a round; none if nothing in it could be changed."""
+        found = self._bound.get(loop)
+        if found is None:
+            inside = list(walk(loop.body))
+            changes = any(isinstance(b.value, OpCall) and self._operations.operator(b.value).in_place for b in inside)
+            names = (v for b in inside for v in (*b.targets, *bound(b.value))) if changes else ()
+            found = self._bound[loop] = (*loop.parameters, *names) if changes else ()
+        return found
+
+    def _ends(self, frame: Frame, variable: Var) -> bool:
+        """Whether a variable is of no more use after the binding that is being run."""
+        for activation in reversed(frame.activations):
+            rest = Block(activation.block.bindings[activation.position :], activation.block.terminator)
+            if variable in free_variables(rest):
+                return False
+            if variable in self._of(activation.block):
+                return True
+            owner = activation.owner.value if activation.owner is not None else None
+            if activation.label is not None:  # the next round may use it, unless it is the loop's own
+                return isinstance(owner, Loop) and variable in owner.parameters
+        return True
+
+    def _of(self, block: Block) -> Iterator[Var]:
+        return (t for b in block.bindings for t in b.targets)

@@ -1,0 +1,215 @@
+"""Nothing is quadratic: the interpreter's steps, and the bytes that it writes, in derivatives of ever longer loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relay
+from relay import List
+from relay.eval.interpreter import Machine
+from relay.eval.sizes import sizes_of
+from relay.eval.values import Closure
+
+
+def work(function: Any, *arguments: Any) -> tuple[int, int]:
+    """The interpreter's steps through the transformed program, and the bytes of the arrays that operators made."""
+    lowered, values = function._lower(arguments, {})
+    machine = Machine(sizes=sizes_of(lowered.core, lowered.core.main, values))
+    made, apply = 0, machine.operations.apply
+
+    def counting(call: Any, operands: Any, type_: Any) -> Any:
+        nonlocal made
+        result = apply(call, operands, type_)
+        made += result.nbytes
+        return result
+
+    machine.operations.apply = counting  # type: ignore[method-assign]
+    machine.enter(Closure(lowered.core.main, {}, lowered.core), values)
+    count = 0
+    while machine.frames:
+        machine.step()
+        count += 1
+    return count, made
+
+
+def numbers(n: int) -> tuple[Any, ...]:
+    return (np.linspace(0.1, 1.0, n),)
+
+
+def a_list(n: int) -> tuple[Any, ...]:
+    xs = List.Nil()
+    for value in np.linspace(0.1, 1.0, n):
+        xs = List.Cons(np.float64(value), xs)
+    return (xs,)
+
+
+@relay
+def indexed_reads(x):
+    s = 0.0
+    for i in range(x.shape[0]):
+        s = s * 0.5 + x[i] * x[3]
+    return s
+
+
+@relay
+def read_in_a_while(x):
+    s, i = 0.0, 0
+    while i < x.shape[0]:
+        s = s * 0.5 + x[i] * x[i]
+        i = i + 1
+    return s
+
+
+@relay
+def fields(w):
+    s = 0.0
+    for i in range(w["table"].shape[0]):
+        s = s * w["scale"] + w["table"][i]
+    return s
+
+
+@relay
+def items(p):
+    s = 0.0
+    for i in range(p[0].shape[0]):
+        s = s * p[1] + p[0][i] * p[0][0]
+    return s
+
+
+@relay
+def a_growing_list(x):
+    xs = [x[0]]
+    for i in range(x.shape[0]):
+        xs.append(xs[i] * 0.5 + x[i])
+    s = 0.0
+    for v in xs:
+        s = s * 0.5 + v
+    return s
+
+
+@relay
+def updates(x):
+    y = x * 1.0
+    for i in range(1, x.shape[0]):
+        y[i] = y[i - 1] * 0.5 + x[i] * y[i]
+    return relay.sum(y)
+
+
+@relay
+def updates_in_a_reference(x):
+    r = relay.ref(x * 1.0)
+    for i in range(1, x.shape[0]):
+        y = r.value
+        y[i] = y[i - 1] * 0.5
+        r.value = y
+    return relay.sum(r.value)
+
+
+@relay
+def rows_of_a_table(table, ids):
+    s = relay.zeros((4,), dtype="float64")
+    for i in range(ids.shape[0]):
+        s = relay.tanh(s + table[ids[i]])
+    return relay.sum(s)
+
+
+@relay
+def slices(x):
+    s = 0.1
+    for i in range(x.shape[0]):
+        s = relay.sum(x[2:4] * s) + x[i] if s < 1.0 else s * 0.5 + x[i]
+    return s
+
+
+@relay
+def left_early(x):
+    s = 0.0
+    for i in range(x.shape[0]):
+        if s > 100.0:
+            break
+        if x[i] > 0.5:
+            s = s * 0.5 + x[i] * x[i]
+            continue
+        s = s * 0.7 + relay.sin(x[i])
+    return s
+
+
+@relay
+def folded(xs):
+    return xs.fold(lambda total, v: total * 0.5 + v * v, 0.0)
+
+
+@relay
+def mapped_and_looped(xs):
+    s = 0.0
+    for v in xs.map(lambda v: v * v):
+        s = s * 0.5 + v
+    return s
+
+
+@relay
+def of_an_inner_loop(x):
+    s = 0.0
+    for i in range(x.shape[0]):
+        y = x
+        for j in range(2):
+            s = s * 0.5 + y[i] * y[j]
+    return s
+
+
+CASES: list[tuple[Any, Callable[[int], tuple[Any, ...]]]] = [
+    (indexed_reads, numbers),
+    (read_in_a_while, numbers),
+    (fields, lambda n: ({"table": np.linspace(0.1, 1.0, n), "scale": np.float64(0.5)},)),
+    (items, lambda n: ((np.linspace(0.1, 1.0, n), np.float64(0.5)),)),
+    (a_growing_list, numbers),
+    (updates, numbers),
+    (updates_in_a_reference, numbers),
+    (rows_of_a_table, lambda n: (np.ones((n, 4)) * 0.1, np.arange(n, dtype=np.int32)[::-1].copy())),
+    (slices, numbers),
+    (left_early, numbers),
+    (folded, a_list),
+    (mapped_and_looped, a_list),
+    (of_an_inner_loop, numbers),
+]
+
+
+@pytest.mark.parametrize(("function", "given"), CASES, ids=lambda c: getattr(c, "__name__", ""))
+def test_steps_and_bytes_are_in_proportion_to_the_length(
+    function: Any, given: Callable[[int], tuple[Any, ...]]
+) -> None:
+    derivative = relay.value_and_grad(function, wrt=0)
+    work(derivative, *given(20))  # the program for one size; those of the others are for all sizes
+    short, long, longer = (work(derivative, *given(n)) for n in (40, 80, 160))
+    for kind in (0, 1):
+        first, second = long[kind] - short[kind], longer[kind] - long[kind]
+        assert second <= 2.2 * first
+
+
+@pytest.mark.parametrize(("function", "given"), CASES, ids=lambda c: getattr(c, "__name__", ""))
+def test_the_gradients_are_right(function: Any, given: Callable[[int], tuple[Any, ...]]) -> None:
+    assert relay.check_gradient(function, *given(7)) < 1e-6
+
+
+def test_what_others_see_is_not_changed() -> None:
+    @relay
+    def versions(x):
+        kept = []
+        for i in range(3):
+            kept.append(x)
+            x[i] = x[i] * 10.0
+        y = x
+        x[0] = 7.0
+        return kept[0][0] + kept[1][0] + kept[2][1], y, x
+
+    x = np.ones(3)
+    for run in (versions, versions.interpret):
+        total, y, changed = run(x)
+        assert float(total) == 1.0 + 10.0 + 10.0
+        np.testing.assert_array_equal(y, [10.0, 10.0, 10.0])
+        np.testing.assert_array_equal(changed, [7.0, 10.0, 10.0])
+    np.testing.assert_array_equal(x, np.ones(3))
