@@ -110,9 +110,10 @@ if _typing.TYPE_CHECKING:
 
     Tensor: _Notation
     Fn: _Notation
+    PureFn: _Notation
     Ref: _Notation
 else:
-    from relay.frontend.annotations import Fn, Ref, Tensor
+    from relay.frontend.annotations import Fn, PureFn, Ref, Tensor
 
 Float, Int = Float32, Int32
 _T = _TypeVar("_T")
@@ -259,6 +260,7 @@ __all__ = [
     "Int64",
     "InternalError",
     "Pattern",
+    "PureFn",
     "Ref",
     "RegistrationError",
     "Relation",

@@ -40,7 +40,6 @@ from relay.errors import (
     CompileError,
     FrontendError,
     InternalError,
-    Label,
     NeedsSizes,
     RelayError,
     TypeCheckError,
@@ -59,7 +58,7 @@ from relay.operator import Undetermined
 from relay.signatures import History, Symbolic, axes, kind
 from relay.text.printer import to_text
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
-from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, scheme
+from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.arguments import wrong_count
 from relay.typecheck.unification import is_known
 
@@ -354,7 +353,7 @@ class RelayFunction:
             own, other = rule.__relay__, None if kept is None else kept.__relay__
             if not isinstance(own, Definition) or not isinstance(other, Definition | None):
                 raise FrontendError("a gradient is a function, not a derivative", self._function.span)
-            self.__relay__ = Definition(definition.function, definition.scope, DefinedGradient(own, other))
+            self.__relay__ = attrs.evolve(definition, gradient=DefinedGradient(own, other))
             return rule
 
         return define if backward is None else define(backward)
@@ -496,22 +495,9 @@ class RelayFunction:
     def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> Lowered:
         log.info("compiling %s for %s", self.__name__, key)
         made = elaborate_structured(self.__relay__, arguments)
-        self._refuse_effects(made)
         self._used.update(made.used)
         lowered = self._cache[key] = Lowered(made.module, made.result, self._options.opt_level)
         return lowered
-
-    def _refuse_effects(self, made: Elaborated) -> None:
-        """Raise TypeCheckError if the function is declared pure and its program has an effect."""
-        if self._options.pure and made.effects:
-            effect = made.effects[0]
-            labels = (Label(self._function.span, "declared pure"),) if self._function.span is not None else ()
-            raise TypeCheckError(
-                f"{self.__name__} must be pure, but it {effect.what}",
-                effect.span,
-                labels=labels,
-                help="leave `pure=True` out, or return what it would tell",
-            )
 
     def _make_symbolic(
         self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place]
@@ -523,7 +509,6 @@ class RelayFunction:
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.info("%s has no program for symbolic sizes: %s", self.__name__, reason)
             return None
-        self._refuse_effects(made)
         for pin in made.pins:
             place = f", at {pin.span}" if pin.span is not None else ""
             log.info("%s: the size %s is %s: %s%s", self.__name__, pin.name, pin.value, pin.reason, place)
@@ -616,7 +601,8 @@ def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
             error.notes = (*error.notes, f"this is what another decorator made of {python.__name__}")
             error.help = behind
         raise
-    return RelayFunction(_with_static(definition, options.static_argnames), options, python)
+    definition = attrs.evolve(_with_static(definition, options.static_argnames), pure=options.pure)
+    return RelayFunction(definition, options, python)
 
 
 def _decorated(function: Callable[..., Any]) -> RelayFunction:

@@ -85,6 +85,10 @@ class _Composer:
             made = elaborate_structured(definition, [*tensors, *fixed])
         except TypeCheckError as error:
             raise _at_the_call(error, composition) from None
+        for effect in made.effects:
+            if effect.kind == "io":
+                message = f"the operator {composition.name} must be pure, but it {effect.what}"
+                raise _at_the_call(TypeCheckError(message, effect.span, help="print where it is called"), composition)
         return ComposedBody(composition, made.module, made.result)
 
 

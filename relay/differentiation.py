@@ -83,6 +83,7 @@ class TextTemplate:
     options: tuple[str, ...] = ()
     of_gradient: bool = False
     recomputes: bool = False
+    repeats: bool = False
 
     def function(self, parameters: Parameters, options: Mapping[str, object]) -> Function:
         """The surface code for a function with these parameters. Raises TypeCheckError for wrong options."""
@@ -218,9 +219,9 @@ def checkpointed({_names(parameters)}):
 VJP = TextTemplate("vjp", True, _vjp_text)
 PULLBACK = TextTemplate("vjp", True, _pullback_text)
 JVP = TextTemplate("jvp", True, _jvp_text, ("primals", "tangents"))
-JACOBIAN = TextTemplate("jacobian", False, _jacobian_text, ("wrt",))
+JACOBIAN = TextTemplate("jacobian", False, _jacobian_text, ("wrt",), repeats=True)
 CHECKPOINT = TextTemplate("checkpoint", False, _checkpoint_text, recomputes=True)
-HESSIAN = TextTemplate("hessian", False, _jacobian_text, ("wrt",), True)
+HESSIAN = TextTemplate("hessian", False, _jacobian_text, ("wrt",), True, repeats=True)
 
 
 # ---- the functions

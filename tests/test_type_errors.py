@@ -26,6 +26,7 @@ NAMES_OF_TYPES: dict[str, object] = NAMES | {
     "List": relay.List,
     "Int64": relay.Int64,
     "Scalar": relay.Tensor[relay.Float, ()],
+    "PureFn": relay.PureFn,
     "NCHW": relay.NCHW,
     "NHWC": relay.NHWC,
     "HWIO": relay.HWIO,

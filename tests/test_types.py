@@ -9,7 +9,8 @@ import pytest
 from test_error_files import NAMES, Case, all_cases, verify
 
 import relay as R
-from relay import Any, Float, Tensor, relay
+from relay import Any, Float, Fn, Tensor, relay
+from relay.checking import check_text
 from relay.frontend.lower import lower_text
 from relay.text.type_parser import parse_type
 from relay.typecheck.elaboration import scheme
@@ -162,6 +163,95 @@ def test_effects_are_part_of_the_type() -> None:
     assert "!" not in str(tail.type)
     shown = "fn(Tensor[float32, (3,)]) -> Tensor[float32, ()] ! {io, ref}"
     assert str(parse_type(shown)) == shown
+
+
+def test_effects_of_functions_that_are_arguments_and_results() -> None:
+    @relay
+    def twice(f, x):
+        return f(f(x))
+
+    @relay
+    def shown(v: float):
+        print(v)
+        return v
+
+    @relay
+    def maker(x: float) -> Fn[[float], float]:
+        def inner(v: float):
+            print(v)
+            return v + x
+
+        return inner
+
+    @relay
+    def made(x: float):
+        return maker(x), twice(lambda v: v * 2.0, x)
+
+    @relay
+    def called(x: float):
+        return twice(maker(x), x)
+
+    @relay
+    def strict(f: R.PureFn[[float], float], x: float):
+        return f(x)
+
+    scalar = "Tensor[float32, ()]"
+    assert str(twice.type) == "forall (A: Type) (e: Effect). fn(fn(A) -> A ! {e}, A) -> A ! {e}"
+    assert str(strict.type) == f"fn(fn({scalar}) -> {scalar} ! {{}}, {scalar}) -> {scalar}"
+    assert str(made.type) == f"fn({scalar}) -> (fn({scalar}) -> {scalar} ! {{io}}, {scalar})"
+    assert str(called.type) == f"fn({scalar}) -> {scalar} ! {{io}}"
+    assert str(R.grad(called).type) == f"fn({scalar}) -> {scalar} ! {{io}}"
+    for function in (twice, strict, made, called):
+        assert str(parse_type(str(function.type))) == str(function.type)
+
+
+def test_functions_in_fields_have_the_effects_of_all_that_are_stored_there() -> None:
+    @R.data
+    class Stored:
+        f: Fn[[float], float]
+
+    @relay
+    def use(x: float):
+        def inner(v: float):
+            print(v)
+            return v
+
+        Stored(inner)
+        return Stored(lambda v: v).f(x)
+
+    assert str(use.type).endswith("! {io}")
+
+
+def test_operators_that_are_programs_are_pure() -> None:
+    @R.composite
+    def printed(x: Tensor) -> Tensor:
+        """The value itself. x: (T, s) -> (T, s)."""
+        print(x)
+        return x
+
+    @relay
+    def use(x):
+        return printed(x)
+
+    with pytest.raises(R.TypeMismatch, match="the operator printed must be pure, but it prints"):
+        use.interpret(ones(2))
+
+
+def test_purity_is_checked_where_a_pure_function_is_called_and_by_its_type() -> None:
+    @relay(pure=True)
+    def quiet(x: float):
+        print(x)
+        return x
+
+    @relay
+    def caller(x: float):
+        return quiet(x)
+
+    for attempt in (lambda: quiet.type, lambda: caller.type, lambda: caller.interpret(1.0)):
+        with pytest.raises(R.TypeCheckError, match="quiet must be pure, but it prints"):
+            attempt()
+    text = "from relay import relay\n@relay(pure=True)\ndef f(x):\n    print(x)\n    return x\n"
+    assert [d.message for d in check_text(text, "file.py")] == ["f must be pure, but it prints"]
 
 
 def test_a_function_can_be_required_to_be_pure() -> None:

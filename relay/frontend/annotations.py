@@ -1,7 +1,7 @@
 """Annotations, read from the syntax tree.
 
     T ::= Tensor[B, S] | Tensor[B, S, NCHW] | Tensor[B, dict(batch=D, ..)] | tuple[T, ..] | Fn[[T, ..], T]
-          | Ref[T] | D | D[T, ..] | int | float | bool | None | a name of a type | "T"
+          | PureFn[[T, ..], T] | Ref[T] | D | D[T, ..] | int | float | bool | None | a name of a type | "T"
     B ::= Float | Int64 | ..  | a base type variable
     S ::= (D, ..) | a shape variable
     D ::= 3 | n | Any | *s | D + D | D - D | D * D | D // D | D % D | max(D, ..) | min(D, ..)
@@ -27,6 +27,7 @@ from relay.ir.annotation import (
     REFERENCE_HELP,
     TENSOR_HELP,
     Fn,
+    PureFn,
     Ref,
     Tensor,
     argument_count,
@@ -61,7 +62,18 @@ from relay.ir.types import (
 )
 from relay.operator.relation import substitute
 
-__all__ = ["AnnotationReader", "Fn", "Ref", "Tensor", "UndefinedName", "base_type_var", "dims", "shape_var", "type_var"]
+__all__ = [
+    "AnnotationReader",
+    "Fn",
+    "PureFn",
+    "Ref",
+    "Tensor",
+    "UndefinedName",
+    "base_type_var",
+    "dims",
+    "shape_var",
+    "type_var",
+]
 
 _T = TypeVar("_T")
 
@@ -123,10 +135,11 @@ class AnnotationReader:
                 )
                 raise self._error(node, message, TENSOR_HELP)
             return self._tensor(node, items)
-        if head is Fn:
+        if head is Fn or head is PureFn:
             if len(items) != 2 or not isinstance(items[0], ast.List):
                 raise self._error(node, "Fn takes a list of parameter types and a result type", FUNCTION_HELP)
-            return FunctionType(tuple(self.type(item) for item in items[0].elts), self.type(items[1]))
+            parameters = tuple(self.type(item) for item in items[0].elts)
+            return FunctionType(parameters, self.type(items[1]), effects=() if head is PureFn else None)
         if head is Ref:
             if len(items) != 1:
                 raise self._error(node, f"Ref takes one type, found {len(items)}", REFERENCE_HELP)

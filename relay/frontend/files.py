@@ -238,6 +238,7 @@ class _Reader:
             self.names[name] = Outside(name)
         try:
             definition = lower.lower_definition(self.file, scope, node)
+            definition = attrs.evolve(definition, pure=self._is_declared_pure(node))
         except OutsideName as unknown:
             if not unknown.mistaken:
                 self.outside.append((name, self.file.function_span(node), unknown.name))
@@ -263,6 +264,12 @@ class _Reader:
     def is_decorated(self, node: ast.FunctionDef) -> bool:
         """Whether Relay decorates a function."""
         return any(self.is_relay(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
+
+    def _is_declared_pure(self, node: FunctionNode) -> bool:
+        """Whether a function is decorated with `@relay(pure=True)`."""
+        decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+        options = [k for d in decorators if isinstance(d, ast.Call) and self.is_relay(d.func) for k in d.keywords]
+        return any(k.arg == "pure" and isinstance(k.value, ast.Constant) and k.value.value is True for k in options)
 
     def is_relay(self, node: ast.expr) -> bool:
         """Whether an expression is the decorator."""

@@ -74,6 +74,14 @@ class Fn:
         return FunctionType(tuple(to_type(t) for t in item[0]), to_type(item[1]))
 
 
+class PureFn:
+    """The type of functions without effects: `PureFn[[parameters], result]`."""
+
+    def __class_getitem__(cls, item: object) -> FunctionType:
+        type_ = Fn.__class_getitem__(item)
+        return FunctionType(type_.parameters, type_.result, effects=())
+
+
 class Ref:
     """The type of references: `Ref[content]`."""
 
@@ -268,6 +276,7 @@ _SCALARS: dict[type, BaseType] = {int: INT32, float: FLOAT32, bool: BOOL}
 _CONSTRUCTORS: dict[type, str] = {
     Tensor: TENSOR_HELP,
     Fn: FUNCTION_HELP,
+    PureFn: FUNCTION_HELP,
     Ref: REFERENCE_HELP,
     tuple: "write tuple[A, B]",
 }

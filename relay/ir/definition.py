@@ -28,11 +28,13 @@ class Scope(Protocol):
 
 @attrs.frozen(eq=False)
 class Definition:
-    """A decorated function: its surface IR, and its names. Objects that stand for one carry it as `__relay__`."""
+    """A decorated function: its surface IR, and its names. Objects that stand for one carry it as `__relay__`. A `pure`
+    one must have no effects."""
 
     function: Function
     scope: Scope
     gradient: DefinedGradient | None = None
+    pure: bool = False
 
 
 @attrs.frozen(eq=False)

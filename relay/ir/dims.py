@@ -34,6 +34,7 @@ class Kind(enum.Enum):
     Dim = "Dim"
     Shape = "Shape"
     Constraint = "Constraint"
+    Effect = "Effect"
 
 
 class Arithmetic:

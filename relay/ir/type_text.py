@@ -15,6 +15,7 @@ from typing import TypeAlias, assert_never
 
 from relay.ir.axes import show_named
 from relay.ir.dims import AnyDim, Dim, DimExpr, Kind, TypeId, Unknown
+from relay.ir.effects import show_effects
 from relay.ir.facts import DimConstraint
 from relay.ir.types import (
     Application,
@@ -144,7 +145,7 @@ def show(type_: Type, inlined: Inlined = _NONE) -> str:
             inside = ", ".join(show(t, inlined) for t in items)
             return f"({inside},)" if len(items) == 1 else f"({inside})"
         case FunctionType(parameters, result, where, effects):
-            clause = f" ! {{{', '.join(effects)}}}" if effects else ""
+            clause = show_effects(effects)
             told = [show_constraint(c, inlined) for c in where if not _is_inlined(c, inlined)]
             clause += f" where {', '.join(told)}" if told else ""
             return f"fn({', '.join(show(t, inlined) for t in parameters)}) -> {show(result, inlined)}{clause}"

@@ -32,6 +32,7 @@ from relay.ir.dims import Literal as Literal
 from relay.ir.dims import TypeId as TypeId
 from relay.ir.dims import Unknown as Unknown
 from relay.ir.dims import settled, variables
+from relay.ir.effects import EffectNames
 from relay.ir.facts import DimConstraint, facts
 
 
@@ -170,12 +171,13 @@ UNIT = TupleType(())
 @attrs.frozen
 class FunctionType:
     """fn(parameters) -> result. `where` holds what a polymorphic function demands of its arguments; `effects` says what
-    a call does beside giving its result. These tell users of the type; types that differ in effects only are equal."""
+    a call does beside giving its result (`relay.ir.effects`). These tell users of the type; types that differ in
+    effects only are equal."""
 
     parameters: tuple[Type, ...] = attrs.field(converter=_types)
     result: Type
     where: tuple[Constraint, ...] = ()
-    effects: tuple[str, ...] = attrs.field(default=(), eq=False)
+    effects: EffectNames = attrs.field(default=None, eq=False)
 
     def __str__(self) -> str:
         return show(self)
@@ -335,7 +337,7 @@ def map_dims(type_: Type, change: Callable[[Dim], Dim]) -> Type:
         case TupleType(items, form):
             return TupleType(tuple(map(inside, items)), form)
         case FunctionType(parameters, result, where):
-            return FunctionType(tuple(map(inside, parameters)), inside(result), where)
+            return FunctionType(tuple(map(inside, parameters)), inside(result), where, type_.effects)
         case RefType(content):
             return RefType(inside(content))
         case StackType(element):

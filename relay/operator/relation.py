@@ -247,7 +247,8 @@ def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
         case TupleType(items, form):
             return TupleType(tuple(substitute(t, bound) for t in items), form)
         case FunctionType(parameters, result, where):
-            return FunctionType(tuple(substitute(t, bound) for t in parameters), substitute(result, bound), where)
+            inputs = tuple(substitute(t, bound) for t in parameters)
+            return FunctionType(inputs, substitute(result, bound), where, type_.effects)
         case RefType(content):
             return RefType(substitute(content, bound))
         case DataType(definition, arguments):

@@ -277,16 +277,16 @@ class TypeParser:
     def _function(self, parameters: Sequence[Type], result: Type) -> FunctionType:
         """`! {io}` and `where n >= 1` behind the type of a result."""
         cursor = self.cursor
-        effects: list[str] = []
+        effects: tuple[str, ...] | None = None
         where: list[Constraint] = []
         if cursor.accept("!"):
             cursor.expect("{", " and the effects")
-            effects = self.separated("}", lambda: cursor.name("an effect"))
+            effects = tuple(self.separated("}", lambda: cursor.name("an effect")))
         if cursor.accept("where"):
             where.append(self._demand())
             while cursor.accept(","):
                 where.append(self._demand())
-        return FunctionType(tuple(parameters), result, tuple(where), tuple(effects))
+        return FunctionType(tuple(parameters), result, tuple(where), effects)
 
     def _demand(self) -> Constraint:
         """`broadcast(s1, s2) == s1`, `bt is float or int`, `n >= 1`: what a function demands of its arguments."""

@@ -26,6 +26,7 @@ import numpy as np
 from relay.errors import InternalError, Span
 from relay.ir.axes import agree, named, order
 from relay.ir.dims import subtract, variables
+from relay.ir.effects import Effects
 from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
     ANY,
@@ -135,6 +136,7 @@ class Solver:
                 for x, y in zip(p1, p2, strict=True):
                     self.unify(x, y)
                 self.unify(r1, r2)
+                _same_effects(left.effects, right.effects)
             case RefType(a), RefType(b):
                 self.unify(a, b)
             case StackType(a), StackType(b):
@@ -316,6 +318,13 @@ class Solver:
         return None
 
 
+def _same_effects(left: object, right: object) -> None:
+    """What may be either function has the effects of both."""
+    if isinstance(left, Effects) and isinstance(right, Effects) and left is not right:
+        left.include(right)
+        right.include(left)
+
+
 def _mentions(dim: Dim, variable: Unknown) -> bool:
     return isinstance(dim, DimExpr) and any(v is variable for v in variables(dim))
 
@@ -440,7 +449,7 @@ def resolve(type_: Type) -> Type:
         case TupleType(items, form):
             return TupleType(tuple(resolve(t) for t in items), form)
         case FunctionType(parameters, result, where):
-            return FunctionType(tuple(resolve(t) for t in parameters), resolve(result), where)
+            return FunctionType(tuple(resolve(t) for t in parameters), resolve(result), where, type_.effects)
         case RefType(content):
             return RefType(resolve(content))
         case StackType(element):
@@ -462,7 +471,7 @@ def plain(type_: Type) -> Type:
         case TupleType(items):
             return TupleType(tuple(plain(t) for t in items))
         case FunctionType(parameters, result, where):
-            return FunctionType(tuple(plain(t) for t in parameters), plain(result), where)
+            return FunctionType(tuple(plain(t) for t in parameters), plain(result), where, type_.effects)
         case RefType(content):
             return RefType(plain(content))
         case StackType(element):

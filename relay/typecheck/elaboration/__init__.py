@@ -34,6 +34,7 @@ from relay.errors import RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.derivative import cotangent_type, gradient_definition
 from relay.ir.dims import Dim
+from relay.ir.effects import Effect, Effects
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
 from relay.ir.extents import Place
 from relay.ir.facts import assuming
@@ -63,8 +64,9 @@ from relay.typecheck.elaboration.function_values import call_derived
 from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.schemes import name_the_rest, quantified
-from relay.typecheck.elaboration.session import Decisions, Effect, Instance, ListGrows, Session
+from relay.typecheck.elaboration.session import Decisions, Instance, ListGrows, Session
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
+from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve
 
 __all__ = [
@@ -145,9 +147,9 @@ def elaborate_structured(
     """
     session, module = _run(False, definition, arguments, frozenset(symbolic))
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
-    result = resolve(session.globals[module.entry].result)
-    result = axis_names.erased(result)
-    return Elaborated(module, result, used, tuple(session.hints.pins), tuple(session.effects))
+    entry = session.globals[module.entry]
+    result = axis_names.erased(resolve(entry.result))
+    return Elaborated(module, result, used, tuple(session.hints.pins), tuple(entry.effects.all()))
 
 
 class Scheme(NamedTuple):
@@ -171,10 +173,35 @@ def scheme(definition: Definition | DerivedDefinition) -> Scheme:
     session, module = _run(True, definition, [None] * len(base.function.parameters))
     type_ = resolve(module.main.type)
     assert isinstance(type_, FunctionType)
-    effects = tuple(sorted({effect.kind for effect in session.effects}))
-    closed = quantified(session, attrs.evolve(type_, effects=effects), module.where)
+    variables = _named_effects(type_.parameters)
+    type_ = attrs.evolve(type_, effects=tuple(session.globals[module.entry].effects) or None)
+    closed = quantified(session, map_type(type_, function=_with_names_of_effects), module.where)  # type: ignore[arg-type]
+    if variables:
+        identifiers, body = (closed.identifiers, closed.body) if isinstance(closed, QuantifiedType) else ((), closed)
+        closed = QuantifiedType((*identifiers, *variables), body)
     name_the_rest(session, closed.identifiers if isinstance(closed, QuantifiedType) else ())
     return Scheme(module, closed, session.is_partial)
+
+
+def _named_effects(parameters: Sequence[Type]) -> list[TypeId]:
+    """Give the effects of each function among parameters a name, unless it must have none."""
+    variables: list[TypeId] = []
+
+    def named(function: FunctionType) -> FunctionType:
+        if isinstance(function.effects, Effects) and function.effects.names() is None:
+            name = f"e{len(variables) + 1}" if variables else "e"
+            function.effects.variable = name
+            variables.append(TypeId(name, Kind.Effect))
+        return function
+
+    for parameter in parameters:
+        map_type(parameter, function=named)
+    return variables
+
+
+def _with_names_of_effects(function: FunctionType) -> FunctionType:
+    effects = function.effects
+    return attrs.evolve(function, effects=effects.names() if isinstance(effects, Effects) else effects)
 
 
 def _run(
@@ -387,6 +414,7 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     label = LoopLabel(name)
     inputs = [expand(session, body, e, span) if isinstance(e, Typed) else e for e in (*entities, *extra)]
     session.active.append(instance)
+    session.effects = instance.effects
     signature = function.signature or tuple(Parameter() for _ in function.parameters)
     positional: list[Entity] = []
     keywords: list[tuple[str, Entity]] = []

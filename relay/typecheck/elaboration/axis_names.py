@@ -6,7 +6,7 @@ decide nothing about the program but the axes and layouts that are given by them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
 
@@ -30,6 +30,7 @@ from relay.operator import Operator, Relation
 from relay.operator.axes import AxesDiffer, axis_rule
 from relay.typecheck.elaboration.entities import Entity, Tuple, Typed
 from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import Solver, flat_shape, shape_variable
 
 AXIS_ATTRIBUTES = ("axis", "axes", "axis1", "axis2", "source", "destination", "start_axis", "end_axis")
@@ -68,33 +69,12 @@ def annotated(entity: Entity, annotation: Type) -> Entity:
 
 def opened(type_: Type, solver: Solver) -> Type:
     """A written type in which tensors without names may have any."""
-    return _mapped(type_, lambda t: t if t.axes is not None else attrs.evolve(t, axes=solver.fresh(Kind.Shape)))
+    return map_type(type_, lambda t: t if t.axes is not None else attrs.evolve(t, axes=solver.fresh(Kind.Shape)))
 
 
 def erased(type_: Type) -> Type:
     """The type without names."""
-    return _mapped(type_, lambda t: attrs.evolve(t, axes=None))
-
-
-def _mapped(type_: Type, change: Callable[[TensorType], TensorType]) -> Type:
-    def inside(part: Type) -> Type:
-        return _mapped(part, change)
-
-    match type_:
-        case TensorType():
-            return change(type_)
-        case TupleType(items, form):
-            return TupleType(tuple(map(inside, items)), form)
-        case FunctionType(parameters, result):
-            return attrs.evolve(type_, parameters=tuple(map(inside, parameters)), result=inside(result))
-        case RefType(content):
-            return RefType(inside(content))
-        case StackType(element):
-            return StackType(inside(element))
-        case DataType(definition, arguments) if arguments:
-            return DataType(definition, tuple(inside(a) if isinstance(a, Type) else a for a in arguments))
-        case _:
-            return type_
+    return map_type(type_, lambda t: attrs.evolve(t, axes=None))
 
 
 def all_names(types: Sequence[Type]) -> tuple[AxisNames, ...]:

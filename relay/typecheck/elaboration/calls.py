@@ -68,7 +68,7 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.function_values import call_derived, call_value
 from relay.typecheck.elaboration.functions import call_function, expand
 from relay.typecheck.elaboration.objects import object_entity
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import WRITES, Session
 from relay.typecheck.unification import resolve
 
 Keywords = Sequence[tuple[str, Entity]]
@@ -268,7 +268,7 @@ def read(session: Session, out: Output, reference: Entity, span: Span | None) ->
 
 def write(session: Session, out: Output, reference: Entity, new: Entity, span: Span | None) -> None:
     """Replace the content of a reference."""
-    session.effect("ref", "writes a reference", span)
+    session.effect("ref", WRITES, span)
     typed = session.materialise(out, reference, span)
     content = session.solver.fresh(Kind.Type)
     session.unify_at(typed.type, RefType(content), span, "the reference")

@@ -186,7 +186,7 @@ def _is_constructed(
         return truth(False, span)
     arms = []
     for constructor in completed(type_.definition).constructors:
-        fields = tuple(session.variable("field", t, span) for t in data.field_types(type_, constructor))
+        fields = tuple(session.variable("field", t, span) for t in data.field_types(session, type_, constructor))
         answer = truth(owner.constructors[constructor.name] is cls, span)
         arms.append(MatchArm(constructor.name, fields, Block((), Yield((answer.atom,), span))))
     target = session.variable("condition", scalar(BOOL), span)

@@ -53,10 +53,14 @@ def data_type(typed: Entity) -> DataType | None:
     return type_ if isinstance(type_, DataType) else None
 
 
-def field_types(type_: DataType, constructor: Constructor) -> tuple[Type, ...]:
-    """The types of a constructor's fields at the arguments of a data type."""
+def field_types(session: Session, type_: DataType, constructor: Constructor) -> tuple[Type, ...]:
+    """The types of a constructor's fields at the arguments of a data type. Functions in one field of any values have
+    the effects of all of them."""
     bound = dict(zip(type_.definition.parameters, type_.arguments, strict=True))
-    return tuple(substitute(t, bound) for t in constructor.fields)
+    return tuple(
+        substitute(session.with_effects(t, (type_.definition, constructor.name, position)), bound)
+        for position, t in enumerate(constructor.fields)
+    )
 
 
 def fresh_type(session: Session, definition: DataDefinition) -> DataType:
@@ -144,7 +148,7 @@ def _build(
     span: Span | None,
 ) -> Typed:
     atoms = []
-    for name, entity, expected in zip(constructor.names, fields, field_types(type_, constructor), strict=True):
+    for name, entity, expected in zip(constructor.names, fields, field_types(session, type_, constructor), strict=True):
         scalar = prune(expected)
         if isinstance(entity, Number) and isinstance(scalar, TensorType) and scalar.shape == ():
             value = session.constant(out, entity, scalar.base)
@@ -201,7 +205,7 @@ def read_fields(
     from relay.typecheck.elaboration.functions import expand
 
     (constructor,) = type_.definition.constructors
-    types = field_types(type_, constructor)
+    types = field_types(session, type_, constructor)
     inner = tuple(session.variable(n, t, span) for n, t in zip(constructor.names, types, strict=True))
     outer = tuple(session.variable(constructor.names[p], types[p], span) for p in positions)
     block = Block((), Yield(tuple(inner[p] for p in positions), span))
@@ -272,7 +276,8 @@ def fill(session: Session, type_: Type) -> Type:
         case TupleType(items, form):
             return TupleType(tuple(fill(session, t) for t in items), form)
         case FunctionType(parameters, result, where):
-            return FunctionType(tuple(fill(session, t) for t in parameters), fill(session, result), where)
+            inputs = tuple(fill(session, t) for t in parameters)
+            return FunctionType(inputs, fill(session, result), where, type_.effects)
         case RefType(content):
             return RefType(fill(session, content))
         case _:

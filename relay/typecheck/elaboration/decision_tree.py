@@ -276,7 +276,7 @@ class DecisionTree:
         )
         for constructor in definition.constructors:
             names = constructor.names or tuple("field" for _ in constructor.fields)
-            types = data.field_types(type_, constructor)
+            types = data.field_types(self.session, type_, constructor)
             variables = tuple(self.session.variable(n, t, pattern.span) for n, t in zip(names, types, strict=True))
             body = Output()
             arms.append((constructor, variables, body))

@@ -8,6 +8,7 @@ from typing import TypeGuard, TypeVar
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
 from relay.typecheck.elaboration import operators, templates
+from relay.typecheck.elaboration.effects import evaluated_often
 from relay.typecheck.elaboration.entities import Derived, Entity, Output
 from relay.typecheck.elaboration.functions import call_function
 from relay.typecheck.elaboration.objects import position_of
@@ -115,7 +116,10 @@ def from_template(
             wrt = [(name, v) for name, v in given.items() if name == "wrt"]
             function = grad(False)(session, out, [function], wrt, span)
         options = {name: operators.static_value(v, name, span) for name, v in given.items()}
-        return templates.instantiate(out, template, function, None, options, span)
+        made = templates.instantiate(out, template, function, None, options, span)
+        if template.repeats:
+            evaluated_often(made, function, template.name, span)
+        return made
     rest += [given.pop(name) for name in template.options if name in given]
     if given or (template.options and len(rest) != len(template.options)):
         raise TypeCheckError(f"{template.name} takes {_listed(('f', *(template.options or ('its arguments',))))}", span)

@@ -14,6 +14,7 @@ import attrs
 from relay.errors import InternalError, Span
 from relay.ir.definition import Definition, Scope
 from relay.ir.dims import Dim, settled, variables
+from relay.ir.effects import Purity
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
 from relay.ir.facts import facts
 from relay.ir.types import Form, Type, TypeId, Unknown
@@ -202,6 +203,7 @@ class GlobalFunction:
     """A decorated function."""
 
     definition: Definition
+    pure: Purity | None = None  # demanded of it, as the argument of a parameter
 
 
 @attrs.define(eq=False)
@@ -216,6 +218,7 @@ class LocalFunction:
     slot: Output
     context: Context
     name: str = ""
+    pure: Purity | None = None
 
 
 @attrs.frozen(eq=False)

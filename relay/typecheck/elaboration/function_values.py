@@ -8,6 +8,7 @@ import attrs
 
 from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError
 from relay.ir.derivative import gradient_type
+from relay.ir.effects import Effects
 from relay.ir.expr import (
     Binding,
     Block,
@@ -41,6 +42,7 @@ from relay.typecheck.elaboration.arguments import (
     surface_function,
     wrong_count,
 )
+from relay.typecheck.elaboration.effects import demand_purity
 from relay.typecheck.elaboration.entities import (
     Context,
     Derived,
@@ -80,7 +82,8 @@ def function_value(
     function = surface_function(entity)
     parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
     result = session.solver.fresh(Kind.Type)
-    type_ = FunctionType(parameters, result)
+    effects = Effects()
+    type_ = FunctionType(parameters, result, (), effects)
     var = session.variable(function.name, type_, span)
     place = out.slot()
 
@@ -100,6 +103,8 @@ def function_value(
             values.append(value)
             entities.append(value if value is not None else fixed[position])
         instance = instantiate(session, entity, entities, values, span)
+        effects.include(instance.effects)
+        demand_purity(session, entity, effects)
         place.items.append(Later((var,), lambda: instance.target))
         session.unify_at(instance.result, result, span, f"the result of {function.name}")
 
@@ -141,7 +146,8 @@ def _derived_value(
     type_: Type = session.solver.fresh(Kind.Type)
     if isinstance(inner_type, FunctionType):
         seed = (session.solver.fresh(Kind.Type),) if grad.seedable else ()
-        type_ = FunctionType((*inner_type.parameters, *seed), session.solver.fresh(Kind.Type))
+        gradients = session.solver.fresh(Kind.Type)
+        type_ = FunctionType((*inner_type.parameters, *seed), gradients, (), inner_type.effects)
     wrt = None
     if grad.wrt is not None:
         for position in grad.wrt:
@@ -175,7 +181,8 @@ def _derived_value(
                     help="name the other parameters, `wrt=..`; differentiate by what it holds: pass `r.value`",
                 )
         try:
-            session.unify_at(gradient_type(known, node, session.monomorphic), type_, span, "the derivative")
+            found = attrs.evolve(gradient_type(known, node, session.monomorphic), effects=known.effects)
+            session.unify_at(found, type_, span, "the derivative")
         except DifferentiationError as error:
             from relay.typecheck.elaboration.lost_gradients import explain
 
@@ -219,8 +226,9 @@ def call_value(
         raise TypeCheckError(wrong_count(name, count, count, len(values)), span, labels=labels)
     if not isinstance(type_, FunctionType | Unknown):
         raise TypeCheckError(f"{name} is no function, it is {show(resolve(callee.type))}", span)
-    result = session.solver.fresh(Kind.Type)
-    session.unify_at(callee.type, FunctionType(tuple(v.type for v in values), result), span, name)
+    result, effects = session.solver.fresh(Kind.Type), Effects()
+    session.unify_at(callee.type, FunctionType(tuple(v.type for v in values), result, (), effects), span, name)
+    session.effects.include(effects)
     session.solver.run()
     typed = session.bind(out, Call(callee.atom, tuple(v.atom for v in values), span), result, "result", span)
     return expand(session, out, typed, span)
@@ -257,7 +265,8 @@ def call_derived(
         raise TypeCheckError("a derivative takes no keyword arguments here", span)
     elif isinstance(base, Typed) and isinstance(prune(base.type), Unknown):
         parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
-        session.unify_at(base.type, FunctionType(parameters, session.solver.fresh(Kind.Type)), span, "the function")
+        type_ = FunctionType(parameters, session.solver.fresh(Kind.Type), (), Effects())
+        session.unify_at(base.type, type_, span, "the function")
     function = function_value(session, out, callee, span, fixed)
     result = call_value(session, out, function, arguments, span, "the derivative")
     if not fixed or callee.grad.wrt is not None:

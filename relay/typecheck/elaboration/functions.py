@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import settled
+from relay.ir.effects import Effects, Purity
 from relay.ir.expr import (
     Call,
     Constant,
@@ -36,7 +37,7 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import axis_names
+from relay.typecheck.elaboration import axis_names, effects
 from relay.typecheck.elaboration.arguments import (
     bind_arguments,
     definition_context,
@@ -89,6 +90,8 @@ def call_function(
         fixed = position in static or id(entity) not in given  # a default that was not overridden stays what it is
         values.append(None if fixed else _argument(session, out, entity, parameter))
     instance = instantiate(session, callee, entities, values, span)
+    session.effects.include(instance.effects)
+    effects.demand_purity(session, callee, instance.effects)
     atoms = tuple(v.atom for v in values if v is not None)
     name = surface_function(callee).name
     return expand(
@@ -156,6 +159,8 @@ def instantiate(
     if key is not None and key in session.instances:
         if session.instances[key].failed:
             raise Consequence
+        for found, expected in zip(types, session.instances[key].parameters, strict=True):
+            effects.flow(found, expected)
         return session.instances[key]
     running = [i for i in session.active if i.code is code and i.statics == (shape, *statics)]
     for instance in reversed(running):
@@ -190,14 +195,19 @@ def _new_instance(
 ) -> Instance:
     from relay.typecheck.elaboration import growing
 
+    types = tuple(map(effects.received, types))
     result: Type = session.solver.fresh(Kind.Type)
     name = session.unique_name(function.name) if isinstance(callee, GlobalFunction) else function.name
     if isinstance(callee, GlobalFunction):
         instance = Instance(name, code, types, statics, result, Global(name))
         session.globals[name] = instance
     else:
-        target = session.variable(name, FunctionType(types, result), function.span)
-        instance = Instance(name, code, types, statics, result, target)
+        own = Effects()
+        target = session.variable(name, FunctionType(types, result, (), own), function.span)
+        instance = Instance(name, code, types, statics, result, target, effects=own)
+    if isinstance(callee, GlobalFunction) and callee.definition.pure:
+        help = "leave `pure=True` out, or return what it would tell"
+        session.pure.append((instance.effects, Purity(function.name, function.span, help)))
     if key is not None:
         session.instances[key] = instance
     context = definition_context(callee)
@@ -207,9 +217,12 @@ def _new_instance(
     body = Output()
     remaining = iter(types)
     for surface, entity, value in zip(function.parameters, entities, values, strict=True):
-        annotation = annotation_type(session, context, surface.type) if surface.type is not None else None
+        what = f"argument {surface.name} of {function.name}"
+        annotation = None
+        if surface.type is not None:
+            annotation = annotation_type(session, context, surface.type, what=what, span=surface.span)
         if value is None:
-            context.environment[surface] = entity
+            context.environment[surface] = effects.declared_pure(entity, surface)
             continue
         var = session.variable(surface.name, next(remaining), surface.span)
         if isinstance(annotation, StackType) and isinstance(prune(var.type), TupleType):  # type: ignore[arg-type]
@@ -221,7 +234,6 @@ def _new_instance(
             context.environment[surface] = given
             continue
         if annotation is not None and var.type is not None:
-            what = f"argument {surface.name} of {function.name}"
             declared = (Label(surface.span, "declared here"),) if surface.span is not None and span is not None else ()
             session.unify_at(var.type, annotation, span or surface.span, what, labels=declared)
         parameters.append(var)
@@ -245,7 +257,8 @@ def _new_instance(
 
     context.handlers = {function.label: Handler(label, None, on_exit)}
     if function.result is not None:
-        written = annotation_type(session, context, function.result)
+        what = f"what {function.name} returns"
+        written = annotation_type(session, context, function.result, what=what, span=function.span)
         session.unify_at(written, result, function.span, "the result")
         declared_at = [(function.span, lambda: f"declared to return {show(resolve(written))}")]
     _elaborate_body(session, context, function, body, instance, span)
@@ -326,14 +339,23 @@ def _elaborate_body(
     session.active.append(instance)
     session.call_spans.append((function.name, span))
     try:
-        elaborate_block(session, context, function.body, body, None)
+        with session.effects_of(instance.effects):
+            elaborate_block(session, context, function.body, body, None)
     finally:
         session.active.pop()
         session.call_spans.pop()
     session.solver.run()
 
 
-def annotation_type(session: Session, context: Context, type_: Type, *, any_stays: bool = False) -> Type:
+def annotation_type(
+    session: Session,
+    context: Context,
+    type_: Type,
+    *,
+    any_stays: bool = False,
+    what: str = "this function",
+    span: Span | None = None,
+) -> Type:
     """A written type with its variables replaced by this instance's. Each `Any` is whatever it is here, unless it
     stays."""
     from relay.typecheck.elaboration import data
@@ -342,7 +364,8 @@ def annotation_type(session: Session, context: Context, type_: Type, *, any_stay
         if variable not in context.annotated:
             context.annotated[variable] = session.solver.fresh(variable.kind, variable.name)
     written = type_ if any_stays else map_dims(type_, lambda d: _whatever(session) if d is ANY else d)
-    return axis_names.opened(data.fill(session, substitute(written, context.annotated)), session.solver)
+    filled = data.fill(session, substitute(written, context.annotated))
+    return session.with_effects(axis_names.opened(filled, session.solver), None, what, span)
 
 
 def _whatever(session: Session) -> Unknown:

@@ -40,7 +40,7 @@ def elaborate_for_list(
     carried = Carried(session, out, node, handed_entities(context, node.initial))
     label, span = LoopLabel(node.label.name), node.span
     rest = session.variable("rest", type_, span)
-    element_type, tail_type = data.field_types(type_, more)
+    element_type, tail_type = data.field_types(session, type_, more)
     head = session.variable(node.element.name, element_type, span)
     tail = session.variable("tail", tail_type, span)
     inside, ended = Output(), Output()

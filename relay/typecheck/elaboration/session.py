@@ -26,6 +26,7 @@ from relay.errors import (
     together,
 )
 from relay.ir.dims import Dim, settled, subtract, variables
+from relay.ir.effects import Effect, Effects, Purity
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -51,6 +52,7 @@ from relay.ir.types import (
     DataDefinition,
     DataType,
     DimExpr,
+    FunctionType,
     Kind,
     TensorType,
     TupleType,
@@ -78,8 +80,13 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.survivors import Rounds
 from relay.typecheck.hints import Hints
+from relay.typecheck.mapping import map_type
 from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
+
+IMPURE = "write Fn[[A], B] for a function that may have effects"
+
+WRITES = "writes a reference"
 
 MANY_ERRORS = 100
 """Elaboration ends after so many mistakes."""
@@ -93,6 +100,7 @@ class Pending:
     span: Span | None
     text: Callable[[], str]
     labels: tuple[Label, ...] = ()  # the call in which it arose
+    effects: Effects | None = None  # those of the function in which it arose
     done: bool = False
     running: bool = False
     result: Unknown | None = None  # what it defines
@@ -115,6 +123,7 @@ class Instance:
     rule: Rule | None = None
     build: Callable[[], Function] | None = None  # None while the body is being elaborated
     failed: bool = False  # mistakes in its body left it without a result
+    effects: Effects = attrs.field(factory=Effects)
 
 
 class SchemeOnly(TypeCheckError):
@@ -158,16 +167,6 @@ class ListGrows(Exception):
         self.place = place
 
 
-@attrs.frozen
-class Effect:
-    """What a program does beside computing: `kind` is `io` (it prints), `ref` (it reads or writes references) or
-    `assert`."""
-
-    kind: str
-    what: str
-    span: Span | None
-
-
 class Session:
     """One elaboration of one program."""
 
@@ -188,7 +187,9 @@ class Session:
         self.call_spans: list[tuple[str, Span | None]] = []
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
-        self.effects: list[Effect] = []
+        self.effects = Effects()  # of the function that is being elaborated
+        self.pure: list[tuple[Effects, Purity]] = []  # what must have none
+        self._stored: dict[object, Effects] = {}  # of functions in the fields of data types
         self.rounds = Rounds()
         self.linear: dict[Var, tuple[dict[Var, Dim], Dim]] = {}  # integers of the run as sums (windows.py)
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
@@ -210,8 +211,45 @@ class Session:
             self.maybe -= 1
 
     def effect(self, kind: str, what: str, span: Span | None) -> None:
-        """Note an effect."""
-        self.effects.append(Effect(kind, what, span))
+        """Note an effect of the function that is being elaborated."""
+        self.effects.found.append(Effect(kind, what, span))
+
+    @contextlib.contextmanager
+    def effects_of(self, effects: Effects) -> Iterator[None]:
+        """While the body of a function with these effects is elaborated."""
+        outer, self.effects = self.effects, effects
+        try:
+            yield
+        finally:
+            self.effects = outer
+
+    def with_effects(
+        self, type_: Type, owner: object = None, what: str = "this function", span: Span | None = None
+    ) -> Type:
+        """A written type whose functions may have effects, unless it says that they have none. Those of one `owner` are
+        the same ones."""
+        count = 0
+
+        def opened(function: FunctionType) -> FunctionType:
+            nonlocal count
+            count += 1
+            effects = Effects() if owner is None else self._stored.setdefault((owner, count), Effects())
+            if function.effects == ():
+                effects.pure = True
+                self.pure.append((effects, Purity(what, span, IMPURE)))
+            return attrs.evolve(function, effects=effects)
+
+        return map_type(type_, function=opened)
+
+    def _require_purity(self) -> None:
+        """Report the effects of what must have none."""
+        for effects, demand in self.pure:
+            found = demand.broken(effects)
+            if found is not None:
+                said = "declared pure" if demand.only is None else "here"
+                labels = (Label(demand.span, said),) if demand.span is not None else ()
+                message = f"{demand.what} must be pure, but it {found.what}"
+                self.report(TypeCheckError(message, found.span, labels=labels, help=demand.help))
 
     # ---- variables and constants
 
@@ -297,6 +335,7 @@ class Session:
             span,
             text if callable(text) else lambda: text,
             self.labels(),
+            self.effects,
             result=result,
             force=force,
             application=application,
@@ -310,7 +349,8 @@ class Session:
         if pending.done or pending.running:
             return
         pending.running, self.question = True, None
-        waiting = pending.attempt()
+        with self.effects_of(pending.effects or self.effects):
+            waiting = pending.attempt()
         pending.running = False
         pending.question = None if waiting else self.question
         if waiting is None:
@@ -382,9 +422,11 @@ class Session:
         if self.generic:
             self._solve_at_any_rank()
             self._refuse_assumptions()
+            self._require_purity()
         self.stop()
         if not self.generic:
             self.force()
+            self._require_purity()
             self.stop()
             waiting = [p for p in self.pending if not p.done]
             if waiting:
@@ -475,7 +517,8 @@ class Session:
             position += 1
             if pending.force is not None and not pending.done:
                 pending.done = True
-                pending.force()
+                with self.effects_of(pending.effects or self.effects):
+                    pending.force()
                 self.solver.run()
 
     def force(self) -> None:

@@ -57,6 +57,7 @@ class Template(Protocol):
     called: bool  # the function is called at once, with the arguments that follow f
     options: tuple[str, ...]  # the arguments that follow f, if they have names
     of_gradient: bool  # f is differentiated first
+    repeats: bool  # f is evaluated more than once
 
     def function(self, parameters: Sequence[tuple[str, Parameter]], options: Mapping[str, object]) -> Function:
         """The surface code. Raises TypeCheckError for wrong options."""

@@ -1,0 +1,44 @@
+"""Types with other parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from relay.ir.types import DataType, FunctionType, RefType, StackType, TensorType, TupleType, Type
+
+
+def _same_function(type_: FunctionType) -> FunctionType:
+    return type_
+
+
+def _same_tensor(type_: TensorType) -> TensorType:
+    return type_
+
+
+def map_type(
+    type_: Type,
+    tensor: Callable[[TensorType], TensorType] = _same_tensor,
+    function: Callable[[FunctionType], FunctionType] = _same_function,
+) -> Type:
+    """The type with other tensor types and, after their parts, other function types in it."""
+
+    def inside(part: Type) -> Type:
+        return map_type(part, tensor, function)
+
+    match type_:
+        case TensorType():
+            return tensor(type_)
+        case TupleType(items, form):
+            return TupleType(tuple(map(inside, items)), form)
+        case FunctionType(parameters, result):
+            return function(attrs.evolve(type_, parameters=tuple(map(inside, parameters)), result=inside(result)))
+        case RefType(content):
+            return RefType(inside(content))
+        case StackType(element):
+            return StackType(inside(element))
+        case DataType(definition, arguments) if arguments:
+            return DataType(definition, tuple(inside(a) if isinstance(a, Type) else a for a in arguments))
+        case _:
+            return type_
