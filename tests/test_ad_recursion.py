@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs.tree_recursion import WEIGHTS, Branching, encoded_tree, mutual_layers
+from programs.tree_recursion import PROGRAMS, WEIGHTS, Branching, encoded_tree, mutual_layers
 
 import relay
+from relay.ad.reverse import differentiate
+from relay.codegen.cpu import compile_module
 from relay.eval.interpreter import Machine
+from relay.eval.interpreter import run as interpret
 from relay.eval.values import Closure
-from relay.ir.expr import Function, Module, OpCall
+from relay.ir.expr import Function, Module, OpCall, StackPush
 from relay.ir.traverse import walk
 from relay.ir.types import TensorType, TupleType, Type
 from relay.operator import Operator
+from relay.transform import BETWEEN, LEVELS, PREPARATION, Pipeline
 
 
 def tensors(type_: Type) -> list[TensorType]:
@@ -90,3 +94,113 @@ def test_the_gradient_of_a_recursion_grows_linearly(order: int, monkeypatch: pyt
     found = [run(monkeypatch, function, chain(length), WEIGHTS) for length in (8, 16, 24)]
     for a, b, c in zip(*found, strict=True):
         assert c - b <= 1.01 * (b - a)
+
+
+# ---- sums that are made after the recursion
+
+
+def collecting(function: Any, *arguments: Any) -> Module:
+    """The optimised program, in which sums of any size are made after the recursion."""
+    last = ", ".join("defer_sums{smallest=1}" if p == "defer_sums" else p for p in LEVELS[2])
+    prepared = Pipeline(["specialise, structure", *PREPARATION[2]], stage="typed")(function.typed(*arguments))
+    derived = differentiate(prepared, lambda module: Pipeline(", ".join(BETWEEN[2]))(module))
+    return Pipeline(last, checked=True)(derived)
+
+
+def instructions(module: Module, kind: type) -> list[Any]:
+    return [b.value for f in module.functions.values() for b in walk(f.body) if isinstance(b.value, kind)]
+
+
+def leaves(value: Any) -> list[Any]:
+    if isinstance(value, tuple):
+        return [leaf for item in value for leaf in leaves(item)]
+    return [np.asarray(value)]
+
+
+def assert_same(module: Module, function: Any, arguments: tuple[Any, ...]) -> None:
+    """The program gives, interpreted and compiled, what the interpreter's own derivative is."""
+    values = function._lower(arguments, {})[1]
+    plain = interpret(function.typed(*arguments), values)
+    for found in (interpret(module, values), compile_module(module)(values)):
+        for a, b in zip(leaves(plain), leaves(found), strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-10, atol=1e-12)
+
+
+@relay.data
+class Wide:
+    class Tip:
+        x: relay.Tensor[relay.Float64, (12,)]
+
+    class Fork:
+        left: Wide
+        right: Wide
+
+
+@relay.relay
+def wide_encode(tree, w, u, b):
+    match tree:
+        case Wide.Tip(x):
+            return relay.tanh(x @ w)
+        case Wide.Fork(left, right):
+            return relay.tanh(wide_encode(left, w, u, b) @ u + wide_encode(right, w, u, b) @ w + b)
+
+
+@relay.relay
+def wide(tree, w, u, b):
+    return relay.sum(wide_encode(tree, w, u, b) ** 2)
+
+
+def wide_tree(leaves: int, rng: np.random.Generator) -> Any:
+    if leaves == 1:
+        return Wide.Tip(rng.standard_normal(12))
+    left = int(rng.integers(1, leaves))
+    return Wide.Fork(wide_tree(left, rng), wide_tree(leaves - left, rng))
+
+
+SAMPLES = {p.name: p for p in PROGRAMS}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sums_after_the_recursion_are_the_same(name: str) -> None:
+    program = SAMPLES[name]
+    wrt = [i for i, a in enumerate(program.arguments) if i and np.asarray(a).dtype.kind not in "iu"]
+    function = relay.value_and_grad(program.function, wrt=wrt)
+    module = collecting(function, *program.arguments)
+    assert instructions(module, StackPush)
+    assert_same(module, function, program.arguments)
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 9, 34, 45])
+def test_products_after_the_recursion(leaves: int) -> None:
+    rng = np.random.default_rng(leaves)
+    w, u, b = 0.4 * rng.standard_normal((12, 12)), 0.4 * rng.standard_normal((12, 12)), rng.standard_normal(12)
+    arguments = wide_tree(leaves, rng), w, u, b
+    function = relay.grad(wide, wrt=(1, 2, 3))
+    module = collecting(function, *arguments)
+    backward = next(f for n, f in module.functions.items() if "backward" in n)
+    assert not [b for b in walk(backward.body) if getattr(b.targets[0].type, "shape", None) == (12, 12)]
+    assert_same(module, function, arguments)
+
+
+def test_the_second_derivative_of_a_sum_after_the_recursion() -> None:
+    rng = np.random.default_rng(0)
+    w, u, b = 0.4 * rng.standard_normal((12, 12)), 0.4 * rng.standard_normal((12, 12)), rng.standard_normal(12)
+
+    @relay.relay
+    def slope(tree, w, u, b):
+        return relay.sum(relay.sin(relay.grad(wide, wrt=1)(tree, w, u, b)))
+
+    function = relay.grad(slope, wrt=(1, 2, 3))
+    arguments = wide_tree(7, rng), w, u, b
+    module = collecting(function, *arguments)
+    assert instructions(module, StackPush)
+    assert_same(module, function, arguments)
+
+
+def test_large_terms_are_not_collected() -> None:
+    def scaled(n, w):
+        return relay.sum(relay.sin(w)) if n <= 0 else scaled(n - 1, w) + scaled(n - 2, w) * 0.5
+
+    scaled = relay.relay(scaled)
+    module = relay.grad(scaled, wrt=1).core(np.int32(3), np.ones((80, 80)))
+    assert not instructions(module, StackPush)

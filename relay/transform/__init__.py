@@ -6,6 +6,7 @@ from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
 from relay.transform.counter_folding import fold_counters
 from relay.transform.dead_code import eliminate_dead_code
+from relay.transform.deferred_sums import defer_sums
 from relay.transform.function_narrowing import narrow_functions
 from relay.transform.inlining import inline
 from relay.transform.loop_batching import batch_products
@@ -46,6 +47,7 @@ __all__ = [
     "batch_products",
     "cse",
     "dce",
+    "defer_sums",
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
     "eliminate_references",

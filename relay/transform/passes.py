@@ -25,6 +25,7 @@ from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
 from relay.transform.counter_folding import fold_counters
 from relay.transform.dead_code import eliminate_dead_code
+from relay.transform.deferred_sums import defer_sums
 from relay.transform.function_narrowing import narrow_functions
 from relay.transform.inlining import inline
 from relay.transform.loop_batching import batch_products
@@ -78,6 +79,7 @@ PASSES: dict[str, Pass] = {
     "hoist_invariants": hoist_invariants,
     "batch_products": batch_products,
     "split_loops": split_loops,
+    "defer_sums": defer_sums,
     "unroll_loops": unroll_loops,
     "improve_accuracy": improve_accuracy,
     "to_mixed_precision": to_mixed_precision,
@@ -89,7 +91,8 @@ LOSSY = frozenset({"to_mixed_precision", "improve_accuracy"})
 """Passes that give up digits, or give more of them, where they are asked for."""
 
 EXACT = frozenset(PASSES) - LOSSY - {
-    *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products", "split_loops")
+    *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products"),
+    *("split_loops", "defer_sums"),
 }
 """Passes after which a program gives the same answer to the last bit; the others differ by rounding."""
 

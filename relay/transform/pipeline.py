@@ -43,10 +43,13 @@ their stacks are read once, from the last entry to the first, where a round begi
 LEVELS: tuple[tuple[str, ...], ...] = (
     BETWEEN[0],
     BETWEEN[1],
-    (*BETWEEN[2], "narrow_functions", "eliminate_references", *_LOOPS, "reorder_products", "split_loops", *_FLAT),
+    (
+        *(*BETWEEN[2], "narrow_functions", "eliminate_references"),
+        *(*_LOOPS, "reorder_products", "split_loops", "defer_sums", *_FLAT),
+    ),
     (
         *(*BETWEEN[3], "narrow_functions", "eliminate_references", "unroll_loops", "fold_scales", "join_products"),
-        *(*_LOOPS, "reorder_products", "split_loops", *_FLAT),
+        *(*_LOOPS, "reorder_products", "split_loops", "defer_sums", *_FLAT),
     ),
 )
 """What `optimize` does with a structured core module at the levels 0 to 3."""
