@@ -73,7 +73,7 @@ def cost() -> None:
     modules = [program(size) for size in SIZES]
     print(f"{'pass':34}", *(f"{count(m):>9}" for m in modules), "  last / first")
     for name in (n for n in PASSES if n not in ("specialise", "structure", "differentiate")):
-        row(name, [timed(lambda m=m, p=PASSES[name]: p(m)) for m in modules])
+        row(name, [timed(lambda m=m, n=name: Pipeline(n)(m)) for m in modules])
     for level, names in enumerate(LEVELS):
         row(f"level {level}", [timed(lambda m=m, n=names: Pipeline(n)(m)) for m in modules])
     for name, call in (("to_text", relay.to_text), ("alpha_hash", Module.alpha_hash)):

@@ -15,6 +15,7 @@ Layouts: channels first (NCHW, with weights OIHW), or last (NHWC, with weights H
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,6 +36,14 @@ def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attri
     """The output channels."""
     last = layout.endswith("C")
     return Columns(len(weight) - 1 if last else 0, len(x) - 1 if last else 1, joins=groups == 1)
+
+
+def _work(activation: tuple[int, ...], weight: tuple[int, ...]) -> int:
+    """The operations of each of the three: a multiplication and an addition for each element of the activation with
+    the output channels, each place of the kernel and each input channel. Channels are the second axis of an activation
+    and the first of a weight, or the last of both."""
+    out = weight[0] if weight[0] == activation[1] else weight[-1]
+    return 2 * math.prod(activation) * math.prod(weight) // max(out, 1)
 
 
 # ---- te stages: on channels first, whatever the layout
@@ -419,6 +428,7 @@ def _define(rank: int) -> None:
         gradient=convolution_gradient,
         linear=(0, 1),
         columns=_columns,
+        work=lambda shapes, result: _work(result, shapes[1]),
         sampler=_samples(rank, *(_CALLS_3D if rank == 3 else _CALLS)),
     )(convolution)
 
@@ -447,6 +457,7 @@ def _define(rank: int) -> None:
         compute=_transposed,
         gradient=transposed_gradient,
         linear=(0, 1),
+        work=lambda shapes, result: _work(*shapes),
         sampler=_samples(rank, *_TRANSPOSED_CALLS[: 3 if rank == 3 else None]),
     )(transposed)
 
@@ -470,6 +481,7 @@ def _define(rank: int) -> None:
         compute=_weight_gradient,
         gradient=weight_gradient_gradient,
         linear=(0, 1),
+        work=lambda shapes, result: _work(shapes[1], result),
         sampler=_samples(rank, *_WEIGHT_CALLS[: 2 if rank == 3 else None]),
     )(weight_gradient)
 

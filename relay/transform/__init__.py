@@ -9,6 +9,7 @@ from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.deferred_sums import defer_sums
 from relay.transform.function_narrowing import narrow_functions
 from relay.transform.inlining import inline
+from relay.transform.layouts import choose_layouts, convert_layout
 from relay.transform.loop_batching import batch_products
 from relay.transform.loop_fission import split_loops
 from relay.transform.loop_invariants import hoist_invariants
@@ -45,6 +46,8 @@ __all__ = [
     "Record",
     "allocate_tapes",
     "batch_products",
+    "choose_layouts",
+    "convert_layout",
     "cse",
     "dce",
     "defer_sums",

@@ -28,6 +28,7 @@ from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.deferred_sums import defer_sums
 from relay.transform.function_narrowing import narrow_functions
 from relay.transform.inlining import inline
+from relay.transform.layouts import choose_layouts, convert_layout
 from relay.transform.loop_batching import batch_products
 from relay.transform.loop_fission import split_loops
 from relay.transform.loop_invariants import hoist_invariants
@@ -81,6 +82,8 @@ PASSES: dict[str, Pass] = {
     "split_loops": split_loops,
     "defer_sums": defer_sums,
     "unroll_loops": unroll_loops,
+    "choose_layouts": choose_layouts,
+    "convert_layout": convert_layout,
     "improve_accuracy": improve_accuracy,
     "to_mixed_precision": to_mixed_precision,
     "fuse": fuse,
@@ -93,6 +96,7 @@ LOSSY = frozenset({"to_mixed_precision", "improve_accuracy"})
 EXACT = frozenset(PASSES) - LOSSY - {
     *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products"),
     *("split_loops", "defer_sums"),
+    *("choose_layouts", "convert_layout"),
 }
 """Passes after which a program gives the same answer to the last bit; the others differ by rounding."""
 

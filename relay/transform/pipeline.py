@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -44,12 +46,12 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     BETWEEN[0],
     BETWEEN[1],
     (
-        *(*BETWEEN[2], "narrow_functions", "eliminate_references"),
+        *(*BETWEEN[2], "narrow_functions", "eliminate_references", "choose_layouts"),
         *(*_LOOPS, "reorder_products", "split_loops", "defer_sums", *_FLAT),
     ),
     (
         *(*BETWEEN[3], "narrow_functions", "eliminate_references", "unroll_loops", "fold_scales", "join_products"),
-        *(*_LOOPS, "reorder_products", "split_loops", "defer_sums", *_FLAT),
+        *("choose_layouts", *_LOOPS, "reorder_products", "split_loops", "defer_sums", *_FLAT),
     ),
 )
 """What `optimize` does with a structured core module at the levels 0 to 3."""
@@ -97,6 +99,10 @@ class Pipeline:
         self.records: tuple[Record, ...] = ()
 
     def __call__(self, module: Module) -> Module:
+        with _uncollected():
+            return self._run(module)
+
+    def _run(self, module: Module) -> Module:
         records: list[Record] = []
         size, stage = count(module), self.stage
         for done, step in enumerate(self.passes):
@@ -113,6 +119,20 @@ class Pipeline:
                 check(module, stage)
         self.records = tuple(records)
         return module
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the search for cycles of garbage: modules have none, and are many objects that live long, so looking
+    through all of them again and again takes more time than the passes. Two threads may do this at once; the first one
+    to end lets the collector run again."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def count(module: Module) -> int:
