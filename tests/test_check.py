@@ -89,7 +89,7 @@ def returning(binding: Binding) -> Block:
 
 def module(block: Block, *others: Function | Derivative, result: Type = F) -> Module:
     function = Function("f", (X,), block, LABEL, result)
-    return Module({"f": function, **{o.name: o for o in others}}, "f")
+    return Module({"f": function, **{o.name: o for o in others}}, "f", (OPTION,))
 
 
 def choice(first: Block, second: Block) -> If:

@@ -20,7 +20,7 @@ import attrs
 
 from relay.errors import InternalError, RelayError, Span
 from relay.ir.derivative import cotangent_type, derivative_type, gradient_type
-from relay.ir.dims import ANY, Dim, variables
+from relay.ir.dims import ANY, Dim, DimExpr, variables
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -162,7 +162,7 @@ class _Checker:
         self.visible: set[Var] = set()
         self.left: set[LoopLabel] = set()  # loops with an Exit
         self._known: set[Type] = set()
-        self._definitions: set[DataDefinition] = set()
+        self._declared = set(module.data)
         self._dims = set(symbolic_dims(module))
 
     def fail(self, message: str) -> Violation:
@@ -191,13 +191,16 @@ class _Checker:
 
     def definition(self, definition: DataDefinition) -> None:
         """The field types of a data type."""
-        if definition in self._definitions:
-            return
-        self._definitions.add(definition)
+        self.where, self.span = definition.name, None
+        if sum(d is definition for d in self.module.data) > 1:
+            raise self.fail("the data type is there twice")
+        if len({c.name for c in definition.constructors}) < len(definition.constructors):
+            raise self.fail("two constructors have one name")
         if definition.parameters:  # no value is of this type, only of those that are made of it
             return
-        self.where = definition.name
         for constructor in definition.constructors:
+            if constructor.names and len(set(constructor.names)) != len(constructor.fields):
+                raise self.fail(f"the fields of {constructor.name} have not one name each")
             for field in constructor.fields:
                 self.known(field)
 
@@ -209,13 +212,19 @@ class _Checker:
             case TensorType(base, shape):
                 if not isinstance(base, BaseType):
                     raise self.fail(f"{show(type_)} has variables")
+                if type_.axes is not None:
+                    raise self.fail(f"{show(type_)} has names of axes")
                 for dim in shape:
                     if not isinstance(dim, int):
                         self.dim(dim, show(type_))
-            case TupleType(items):
+            case TupleType(items, form):
+                if form is not None:
+                    raise self.fail(f"{show(type_)} is a structure of Python")
                 for item in items:
                     self.known(item)
-            case FunctionType(parameters, result):
+            case FunctionType(parameters, result, where):
+                if where:
+                    raise self.fail(f"{show(type_)} is the type of a polymorphic function")
                 if self.core:
                     raise self.fail(f"the function type {show(type_)} in the core")
                 for part in (*parameters, result):
@@ -225,9 +234,8 @@ class _Checker:
             case StackType(element):
                 self.known(element)
             case DataType(definition):
-                where = self.where
-                self.definition(definition)
-                self.where = where
+                if definition not in self._declared:
+                    raise self.fail(f"the data type {definition.name} does not belong to the module")
             case QuantifiedType() | TypeId() | Unknown():
                 raise self.fail(f"{show(type_)} is not the type of a run-time value")
             case _:
@@ -584,6 +592,10 @@ class _Checker:
     def operator(self, call: OpCall) -> Type:
         """The type that the operator's relation gives."""
         types = self.atoms(call.arguments)
+        for name, value in call.attributes.items():
+            for dim in value if isinstance(value, tuple) else (value,):
+                if isinstance(dim, TypeId | DimExpr):
+                    self.dim(dim, f"{name} of {call.operator}")
         try:
             return _operator_type(call, types)
         except KeyError:

@@ -434,7 +434,7 @@ def lower_bound(dim: Dim, of: Callable[[Factor], int | None] | None = None) -> i
             total += coefficient
             continue
         if coefficient < 0:
-            return None
+            return _bound_without_quotient(dim, monomial, -coefficient, of)
         product = coefficient
         for factor, power in monomial:
             bound = _factor_bound(factor, of)
@@ -443,6 +443,20 @@ def lower_bound(dim: Dim, of: Callable[[Factor], int | None] | None = None) -> i
             product *= bound**power
         total += product
     return total
+
+
+def _bound_without_quotient(
+    dim: Dim, monomial: Monomial, count: int, of: Callable[[Factor], int | None] | None
+) -> int | None:
+    """The bound of a dim from which `count` times a quotient q // d is subtracted: q // d is not more than q / d."""
+    if len(monomial) != 1:
+        return None
+    ((factor, power),) = monomial
+    if power != 1 or not isinstance(factor, Quotient) or not isinstance(factor.divisor, int) or factor.divisor <= 0:
+        return None
+    rest = add(dim, multiply(count, DimExpr(frozenset({(monomial, 1)}))))
+    bound = lower_bound(subtract(multiply(factor.divisor, rest), multiply(count, factor.dividend)), of)
+    return None if bound is None else -(-bound // factor.divisor)
 
 
 def _factor_bound(factor: Factor, of: Callable[[Factor], int | None] | None) -> int | None:

@@ -1,7 +1,12 @@
 """What an operator is, the registry of all of them, and calls on symbolic values."""
 
+from collections.abc import Sequence
+
+from relay.errors import TypeMismatch
 from relay.ir.check import use_operators
+from relay.ir.expr import OpCall
 from relay.ir.metering import use_work
+from relay.ir.types import Type
 from relay.operator.callback import pure_callback
 from relay.operator.composition import Body, Composition, use_composer
 from relay.operator.definition import Columns, InPlace, Operator, Pattern, Requirement
@@ -19,7 +24,17 @@ from relay.operator.registry import (
 from relay.operator.relation import BaseSignature, Relation, Undetermined
 from relay.operator.symbolic import ADDITION, Emitter, Value
 
-use_operators(lambda call, types: lookup(call.operator).infer(types, call.attributes))
+
+def _type_of(call: OpCall, types: Sequence[Type]) -> Type:
+    """The type of a call in a finished module. Raises TypeMismatch, also for attributes that the operator has not."""
+    operator = lookup(call.operator)
+    unknown = [name for name in call.attributes if name not in operator.attributes]
+    if unknown:
+        raise TypeMismatch(f"{operator.name} has no attribute {unknown[0]!r}")
+    return operator.infer(types, call.attributes)
+
+
+use_operators(_type_of)
 use_work(lambda call, types, result: lookup(call.operator).flops(types, result))
 
 __all__ = [

@@ -38,12 +38,13 @@ class Monomorphisation:
         self._made: dict[tuple[DataDefinition, Any], DataDefinition] = {}
         self._names: set[str] = set()
         self._plain: dict[DataDefinition, bool] = {}
+        self._kept: dict[DataDefinition, None] = {}
         self._depth = 0
 
     @property
     def definitions(self) -> tuple[DataDefinition, ...]:
-        """Those made so far, without the ones that stayed what they are."""
-        return tuple(self._made.values())
+        """Those made so far, and the ones that stayed what they are."""
+        return tuple(dict.fromkeys((*self._made.values(), *self._kept)))
 
     def type(self, type_: Type) -> Type:
         """The type without variables, arguments of data types, forms of tuples and names of axes. Its variables must be
@@ -74,6 +75,7 @@ class Monomorphisation:
         if found is not None:
             return found
         if self._is_plain(definition):
+            self._keep(definition)
             return definition
         if self._depth == DEEPEST:
             raise TypeCheckError(
@@ -90,6 +92,16 @@ class Monomorphisation:
         )
         self._depth -= 1
         return made
+
+    def _keep(self, definition: DataDefinition) -> None:
+        """A definition, and those that it mentions, stay what they are."""
+        pending = [definition]
+        while pending:
+            kept = pending.pop()
+            if kept not in self._kept:
+                self._kept[kept] = None
+                self._names.add(kept.name)
+                pending += mentioned_definitions(f for c in kept.constructors for f in c.fields)
 
     def _is_plain(self, definition: DataDefinition) -> bool:
         """Whether nothing that the definition mentions is polymorphic."""

@@ -14,8 +14,10 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import ShapeError
+from relay.ir.dims import Unknown, add, floor_divide, variables
+from relay.ir.facts import facts
 from relay.ir.types import Dim, Shape, show_shape
-from relay.typecheck.dims import equal, known, normalise_axis, resolve
+from relay.typecheck.dims import equal, known, needs_at_least, normalise_axis, resolve
 
 Numbers: TypeAlias = int | tuple[int, ...]
 Padding: TypeAlias = int | str | tuple[int | tuple[int, int], ...]
@@ -51,9 +53,13 @@ class Windows:
 
     def _extent(self, axis: int, size: Dim, sizes: Sequence[Dim]) -> Dim:
         low, high = self.padding[axis]
+        size = resolve(size)
         reach, stride = self.reach[axis], self.stride[axis]
         if stride == 1 and low + high == reach - 1:
             return size
+        if facts().number(size) is None and not any(isinstance(v, Unknown) for v in variables(size)):
+            needs_at_least(size, reach - low - high)  # for all sizes that an annotation allows
+            return add(floor_divide(add(size, low + high - reach), stride), 1)
         number = known(size)
         room = number + low + high - reach
         if room >= 0:

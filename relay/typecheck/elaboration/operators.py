@@ -386,7 +386,7 @@ def _relation(
         return None
 
     def application() -> Application:
-        return schemes.application_of(operator.name, relation.shape, shapes, attributes)
+        return schemes.application_of(operator, relation.shape, shapes, attributes)
 
     def at_any_rank() -> bool:
         try:

@@ -64,7 +64,7 @@ from relay.ir.types import (
     prune,
     type_variables,
 )
-from relay.operator.relation import Undetermined
+from relay.operator import Operator, Undetermined
 from relay.typecheck.elaboration.entities import Consequence, Context, Entity, Method, Number, Size, Tuple, Typed
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import flat_shape, plain, resolve, unknowns
@@ -80,7 +80,7 @@ _LETTERS = {Kind.BaseType: "bt", Kind.Shape: "s", Kind.Dim: "n", Kind.Type: "A"}
 
 
 def application_of(
-    operator: str, rule: Callable[..., object], shapes: Sequence[Shape], attributes: Mapping[str, object]
+    operator: Operator, rule: Callable[..., object], shapes: Sequence[Shape], attributes: Mapping[str, object]
 ) -> Application:
     """A shape rule of an operator at shapes: by the rule's name if it has one for users, with the attributes that it
     looks at where they are not its defaults."""
@@ -89,14 +89,14 @@ def application_of(
         parameters = inspect.signature(rule).parameters
     except ValueError:
         parameters = {}  # type: ignore[assignment]
-    told = {
-        key: value
-        for key, value in attributes.items()
-        if key in parameters and not (value is None and parameters[key].default is None)
-        if type(value) is not type(parameters[key].default) or value != parameters[key].default
-    }
+    told = {}
+    for key, value in attributes.items():
+        default = parameters[key].default if key in parameters else value
+        default = operator.attributes[key] if default is inspect.Parameter.empty else default
+        if type(value) is not type(default) or value != default:
+            told[key] = value
     is_shared = getattr(rule, "__module__", "").startswith("relay.typecheck.") and not name.startswith("_")
-    shown = name.removesuffix("_shape") if is_shared else operator
+    shown = name.removesuffix("_shape") if is_shared else operator.name
     return Application(shown, tuple(flat_shape(s) for s in shapes), _told(told))
 
 

@@ -57,6 +57,7 @@ from relay.ir.types import (
     TensorType,
     TupleType,
     Type,
+    TypeId,
     Unknown,
     prune,
     show,
@@ -139,7 +140,20 @@ def undecided(error: RelayError | Consequence | Undetermined | Clash, span: Span
     be another one is a mismatch."""
     if isinstance(error, Clash):
         return TypeMismatch(error.reason or f"{error.left} is not {error.right}", span)
-    return SchemeOnly(span, "a size that this depends on") if isinstance(error, Undetermined) else error
+    if not isinstance(error, Undetermined):
+        return error
+    example = None if error.question is None else counterexample(error.question)
+    if error.question is not None and example is not None:
+        return not_for_all(error.question, example, span)
+    return SchemeOnly(span, "a size that this depends on")
+
+
+def not_for_all(question: DimConstraint, example: str, span: Span | None) -> ShapeError:
+    """The mistake that something does not hold for all sizes that the annotations allow."""
+    lone = all(isinstance(d, TypeId) for d in (question.left, question.right))
+    first = "annotate both with one variable, or" if lone else "annotate sizes for which it holds, or"
+    help = f"{first} leave an annotation out: then each call's sizes are checked"
+    return ShapeError(f"cannot show that {question}: it fails for {example}", span, help=help)
 
 
 Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
@@ -475,12 +489,8 @@ class Session:
             question = None if pending.done else pending.question
             example = None if question is None else counterexample(question)
             if example is not None:
-                error = ShapeError(
-                    f"cannot show that {question}: it fails for {example}",
-                    pending.span,
-                    help="annotate both with one variable, or leave an annotation out",
-                )
-                self.report(error, pending.labels)
+                assert question is not None
+                self.report(not_for_all(question, example, pending.span), pending.labels)
 
     def _close_data(self, type_: Type) -> Type:
         """Let arguments of data types that nothing determines, as the elements of a list that is always empty, be
