@@ -21,7 +21,7 @@ from relay.ir.types import (
     TypeId,
     mentioned_definitions,
 )
-from relay.operator import Relation, lookup, operators
+from relay.operator import Relation, get_env, lookup, operators
 from relay.operator.relation import substitute
 from relay.text.type_parser import parse_type
 from relay.typecheck import relations, shape_rules, windows
@@ -218,18 +218,16 @@ def result_at(scheme: Type, arguments: list[Type]) -> Type | None:
 
 def rule_of(name: str) -> Callable[..., object] | None:
     """The shape rule that an application names."""
-    rule = next(
-        (r for m in (relations, shape_rules, windows) for k in (name, f"{name}_shape") if (r := getattr(m, k, None))),
-        None,
-    )
-    if rule is not None:
-        variadic = {o.relation.shape: o.variadic for o in operators() if isinstance(o.relation, Relation)}
-        return lambda shapes, attributes: Relation("T -> T", rule).apply(shapes, variadic.get(rule, False), attributes)
-    operator = lookup(name)
-    if not isinstance(operator.relation, Relation):
-        return None
-    relation = operator.relation
-    return lambda shapes, given: relation.apply(shapes, operator.variadic, {**operator.attributes, **given})
+    if name in get_env().names():
+        operator = lookup(name)
+        if not isinstance(operator.relation, Relation):
+            return None
+        relation = operator.relation
+        return lambda shapes, given: relation.apply(shapes, operator.variadic, {**operator.attributes, **given})
+    places = [(module, key) for module in (relations, shape_rules, windows) for key in (name, f"{name}_shape")]
+    rule = next(r for module, key in places if (r := getattr(module, key, None)))
+    variadic = {o.relation.shape: o.variadic for o in operators() if isinstance(o.relation, Relation)}
+    return lambda shapes, attributes: Relation("T -> T", rule).apply(shapes, variadic.get(rule, False), attributes)
 
 
 # ---- annotations are checked: their variables stand for whatever a call gives

@@ -89,14 +89,15 @@ def application_of(
         parameters = inspect.signature(rule).parameters
     except ValueError:
         parameters = {}  # type: ignore[assignment]
+    is_shared = getattr(rule, "__module__", "").startswith("relay.typecheck.") and not name.startswith("_")
+    shown = name.removesuffix("_shape") if is_shared else operator.name
     told = {}
     for key, value in attributes.items():
         default = parameters[key].default if key in parameters else value
-        default = operator.attributes[key] if default is inspect.Parameter.empty else default
+        if default is inspect.Parameter.empty and shown == operator.name:
+            default = operator.attributes[key]
         if type(value) is not type(default) or value != default:
             told[key] = value
-    is_shared = getattr(rule, "__module__", "").startswith("relay.typecheck.") and not name.startswith("_")
-    shown = name.removesuffix("_shape") if is_shared else operator.name
     return Application(shown, tuple(flat_shape(s) for s in shapes), _told(told))
 
 
