@@ -10,11 +10,13 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.types import BOOL, INT32, Dim, Shape, show_shape
+from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.comparison import where
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, expansion, loops, register_op
 from relay.ops.samples import case, cases
+from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import equal, equal_shapes, known, normalise_axis, numbers, product
 
@@ -132,8 +134,13 @@ def _numpy_argsort(x: Tensor, axis: int, descending: bool) -> Tensor:
     return np.ascontiguousarray(x.shape[axis] - 1 - np.flip(backwards, axis)).astype(np.int32)
 
 
+@carries(names.first)
+def _sorted_shape(shape: Shape, *, axis: int, descending: bool) -> Shape:
+    return relations.along_axis(shape, axis=axis)
+
+
 @register_op(
-    relation=Relation("T -> int32", lambda shape, *, axis, descending: relations.along_axis(shape, axis=axis)),
+    relation=Relation("T -> int32", _sorted_shape),
     compute=_argsort,
     no_gradient="the result is an order",
     sampler=cases(
@@ -152,7 +159,7 @@ def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
 
 
 @expansion(
-    relation=Relation("T -> T", lambda shape, *, axis, descending: relations.along_axis(shape, axis=axis)),
+    relation=Relation("T -> T", _sorted_shape),
     sampler=cases(
         case((7,)), case((3, 5)), case((3, 4, 2), axis=1, descending=True), case((0, 3)), case((3, 0)), case(_NAN)
     ),
@@ -170,6 +177,7 @@ def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
 # ---- the largest
 
 
+@carries(names.first)
 def _topk_shape(shape: Shape, *, k: int, axis: int, largest: bool) -> Shape:
     position = normalise_axis(axis, len(shape))
     extent = shape[position]

@@ -28,6 +28,7 @@ from relay.ir.types import (
 )
 from relay.operator import Operator, Relation
 from relay.operator.axes import AxesDiffer, axis_rule
+from relay.typecheck.elaboration.descriptions import operator_name
 from relay.typecheck.elaboration.entities import Entity, Tuple, Typed
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.mapping import map_type
@@ -146,8 +147,6 @@ def _in_layouts(names: Sequence[AxisNames], layouts: Sequence[Sequence[str | Non
 def _mismatch(
     operator: Operator, values: Sequence[Typed], described: Sequence[str], error: AxesDiffer, span: Span | None
 ) -> TypeMismatch:
-    from relay.typecheck.elaboration.operators import _name
-
     def text(operand: int) -> str:
         given = described[operand] if operand < len(described) and not operator.variadic else ""
         return given if given and len(given) <= LONGEST else f"operand {operand + 1}"
@@ -158,7 +157,8 @@ def _mismatch(
         message = f"{x} is {found}, {operator.name} wants {wanted}"
     else:
         other = text(error.first)
-        message = f"{_name(operator)} of tensors whose axes have different names: {x} is {found}, {other} is {wanted}"
+        name = operator_name(operator)
+        message = f"{name} of tensors whose axes have different names: {x} is {found}, {other} is {wanted}"
     way = order(error.found, error.wanted)
     help = None if way is None else f"write relay.transpose({'x' if x.startswith('operand') else x}, {way})"
     shown = [error.second] if error.first is None else [error.first, error.second]

@@ -46,6 +46,7 @@ from relay.typecheck.elaboration import (
     templates,
     tensors,
 )
+from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Computed,
@@ -203,8 +204,8 @@ def call_operator(
     for name, value in named.items():
         static = value
         if _is_entity(value):
-            static = operators.static_value(value, name, span, symbolic=name in operator.sizes)
-        attributes[name] = operators.normalise_attribute(name, static)
+            static = static_value(value, name, span, symbolic=name in operator.sizes)
+        attributes[name] = normalise_attribute(name, static)
     axis_names.axes_by_name(session, operator, operands, attributes, span)
     if "layout" not in given:
         axis_names.followed_layout(operator, operands, attributes)
@@ -235,7 +236,7 @@ def _stacked_at(
 ) -> Entity:
     """`stack(xs, axis)` of rows that are stacked along the first axis."""
     given = dict(zip(("axis",), rest, strict=False)) | dict(keywords)
-    axis = operators.static_value(given["axis"], "axis", span) if "axis" in given else 0
+    axis = static_value(given["axis"], "axis", span) if "axis" in given else 0
     rank = len(whole.type.shape) if isinstance(whole.type, TensorType) else 0
     if not isinstance(axis, int) or not -rank <= axis < rank:
         raise TypeMismatch(f"axis {axis} is out of range for a stack of rank {rank}", span)

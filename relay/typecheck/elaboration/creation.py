@@ -12,6 +12,7 @@ from relay.errors import Span
 from relay.ir.types import BaseType
 from relay.operator import Operator, Relation, lookup
 from relay.typecheck.elaboration import operators
+from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Typed, is_constant_bool
 from relay.typecheck.elaboration.session import Session
 
@@ -53,9 +54,9 @@ def filled(
         return None
     shape, dtype = named["shape"], named["dtype"]
     assert isinstance(shape, Number | Object) or hasattr(shape, "items")
-    static = operators.static_value(shape, "shape", span, symbolic=True)  # type: ignore[arg-type]
-    sizes = operators.normalise_attribute("shape", static)
+    static = static_value(shape, "shape", span, symbolic=True)  # type: ignore[arg-type]
+    sizes = normalise_attribute("shape", static)
     if isinstance(dtype, Object):
-        base = operators.normalise_attribute("dtype", operators.static_value(dtype, "dtype", span))
+        base = normalise_attribute("dtype", static_value(dtype, "dtype", span))
         value = operators.apply(session, out, lookup("cast"), [value], {"dtype": base}, span, [])
     return operators.apply(session, out, lookup("broadcast_to"), [value], {"shape": sizes}, span, ["the value"])

@@ -7,7 +7,8 @@ from typing import TypeGuard, TypeVar
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
-from relay.typecheck.elaboration import operators, templates
+from relay.typecheck.elaboration import templates
+from relay.typecheck.elaboration.attributes import static_value
 from relay.typecheck.elaboration.effects import evaluated_often
 from relay.typecheck.elaboration.entities import Derived, Entity, Output
 from relay.typecheck.elaboration.functions import call_function
@@ -35,7 +36,7 @@ def grad(with_value: bool) -> Callable[..., Entity]:
         if "f" not in given:
             raise TypeCheckError("grad needs the function to differentiate", span)
         function = given.pop("f")
-        options = {k: operators.static_value(v, k, span) for k, v in given.items()}
+        options = {k: static_value(v, k, span) for k, v in given.items()}
         wrt = options.get("wrt")
         positions = None
         if wrt is not None:
@@ -115,7 +116,7 @@ def from_template(
         if template.of_gradient:
             wrt = [(name, v) for name, v in given.items() if name == "wrt"]
             function = grad(False)(session, out, [function], wrt, span)
-        options = {name: operators.static_value(v, name, span) for name, v in given.items()}
+        options = {name: static_value(v, name, span) for name, v in given.items()}
         made = templates.instantiate(out, template, function, None, options, span)
         if template.repeats:
             evaluated_often(made, function, template.name, span)

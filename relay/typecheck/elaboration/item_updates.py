@@ -19,6 +19,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.operand_dtypes import spelling
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import index, item_axes, ranked, reshaped, subscript_plan, tensor_type
 from relay.typecheck.unification import flat_shape
@@ -119,7 +120,7 @@ def _require_dtype(type_: TensorType, new: Entity, span: Span | None) -> None:
         return
     has, found = prune(type_.base), prune(given.base)
     if isinstance(has, BaseType) and isinstance(found, BaseType) and has != found:
-        help = f"convert the value: .astype({operators.spelling(has)})"
+        help = f"convert the value: .astype({spelling(has)})"
         raise TypeMismatch(f"the tensor holds {has}, and the value is {found}", span, help=help)
 
 

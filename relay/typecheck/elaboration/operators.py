@@ -19,39 +19,35 @@ from relay.ir.structure import is_named_tuple
 from relay.ir.types import (
     BASE_TYPES,
     Application,
-    BaseClass,
     BaseType,
     Form,
     FunctionType,
     Kind,
     QuantifiedType,
-    Shape,
     StackType,
     TensorType,
     Type,
     Unknown,
-    base_of_dtype,
     prune,
     show,
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
-from relay.operator.relation import BaseToken, class_names, substitute
-from relay.typecheck.differences import name_unknowns
-from relay.typecheck.dims import is_dim
+from relay.operator.relation import substitute
 from relay.typecheck.elaboration import axis_names, schemes, sizes
+from relay.typecheck.elaboration.attributes import dtype_of
+from relay.typecheck.elaboration.descriptions import kind_of, operand_notes, operator_name
 from relay.typecheck.elaboration.entities import (
-    FUNCTIONS,
     Entity,
     Masked,
     Number,
     Object,
     Output,
-    Size,
     Tuple,
     Typed,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.session import SchemeOnly, Session, shown
+from relay.typecheck.elaboration.operand_dtypes import refuse_float, result_base, unify_token
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.relations import broadcast, same
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
 
@@ -74,14 +70,6 @@ _COMPARE: dict[str, Callable[..., bool]] = {
     "greater": python.gt,
     "greater_equal": python.ge,
 }
-# How Python spells an operator, for messages.
-_SYMBOLS = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "mod": "%", "power": "**",
-    "matmul": "@", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal":
-    "!=",
-}  # fmt: skip
-
-
 def apply_named(
     session: Session,
     out: Output,
@@ -200,7 +188,7 @@ def _compared(entity: Entity) -> object:
     """What `==` compares: dtypes in all of NumPy's spellings are one."""
     if not isinstance(entity, Object):
         return entity
-    value = _dtype(entity.value)
+    value = dtype_of(entity.value)
     if isinstance(value, str) and value in BASE_TYPES:
         return BASE_TYPES[value]
     return value
@@ -237,7 +225,7 @@ def apply(
     except TypeMismatch as error:
         if error.span is None:
             error.span = span
-            error.notes = (*error.notes, *_notes(found, described))
+            error.notes = (*error.notes, *operand_notes(found, described))
         raise
     values = [v for v in found if v is not None]
     session.pending_attributes.append(attributes)
@@ -256,10 +244,10 @@ def _operand(
     if isinstance(entity, Object) and isinstance(entity.value, bool):
         return _bool(entity.value, span)
     if isinstance(entity, Tuple | Object) or not isinstance(entity, Typed):
-        what = _kind(entity)
+        what = kind_of(entity)
         instead = {"add": "make one of two by `(*a, *b)`", "multiply": "repeat it by `[x for _ in range(n)]`"}
         raise TypeMismatch(
-            f"operand {position + 1} of {_name(operator)} must be a tensor, found {what}",
+            f"operand {position + 1} of {operator_name(operator)} must be a tensor, found {what}",
             span,
             help=instead.get(operator.name)
             if isinstance(entity, Tuple)
@@ -271,45 +259,14 @@ def _operand(
     if isinstance(type_, Unknown):
         if type_.rigid:
             told = f"must be a tensor, and {type_} is annotated as any type"
-            raise TypeMismatch(f"operand {position + 1} of {_name(operator)} {told}", span)
+            raise TypeMismatch(f"operand {position + 1} of {operator_name(operator)} {told}", span)
         session.solver.unify(type_, session.solver.fresh_tensor())
     elif not isinstance(type_, TensorType):
         raise TypeMismatch(
-            f"operand {position + 1} of {_name(operator)} must be a tensor, found {show(resolve(entity.type))}", span
+            f"operand {position + 1} of {operator_name(operator)} must be a tensor, found {show(resolve(entity.type))}",
+            span,
         )
     return entity
-
-
-def _kind(entity: Entity) -> str:
-    """What stands where a tensor must, in words."""
-    match entity:
-        case Tuple():
-            return "a tuple"
-        case Object(None):
-            return "None"
-        case Object(str() as text):
-            return f"the string {text!r}"
-        case Object(BaseType() as base):
-            return f"the dtype {base}"
-        case Object(Operator() as operator):
-            return f"the operator {operator.name}, which is not called"
-        case Object(value):
-            return f"a Python {type(value).__name__}"
-        case _:
-            return "a function" if isinstance(entity, FUNCTIONS) else "a method or range"
-
-
-def _name(operator: Operator) -> str:
-    return f"`{_SYMBOLS[operator.name]}`" if operator.name in _SYMBOLS else operator.name
-
-
-def _notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str, ...]:
-    if len(described) == 1 and len(found) > 1:  # one tuple of operands
-        inside = described[0][1:-1].split(", ") if described[0][:1] in ("(", "[") else []
-        described = inside if len(inside) == len(found) else [f"operand {i}" for i in range(1, len(found) + 1)]
-    told = [(value, text) for value, text in zip(found, described, strict=False) if value is not None]
-    name_unknowns(*(value.type for value, _ in told))
-    return tuple(dict.fromkeys(f"{text}: {shown(value.type)}" for value, text in told))
 
 
 def _tensor(typed: Typed) -> TensorType:
@@ -333,18 +290,18 @@ def _relation(
     bound: dict[str, object] = {}
     for position, value in enumerate(found):
         if value is not None:
-            _unify_token(session, operator, signature.token(position), _tensor(value).base, bound, position, described)
+            unify_token(session, operator, signature.token(position), _tensor(value).base, bound, position, described)
     for position, entity in enumerate(operands):
         if isinstance(entity, Number):
             token = signature.token(position)
             base = bound.get(token.text) if token.is_variable else BaseType(token.text)
             known = prune(base) if base is not None else None  # type: ignore[arg-type]
             if isinstance(known, BaseType) and entity.is_float and not known.is_float:
-                _refuse_float(operator, entity, known, span, _notes(found, described))
+                refuse_float(operator, entity, known, span, operand_notes(found, described))
             typed = session.constant(out, entity, base)
             found[position] = typed
-            _unify_token(session, operator, token, _tensor(typed).base, bound, position, described)
-    base = _result_base(operator, signature.result, bound, attributes)
+            unify_token(session, operator, token, _tensor(typed).base, bound, position, described)
+    base = result_base(operator, signature.result, bound, attributes)
     shapes = [_tensor(v).shape for v in found if v is not None]
     if operator.variadic:
         shapes = list(shapes)
@@ -381,7 +338,7 @@ def _relation(
             return undetermined.unknowns
         except TypeMismatch as error:
             error.span = error.span or span
-            error.notes = (*error.notes, *_notes(notes, described))
+            error.notes = (*error.notes, *operand_notes(notes, described))
             raise
         return None
 
@@ -395,13 +352,13 @@ def _relation(
             )
         except Clash as clash:
             raise TypeMismatch(
-                f"the result of {_name(operator)} is not what is needed: {clash.reason or 'other shapes'}",
+                f"the result of {operator_name(operator)} is not what is needed: {clash.reason or 'other shapes'}",
                 span,
-                notes=_notes(notes, described),
+                notes=operand_notes(notes, described),
             ) from None
         except TypeMismatch as error:
             error.span = error.span or span
-            error.notes = (*error.notes, *_notes(notes, described))
+            error.notes = (*error.notes, *operand_notes(notes, described))
             raise
 
     if session.generic and at_any_rank():
@@ -428,94 +385,6 @@ def _open(shapes: Sequence[object]) -> tuple[Unknown, ...]:
         elif at is not None:
             raise Undetermined
     return tuple(waiting)  # type: ignore[arg-type]
-
-
-def _open_shape(shape: Shape) -> bool:
-    """Whether nobody knows yet how many dims a shape has."""
-    return shape_variable(flat_shape(shape)) is not None
-
-
-def _refuse_float(
-    operator: Operator, number: Number, base: BaseType, span: Span | None, notes: tuple[str, ...]
-) -> None:
-    raise TypeMismatch(
-        f"{_name(operator)} of {base} and the float {number.value}: there is no implicit conversion",
-        span,
-        notes=notes,
-        help="convert the tensor: x.astype(relay.Float32)",
-    )
-
-
-def _unify_token(
-    session: Session,
-    operator: Operator,
-    token: BaseToken,
-    base: object,
-    bound: dict[str, object],
-    position: int,
-    described: Sequence[str] = (),
-) -> None:
-    if not session.solver.restrict(base, token.classes):
-        assert token.classes is not None
-        found = prune(base)  # type: ignore[arg-type]
-        if operator.name == "divide":
-            raise TypeMismatch(
-                f"`/` needs floats, found {found}",
-                help="use // for integer division, or convert: float(x), x.astype(...)",
-            )
-        raise TypeMismatch(f"{_name(operator)} needs {class_names(token.classes)}, found {found}", help=_cast(token))
-    if token.is_variable:
-        first = bound.setdefault(token.text, base)
-        expected: object = first
-    else:
-        expected = BaseType(token.text)
-    try:
-        session.solver.unify_base(base, expected)
-    except Clash as clash:
-        left, right = prune(expected), prune(base)  # type: ignore[arg-type]
-        if clash.reason is not None:
-            raise TypeMismatch(clash.reason) from None
-        if token.is_variable:
-            raise TypeMismatch(
-                f"{_name(operator)} needs operands of one dtype, found {left} and {right}",
-                help=f"convert one: {_conversion(left, right, position, described)}",
-            ) from None
-        raise TypeMismatch(f"operand {position + 1} of {_name(operator)} must be {left}, found {right}") from None
-
-
-def _cast(token: BaseToken) -> str | None:
-    if token.classes == frozenset({BaseClass.FLOAT}):
-        return "convert it: x.astype(relay.Float32)"
-    if token.classes == frozenset({BaseClass.BOOL}):
-        return "compare with something: x != 0"
-    return None
-
-
-def _conversion(first: object, second: object, position: int, described: Sequence[str]) -> str:
-    """How to convert one of two operands of different dtypes: an integer rather than a float."""
-    integers_second = not (isinstance(first, BaseType) and isinstance(second, BaseType)) or first.is_float
-    place, target = (position, first) if integers_second else (0, second)
-    text = described[place] if place < len(described) else "x"
-    return f"{text if text.isidentifier() else f'({text})'}.astype({spelling(target)})"
-
-
-def spelling(base: object) -> str:
-    """How a program names a dtype."""
-    name = str(base)
-    return "relay." + ("UInt" + name[4:] if name.startswith("uint") else name.capitalize())
-
-
-def _result_base(
-    operator: Operator, token: BaseToken, bound: dict[str, object], attributes: dict[str, object]
-) -> object:
-    if token.text.startswith("@"):
-        value = attributes[token.text[1:]]
-        if not isinstance(value, BaseType | Unknown):
-            raise TypeMismatch(f"the {token.text[1:]} of {operator.name} must be a dtype, found {value!r}")
-        return value
-    if token.is_variable and token.text not in bound:
-        raise TypeMismatch(f"{_name(operator)} needs at least one tensor")
-    return bound[token.text] if token.is_variable else BaseType(token.text)
 
 
 def _function_type(
@@ -656,61 +525,3 @@ def _ask_for_numbers(operator: Operator, values: Sequence[Typed], attributes: di
             requirement.holds(*((tuple(symbols),) if operator.variadic else symbols), **attributes)
     except (TypeMismatch, Undetermined):
         return  # a mistake, which is reported when the requirements are written
-
-
-# ---- attributes
-
-
-def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool = False) -> object:
-    """The Python value of an attribute. `symbolic`: sizes in it may stay dims. Raises TypeMismatch if it is only known
-    at run time."""
-    match entity:
-        case Size(dim) if symbolic:
-            return prune(dim)
-        case Number(value):
-            return value
-        case Object(value):
-            return _dtype(value)
-        case Tuple(items):
-            return tuple(static_value(i, name, span, symbolic=symbolic) for i in items)
-        case Typed():
-            known = is_constant_bool(entity)
-            if known is not None:
-                return known
-            if isinstance(entity.atom, Constant) and entity.atom.value.ndim == 0:
-                return entity.atom.value.item()
-            type_ = prune(entity.type)
-            if isinstance(type_, Unknown) or (isinstance(type_, TensorType) and _open_shape(type_.shape)):
-                raise SchemeOnly(span, name)
-            raise TypeMismatch(
-                f"{name} must be known before the program runs, found a value of type {show(resolve(entity.type))}",
-                span,
-                help="an argument is known if its parameter is static: @relay(static_argnames=(..,)),"
-                " or `# relay: static` on the parameter's line",
-            )
-        case _:
-            raise TypeMismatch(f"{name} cannot be a function", span)
-
-
-def _dtype(value: object) -> object:
-    if isinstance(value, BaseType):
-        return value
-    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic | bool)):
-        return base_of_dtype(value)
-    if value is float:
-        return BaseType("float32")
-    if value is int:
-        return BaseType("int32")
-    return value
-
-
-def normalise_attribute(name: str, value: object) -> object:
-    """Attributes in the one form that operators expect: shapes are tuples, dtypes base types."""
-    if name == "shape" and is_dim(value):
-        return (value,)
-    if name == "dtype" and isinstance(value, str):
-        try:
-            return base_of_dtype(value)
-        except TypeError:
-            raise TypeMismatch(f"{value!r} is no dtype") from None
-    return value

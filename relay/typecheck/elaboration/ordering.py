@@ -16,6 +16,7 @@ from relay.ir.expr import Assert, Binding
 from relay.ir.types import Form, TensorType, Type, prune, show
 from relay.operator import lookup
 from relay.typecheck.elaboration import comparisons, data, growing, growing_items, list_methods, operators, positions
+from relay.typecheck.elaboration.attributes import static_value
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -310,7 +311,7 @@ def sort(session: Session, context: Context, out: Output, xs: Entity, keywords: 
     """What `xs.sort(key=key, reverse=reverse)` makes of the list xs, or of a tensor, as NumPy's method does."""
     opened = expand(session, out, xs, span) if isinstance(xs, Typed) else xs
     if isinstance(opened, Typed) and not growing.is_growing(opened):
-        attributes = {k: operators.static_value(v, k, span) for k, v in keywords}
+        attributes = {k: static_value(v, k, span) for k, v in keywords}
         return operators.apply(session, out, lookup("sort"), [opened], attributes, span, [])
     if not growing.is_list(opened):
         raise TypeCheckError("only a list or a tensor has `sort`", span, help="make a list: `xs = sorted(t)`")

@@ -13,6 +13,7 @@ from relay.errors import FrontendError, Span, TypeCheckError
 from relay.ir.types import INT32, BaseClass, BaseType, Kind, TensorType, prune, scalar
 from relay.operator import lookup
 from relay.typecheck.elaboration import comparisons, growing, growing_items, growing_reductions, operators
+from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Size, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
@@ -43,7 +44,7 @@ def call(
         raise TypeCheckError(f"{name} takes {low} argument{'s' * (low != 1)}, found {len(given)}", span)
     result = rule(session, out, given, span)
     if dtype is not None:
-        attributes = {"dtype": operators.normalise_attribute("dtype", operators.static_value(dtype, "dtype", span))}
+        attributes = {"dtype": normalise_attribute("dtype", static_value(dtype, "dtype", span))}
         result = operators.apply(session, out, lookup("cast"), [result], attributes, span, [])
     return result
 

@@ -1,0 +1,58 @@
+"""What messages call operators, their operands and what stands in the place of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.ir.types import (
+    BaseType,
+)
+from relay.operator import Operator
+from relay.typecheck.differences import name_unknowns
+from relay.typecheck.elaboration.entities import (
+    FUNCTIONS,
+    Entity,
+    Object,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.session import shown
+
+# How Python spells an operator, for messages.
+_SYMBOLS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "mod": "%", "power": "**",
+    "matmul": "@", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal":
+    "!=",
+}  # fmt: skip
+
+
+def kind_of(entity: Entity) -> str:
+    """What stands where a tensor must, in words."""
+    match entity:
+        case Tuple():
+            return "a tuple"
+        case Object(None):
+            return "None"
+        case Object(str() as text):
+            return f"the string {text!r}"
+        case Object(BaseType() as base):
+            return f"the dtype {base}"
+        case Object(Operator() as operator):
+            return f"the operator {operator.name}, which is not called"
+        case Object(value):
+            return f"a Python {type(value).__name__}"
+        case _:
+            return "a function" if isinstance(entity, FUNCTIONS) else "a method or range"
+
+
+def operator_name(operator: Operator) -> str:
+    return f"`{_SYMBOLS[operator.name]}`" if operator.name in _SYMBOLS else operator.name
+
+
+def operand_notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str, ...]:
+    if len(described) == 1 and len(found) > 1:  # one tuple of operands
+        inside = described[0][1:-1].split(", ") if described[0][:1] in ("(", "[") else []
+        described = inside if len(inside) == len(found) else [f"operand {i}" for i in range(1, len(found) + 1)]
+    told = [(value, text) for value, text in zip(found, described, strict=False) if value is not None]
+    name_unknowns(*(value.type for value, _ in told))
+    return tuple(dict.fromkeys(f"{text}: {shown(value.type)}" for value, text in told))
