@@ -103,7 +103,14 @@ class FrontendError(RelayError):
 
 
 class TypeCheckError(RelayError):
-    """The program has no type."""
+    """The program has no type. `needs_value`: it would have one if a number were known before the run."""
+
+    needs_value = False
+
+    def needing_value(self) -> TypeCheckError:
+        """This error, as one that a known number would avoid."""
+        self.needs_value = True
+        return self
 
 
 class TypeMismatch(TypeCheckError):

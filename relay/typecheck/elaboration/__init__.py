@@ -65,7 +65,14 @@ from relay.typecheck.elaboration.function_values import call_derived
 from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.schemes import name_the_rest, quantified
-from relay.typecheck.elaboration.session import Decisions, Instance, ListGrows, Session
+from relay.typecheck.elaboration.session import (
+    Decisions,
+    Instance,
+    ListGrows,
+    NumbersSpecialise,
+    Session,
+    StartAnew,
+)
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve
@@ -211,7 +218,7 @@ def _run(
     arguments: Sequence[Argument],
     symbolic: frozenset[Place] = frozenset(),
 ) -> tuple[Session, Module]:
-    """Elaborate until no list turns out to change its length."""
+    """Elaborate until nothing is found out too late."""
     decisions = Decisions()
     while True:
         session = Session(generic=generic, decisions=decisions)
@@ -219,6 +226,8 @@ def _run(
             return session, _attempt(session, definition, arguments, symbolic)
         except ListGrows as found:
             decisions.growing.add(found.place)
+        except NumbersSpecialise as found:
+            decisions.specialising.update(found.places)
 
 
 def _attempt(
@@ -238,8 +247,8 @@ def _attempt(
         session.report(error)
         session.stop()
         raise
-    except ListGrows:
-        raise  # what was reported may come from the list's length
+    except StartAnew:
+        raise  # what was reported may come from what was not known
     except RecursionError:
         base = definition
         while isinstance(base, DerivedDefinition):

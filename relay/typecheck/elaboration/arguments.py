@@ -48,7 +48,7 @@ def require_static(entity: Entity, function: Function, position: int, span: Span
                 f"argument {parameter.name} of {function.name} is static: it must be known before the program runs",
                 span,
                 labels=labels,
-            )
+            ).needing_value()
 
 
 def specialises(entity: Entity) -> bool:

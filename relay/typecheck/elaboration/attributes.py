@@ -60,7 +60,7 @@ def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool
                 span,
                 help="an argument is known if its parameter is static: @relay(static_argnames=(..,)),"
                 " or `# relay: static` on the parameter's line",
-            )
+            ).needing_value()
         case _:
             raise TypeMismatch(f"{name} cannot be a function", span)
 

@@ -7,7 +7,7 @@ argument whose type is not yet known makes an instance of its own, which shares 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import settled
@@ -64,7 +64,7 @@ from relay.typecheck.elaboration.entities import (
     Tuple,
     Typed,
 )
-from relay.typecheck.elaboration.session import Instance, ListGrows, Session
+from relay.typecheck.elaboration.session import Instance, ListGrows, ParameterPlace, Session
 from relay.typecheck.unification import is_known, resolve
 
 MAX_POLYMORPHIC_DEPTH = 64
@@ -83,20 +83,32 @@ def call_function(
     entities = bind_arguments(callee, arguments, keywords, span)
     values: list[Typed | None] = []
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
-    static = static_positions(callee)
-    for position, (entity, parameter) in enumerate(zip(entities, surface_function(callee).parameters, strict=True)):
+    static, function = static_positions(callee), surface_function(callee)
+    numbers: set[ParameterPlace] = set()
+    for position, (entity, parameter) in enumerate(zip(entities, function.parameters, strict=True)):
         if position in static:
-            require_static(entity, surface_function(callee), position, span)
+            require_static(entity, function, position, span)
         fixed = position in static or id(entity) not in given  # a default that was not overridden stays what it is
+        if not fixed and _is_number(entity):
+            place = id(function), position
+            fixed = place in session.decisions.specialising
+            numbers.add(place)
         values.append(None if fixed else _argument(session, out, entity, parameter))
-    instance = instantiate(session, callee, entities, values, span)
+    instance = instantiate(session, callee, entities, values, span, numbers)
     session.effects.include(instance.effects)
     effects.demand_purity(session, callee, instance.effects)
     atoms = tuple(v.atom for v in values if v is not None)
-    name = surface_function(callee).name
+    name = function.name
     return expand(
         session, out, session.bind(out, Call(instance.target, atoms, span), instance.result, name, span), span
     )
+
+
+def _is_number(entity: Entity) -> bool:
+    """Whether an argument is a number, or a tuple of numbers, that is known before the run."""
+    if isinstance(entity, Tuple):
+        return entity.form is None and bool(entity.items) and all(map(_is_number, entity.items))
+    return isinstance(entity, Number) and isinstance(entity.value, int | float)
 
 
 def _argument(session: Session, out: Output, entity: Entity, parameter: Var) -> Typed | None:
@@ -147,8 +159,10 @@ def instantiate(
     entities: Sequence[Entity],
     values: Sequence[Typed | None],
     span: Span | None,
+    numbers: Set[ParameterPlace] = frozenset(),
 ) -> Instance:
-    """The instance for these arguments; `values` holds the run-time ones, None where the entity specialises."""
+    """The instance for these arguments; `values` holds the run-time ones, None where the entity specialises.
+    `numbers`: the parameters whose arguments are known numbers."""
     function = surface_function(callee)
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
     types = tuple(resolve(v.type) for v in values if v is not None)
@@ -178,7 +192,8 @@ def instantiate(
         )
         session.report(error)
         raise Enough  # to go on at every depth would take for ever
-    return _new_instance(session, callee, function, code, entities, values, types, (shape, *statics), key, span)
+    everything = (shape, *statics)
+    return _new_instance(session, callee, function, code, entities, values, types, everything, key, span, numbers)
 
 
 def _new_instance(
@@ -192,6 +207,7 @@ def _new_instance(
     statics: tuple[object, ...],
     key: object,
     span: Span | None,
+    numbers: Set[ParameterPlace],
 ) -> Instance:
     from relay.typecheck.elaboration import growing
 
@@ -199,12 +215,12 @@ def _new_instance(
     result: Type = session.solver.fresh(Kind.Type)
     name = session.unique_name(function.name) if isinstance(callee, GlobalFunction) else function.name
     if isinstance(callee, GlobalFunction):
-        instance = Instance(name, code, types, statics, result, Global(name))
+        instance = Instance(name, code, types, statics, result, Global(name), numbers=numbers)
         session.globals[name] = instance
     else:
         own = Effects()
         target = session.variable(name, FunctionType(types, result, (), own), function.span)
-        instance = Instance(name, code, types, statics, result, target, effects=own)
+        instance = Instance(name, code, types, statics, result, target, effects=own, numbers=numbers)
     if isinstance(callee, GlobalFunction) and callee.definition.pure:
         help = "leave `pure=True` out, or return what it would tell"
         session.pure.append((instance.effects, Purity(function.name, function.span, help)))

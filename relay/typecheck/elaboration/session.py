@@ -8,7 +8,7 @@ still waits is reported by the earliest place in the source.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TypeAlias
 
 import attrs
@@ -125,6 +125,7 @@ class Instance:
     build: Callable[[], Function] | None = None  # None while the body is being elaborated
     failed: bool = False  # mistakes in its body left it without a result
     effects: Effects = attrs.field(factory=Effects)
+    numbers: Set[ParameterPlace] = frozenset()  # parameters that are run-time values here, and numbers in the call
 
 
 class SchemeOnly(TypeCheckError):
@@ -160,12 +161,18 @@ Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
 """A parameter of a loop, or a component of one; or the result of a function."""
 
 
+ParameterPlace: TypeAlias = tuple[int, int]
+"""A parameter: the identity of its function's surface code, and its position."""
+
+
 @attrs.frozen(eq=False)
 class Decisions:
     """What an elaboration found out too late, for the next one: where lists are whose length only the run knows, and
-    whether the lists in such lists are of that kind, too."""
+    whether the lists in such lists are of that kind, too; and for which parameters functions are specialised to the
+    numbers that calls write."""
 
     growing: set[Place | None] = attrs.field(factory=set)
+    specialising: set[ParameterPlace] = attrs.field(factory=set)
 
     @property
     def nested(self) -> bool:
@@ -173,7 +180,19 @@ class Decisions:
         return None in self.growing
 
 
-class ListGrows(Exception):
+class StartAnew(Exception):
+    """The elaboration has found out something that it should have known before."""
+
+
+class NumbersSpecialise(StartAnew):
+    """Numbers that calls write are needed before the run, as are axes and strides: they specialise the functions."""
+
+    def __init__(self, places: Set[ParameterPlace]) -> None:
+        super().__init__()
+        self.places = places
+
+
+class ListGrows(StartAnew):
     """A list of known length gets another one at a place that has been passed already. None: in some other list."""
 
     def __init__(self, place: Place | None) -> None:
@@ -561,8 +580,19 @@ class Session:
         """Whether nothing is known of a value since only a scheme is sought: it may be a tensor, or a structure."""
         return self.generic and isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown)
 
+    def specialise_to_numbers(self) -> None:
+        """Where a number is needed before the run: start anew, if a call around this writes one."""
+        for instance in reversed(self.active):
+            if new := instance.numbers - self.decisions.specialising:
+                raise NumbersSpecialise(new)
+
     def report(self, error: RelayError | Consequence, labels: tuple[Label, ...] | None = None) -> None:
-        """Note a mistake and go on. `labels`: the call in which it arose, if that is not the present one."""
+        """Note a mistake and go on. `labels`: the call in which it arose, if that is not the present one.
+
+        Raises NumbersSpecialise where known numbers may avoid the mistake.
+        """
+        if isinstance(error, TypeCheckError) and error.needs_value:
+            self.specialise_to_numbers()
         self.failures += 1
         if isinstance(error, Consequence):
             if self.unknown is None and type(error) is not Consequence:

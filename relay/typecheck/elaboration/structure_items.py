@@ -26,13 +26,15 @@ from relay.typecheck.unification import resolve
 def chosen_item(session: Session, out: Output, entity: Tuple, index_: Typed, span: Span | None) -> Entity:
     """An item of a tuple or list that the run chooses; all have one type then."""
     if entity.form is not None and entity.form.names:
-        raise TypeCheckError("the key of a dict and the field of a record must be known before the program runs", span)
+        message = "the key of a dict and the field of a record must be known before the program runs"
+        raise TypeCheckError(message, span).needing_value()
     if not all(isinstance(i, Number) or (isinstance(i, Typed) and tensor_type(i) is not None) for i in entity.items):
         return growing_items.item(session, out, growing.as_growing(session, out, entity, span), index_, span)
     try:
         whole = operators.apply(session, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
     except TypeMismatch as error:
         error.help = "items that the run chooses have one type; an index that is known may choose among several"
+        error.needing_value()
         raise
     return index(session, out, whole, [index_], span)
 

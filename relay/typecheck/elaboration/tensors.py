@@ -210,10 +210,15 @@ def call_method(
         return method.value
     operator = lookup(METHODS.get(method.name, method.name))
     if method.name in ("reshape", "transpose", "broadcast_to") and arguments and not keywords:
-        numbers = all(isinstance(a, Number) for a in arguments)
+        numbers = all(isinstance(a, Number) or (isinstance(a, Typed) and _may_be_scalar(a)) for a in arguments)
         if numbers and (len(arguments) > 1 or method.name != "transpose"):
             arguments = [Tuple(tuple(arguments))]
     return call_operator(session, out, operator, [method.value, *arguments], keywords, span, [])
+
+
+def _may_be_scalar(typed: Typed) -> bool:
+    type_ = tensor_type(typed)
+    return type_.rank == 0 if type_ is not None else isinstance(prune(typed.type), Unknown)
 
 
 # ---- subscripts
@@ -250,7 +255,7 @@ def slice_number(entity: Entity | None, span: Span | None) -> Dim | None:
                 "the bounds of a slice must be known before the program runs",
                 span,
                 help="index with an integer, or relay.take(x, relay.arange(..) + start)",
-            )
+            ).needing_value()
 
 
 @attrs.define
