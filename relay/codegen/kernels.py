@@ -15,7 +15,7 @@ from tvm import te
 from relay import progress
 from relay.codegen import tir
 from relay.codegen.choices import DEFAULT, Choice, Choices, Options, kernel_name
-from relay.codegen.schedules import Emission, Place, emit, extent, key, renamed, volume
+from relay.codegen.schedules import Emission, Place, emit, extent, key, renamed, volume, with_registers
 from relay.codegen.tir import Expression, GlobalVar, Statement, tirx
 from relay.errors import CompileError, InternalError, NeedsSizes
 from relay.ir.dims import (
@@ -218,7 +218,7 @@ def _build(
             buffer, declared = tir.view(address.name, (size,), dtype, address)
             statements += declared
             e.places[key(tensor)] = Place(buffer, dims)
-    statements += [renamed(statement) for statement in emit(e, output)]
+    statements += [with_registers(renamed(statement)) for statement in emit(e, output)]
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
     function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
     flat, more = tir.flat_kernel(function)

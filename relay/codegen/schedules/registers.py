@@ -1,0 +1,88 @@
+"""Names in long expressions as stores to registers.
+
+TVM's analyses put the values of names (`Let`) in place of them, which takes exponential time where values contain
+names that are used more than once. They do not look through memory: so where an expression has many names, each is
+stored to a small buffer, which LLVM keeps in a register.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm_ffi import structural_map, structural_walk
+
+from relay.codegen.schedules.stage import features
+from relay.codegen.tir import Expression, Statement, buffer, outermost, sequence, tirx
+
+MANY = 8
+"""Expressions with fewer names than this stay as they are: the analyses are quick, and the code is shorter."""
+
+
+def with_registers(statement: Statement) -> Statement:
+    """The statement, whose names are all different, with registers for the names of its long expressions."""
+
+    def vector(loop: Any) -> Any:
+        if loop.kind != tirx.ForKind.VECTORIZED or not isinstance(loop.extent, tirx.IntImm):
+            return loop
+        allocations: list[Statement] = []
+        body: list[Statement] = []
+        for part in outermost(loop.body):
+            made, own = _stored(part, loop.loop_var, int(loop.extent.value))
+            allocations += own
+            body += made
+        if not allocations:
+            return loop
+        changed = tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, sequence(body))
+        return sequence([*allocations, changed])
+
+    def scalar(store: Any) -> Any:
+        made, allocations = _stored(store, None, 1)
+        return sequence([*allocations, *made]) if allocations else store
+
+    return structural_map(structural_map(statement, ((tirx.For, vector),)), ((tirx.BufferStore, scalar),))
+
+
+def _stored(statement: Statement, lane: Expression | None, width: int) -> tuple[list[Statement], list[Statement]]:
+    """A store as stores to registers and itself, and what makes the registers; other statements as they are."""
+    if not isinstance(statement, tirx.BufferStore):
+        return [statement], []
+    names = _definitions(statement.value)
+    guarded = "tirx.if_then_else" in features(statement.value)  # what is named may be read in one case only
+    if len(names) < MANY or guarded or any(str(name.ty) in ("bool", "bfloat16") for name, _ in names):
+        return [statement], []
+    at = tirx.const(0, "int32") if lane is None else lane
+    registers = {
+        name: buffer(f"register{number}", (width,), str(name.ty)) for number, (name, _) in enumerate(names)
+    }
+
+    def read(part: Expression) -> Expression:
+        bare = structural_map(part, ((tirx.Let, lambda let: let.body),))
+        return structural_map(
+            bare, ((tirx.Var, lambda v: tirx.BufferLoad(registers[v], [at]) if v in registers else v),)
+        )
+
+    stores = [tirx.BufferStore(registers[name], read(value), [at]) for name, value in names]
+    last = tirx.BufferStore(statement.buffer, read(statement.value), list(statement.indices))
+    return [*stores, last], [tirx.AllocBuffer(register) for register in registers.values()]
+
+
+def _definitions(expression: Expression) -> list[tuple[Any, Expression]]:
+    """The names of an expression with their values, those first that the values of others use."""
+    lets: list[Any] = []
+    structural_walk(expression, ((tirx.Let, lets.append),))
+    values: dict[Any, Expression] = {let.var: let.value for let in lets}
+    ordered: dict[Any, Expression] = {}
+
+    def visit(name: Any) -> None:
+        if name in ordered:
+            return
+        used: list[Any] = []
+        structural_walk(values[name], ((tirx.Var, used.append),))
+        for other in used:
+            if other in values and other is not name:
+                visit(other)
+        ordered[name] = values[name]
+
+    for name in values:
+        visit(name)
+    return list(ordered.items())
