@@ -5,9 +5,9 @@ from __future__ import annotations
 from relay.ir.types import Shape
 from relay.operator import composite
 from relay.operator.axes import carries
-from relay.ops.comparison import isfinite, not_equal, stop_gradient, where
-from relay.ops.elementary import exp, log, sqrt
-from relay.ops.elementwise import absolute, square
+from relay.ops.comparison import equal, isfinite, not_equal, stop_gradient, where
+from relay.ops.elementary import exp, log, log1p, sqrt
+from relay.ops.elementwise import absolute, maximum, square
 from relay.ops.notation import Relation, Tensor, Value
 from relay.ops.reduction import Axes, kept, max_, mean, min_, sum_
 from relay.ops.samples import case, cases
@@ -87,6 +87,27 @@ def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     highest = where(isfinite(highest), highest, 0.0)
     total = log(sum_(exp(x - highest), axis, keepdims=True)) + highest
     return total if keepdims else squeeze(total, axis)
+
+
+def _logaddexp_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Value, Value]:
+    finite = out.op("isfinite")
+    total = where(finite, out, out.op("zeros_like"))
+    return dout * (x - total).op("exp"), dout * (y - total).op("exp")
+
+
+@composite(
+    relation=Relation("T:float, T -> T", relations.broadcast),
+    gradient=_logaddexp_gradient,
+    sampler=cases(case((2, 3), (2, 3)), case((2, 3), (3,)), case((), (2,)), case((0, 3), (3,))),
+)
+def logaddexp(x: Tensor, y: Tensor) -> Tensor:
+    """log(exp(x) + exp(y)), without overflow. x: (T float, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+
+    >>> relay.logaddexp(np.float32([0, -np.inf]), np.float32(0))
+    array([0.6931472, 0.       ], dtype=float32)
+    """
+    distance = where(equal(x, y), 0.0, x - y)
+    return maximum(x, y) + log1p(exp(-absolute(distance)))
 
 
 @composite(

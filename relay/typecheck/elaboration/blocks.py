@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
+from relay.ir.dims import Dim, settled
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -40,7 +41,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import free_variables, operands
-from relay.ir.types import BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, prune, show
+from relay.ir.types import BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
 from relay.operator import Undetermined
 from relay.typecheck.elaboration import axis_names, comparisons, growing, positions, schemes, texts
 from relay.typecheck.elaboration.entities import (
@@ -56,6 +57,7 @@ from relay.typecheck.elaboration.entities import (
     Tuple,
     Typed,
     is_constant_bool,
+    size,
 )
 from relay.typecheck.elaboration.functions import annotation_type, expand
 from relay.typecheck.elaboration.joins import Join, assign
@@ -141,7 +143,16 @@ def atom_entity(context: Context, atom: Atom) -> Entity:
         case Static(value, span):
             return object_entity(value, span)
         case Global(name, _, span):
+            if (dim := _dim_variable(context, context.scope.resolve(name))) is not None:
+                return size(dim, span)
             return resolve_name(context.scope, name, span, (variable.name for variable in context.environment))
+
+
+def _dim_variable(context: Context, value: object) -> Dim | None:
+    """The size that a variable of the annotations has here; None for everything else."""
+    if not isinstance(value, TypeId) or value.kind is not Kind.Dim or value not in context.annotated:
+        return None
+    return settled(context.annotated[value])  # type: ignore[arg-type]
 
 
 def elaborate_binding(session: Session, context: Context, binding: Binding, out: Output) -> None:

@@ -37,7 +37,7 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import axis_names, effects
+from relay.typecheck.elaboration import axis_names, effects, known_results
 from relay.typecheck.elaboration.arguments import (
     bind_arguments,
     definition_context,
@@ -99,9 +99,8 @@ def call_function(
     effects.demand_purity(session, callee, instance.effects)
     atoms = tuple(v.atom for v in values if v is not None)
     name = function.name
-    return expand(
-        session, out, session.bind(out, Call(instance.target, atoms, span), instance.result, name, span), span
-    )
+    result = session.bind(out, Call(instance.target, atoms, span), instance.result, name, span)
+    return known_results.overlaid(expand(session, out, result, span), instance.known)
 
 
 def _is_number(entity: Entity) -> bool:
@@ -256,11 +255,13 @@ def _new_instance(
         context.environment[surface] = expand(session, body, Typed(var, annotation or var.type or result), surface.span)
     label = LoopLabel(name)
     returned, failures = False, session.failures
+    exits: list[Entity] = []
     declared_at: list[tuple[Span | None, Callable[[], str]]] = []  # what says which result there must be
 
     def on_exit(out: Output, results: tuple[Entity, ...], at: Span | None) -> None:
         nonlocal returned, declared_at
         value = _result(session, out, function, instance, results[0], at)
+        exits.append(results[0])
         try:
             session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
         except TypeMismatch as error:
@@ -282,6 +283,7 @@ def _new_instance(
         instance.failed = True
         raise Consequence
     instance.rule = function.rule
+    instance.known = known_results.common(exits)
     if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:
         from relay.typecheck.elaboration.gradients import define_gradient
 

@@ -12,11 +12,9 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.types import Form
-from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration import growing
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
-    Computed,
     Consequence,
     Context,
     Entity,
@@ -24,12 +22,11 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
-    Size,
     Tuple,
     Typed,
-    dim_of,
 )
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.known_results import same_number
 from relay.typecheck.elaboration.session import Session, clash_notes, shown
 from relay.typecheck.unification import Clash
 
@@ -84,7 +81,7 @@ class Join:
             raise Consequence
         first = entities[0]
         several = len(entities) > 1
-        if isinstance(first, Number) and all(isinstance(e, Number) and _same_number(e, first) for e in entities):
+        if isinstance(first, Number) and all(isinstance(e, Number) and same_number(e, first) for e in entities):
             return first
         if isinstance(first, Object) and all(isinstance(e, Object) and e.value is first.value for e in entities):
             return first
@@ -157,15 +154,6 @@ def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]
             f"{name} is a record with other fields on another path", spans[-1], help="use the same class and keys"
         )
     return next(iter(forms)) if len(forms) == 1 and all(t.form is not None for t in tuples) else None
-
-
-def _same_number(a: Number, b: Number) -> bool:
-    if isinstance(a, Size) or isinstance(b, Size):
-        left, right = dim_of(a), dim_of(b)
-        return left is not None and right is not None and follows_equal(left, right) is True
-    if isinstance(a, Computed) or isinstance(b, Computed):
-        return a is b
-    return type(a.value) is type(b.value) and a.value == b.value
 
 
 def assign_joined(

@@ -54,9 +54,9 @@ def positions(session: Session, truths: np.ndarray, extent: Dim, span: Span | No
 
 
 def _mask(items: Sequence[Entity | SliceItem]) -> Typed | None:
-    """The only item of a subscript, if it is a mask of the run."""
+    """The only item of a subscript, if it is a mask in a tensor."""
     item = items[0] if len(items) == 1 else None
-    if not isinstance(item, Typed) or isinstance(item.atom, Constant):
+    if not isinstance(item, Typed):
         return None
     mask = tensor_type(item)
     return item if mask is not None and prune(mask.base) == BOOL and mask.rank > 0 else None

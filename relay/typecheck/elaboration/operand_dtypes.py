@@ -21,6 +21,8 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import Clash
 
+_INTEGER_DIVISION = "use // for integer division, or convert: float(x), x.astype(...)"
+
 
 def refuse_float(operator: Operator, number: Number, base: BaseType, span: Span | None, notes: tuple[str, ...]) -> None:
     raise TypeMismatch(
@@ -46,7 +48,7 @@ def unify_token(
         if operator.name == "divide":
             raise TypeMismatch(
                 f"`/` needs floats, found {found}",
-                help="use // for integer division, or convert: float(x), x.astype(...)",
+                help=_INTEGER_DIVISION,
             )
         raise TypeMismatch(
             f"{operator_name(operator)} needs {class_names(token.classes)}, found {found}", help=_cast(token)
@@ -62,6 +64,9 @@ def unify_token(
         left, right = prune(expected), prune(base)  # type: ignore[arg-type]
         if clash.reason is not None:
             raise TypeMismatch(clash.reason) from None
+        if token.is_variable and isinstance(left, Unknown) and isinstance(right, BaseType) and not right.is_float:
+            help = _INTEGER_DIVISION if operator.name == "divide" else _cast(token)
+            raise TypeMismatch(f"{operator_name(operator)} needs floats, found {right}", help=help) from None
         if token.is_variable:
             raise TypeMismatch(
                 f"{operator_name(operator)} needs operands of one dtype, found {left} and {right}",

@@ -18,6 +18,10 @@ from relay.ir.expr import Assert, Binding, Constant, OpCall
 from relay.ir.structure import is_named_tuple
 from relay.ir.types import (
     BASE_TYPES,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
     Application,
     BaseType,
     Form,
@@ -436,6 +440,10 @@ def _callable(
     values = [v for v in found if v is not None]
     if all(is_known(v.type) for v in values):
         return _inferred(operator, values, attributes, described, span)
+    in_any_dtype = _inferred_in_any_dtype(operator, values, attributes)
+    if in_any_dtype is not None:
+        names = axis_names.result_names(operator, values, attributes, described, span)
+        return attrs.evolve(in_any_dtype, axes=names)
     if session.generic:
         at_any_rank = schemes.inferred_at_any_rank(
             session, [v.type for v in values], lambda types: operator.infer(types, attributes)  # type: ignore[arg-type]
@@ -463,6 +471,34 @@ def _callable(
 
     session.defer(attempt, span, f"the result of {operator.name}", result=result, application=application)
     return result
+
+
+_NUMBERS = (FLOAT32, FLOAT64, INT32, INT64)
+
+
+def _inferred_in_any_dtype(
+    operator: Operator, values: Sequence[Typed], attributes: dict[str, object]
+) -> TensorType | None:
+    """The result for operands of which only one dtype is open, that of numbers without one, where it is the result's
+    dtype, too, whatever number type it is. None if the operator says anything else."""
+    types = [resolve(v.type) for v in values]
+    bases = {u for t in types for u in unknowns(t)}
+    base = next(iter(bases), None)
+    if len(bases) != 1 or not isinstance(base, Unknown) or base.kind is not Kind.BaseType or not base.literals:
+        return None
+    shapes = set()
+    for candidate in _NUMBERS:
+        if base.classes is not None and candidate.base_class not in base.classes:
+            continue
+        at = [attrs.evolve(t, base=candidate) if isinstance(t, TensorType) and t.base is base else t for t in types]
+        try:
+            found = operator.infer(at, attributes)  # type: ignore[arg-type]
+        except (TypeMismatch, Undetermined):
+            return None
+        if not isinstance(found, TensorType) or found.base != candidate:
+            return None
+        shapes.add(flat_shape(found.shape))
+    return TensorType(base, shapes.pop()) if len(shapes) == 1 else None
 
 
 def _inferred(

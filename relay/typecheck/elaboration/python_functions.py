@@ -237,5 +237,6 @@ _INSTEAD: dict[object, str] = {
     builtins.getattr: "write the attribute: x.name",
     functools.partial: "write a lambda: `lambda v: f(v, k=x)`",
     functools.reduce: "write a loop: `for x in xs: total = f(total, x)`",
+    builtins.slice: "write it in brackets: x[a:b]",
     builtins.setattr: "build a new value with relay.replace",
 }

@@ -126,6 +126,7 @@ class Instance:
     failed: bool = False  # mistakes in its body left it without a result
     effects: Effects = attrs.field(factory=Effects)
     numbers: Set[ParameterPlace] = frozenset()  # parameters that are run-time values here, and numbers in the call
+    known: Entity | None = None  # what the checker knows of the result: its numbers and sizes
 
 
 class SchemeOnly(TypeCheckError):
@@ -307,7 +308,7 @@ class Session:
             _require_holding(base, number)
             constant = Constant(np.asarray(number.value, dtype=base.dtype), number.span)
             return Typed(constant, constant.type)
-        if number.span is not None and isinstance(base, Unknown) and not base.literals:
+        if number.span is not None and isinstance(base, Unknown) and (number.is_float or not base.literals):
             fresh = self.solver.literal_base(number.value, number.span)
             self.unify_base_at(fresh, base, number.span)
             base = fresh
