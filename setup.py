@@ -39,6 +39,6 @@ setup(
         "mypy": MYPY,
         "examples": EXAMPLES,
         "test": [*TEST, *MYPY, *EXAMPLES],
-        "bench": ["torch", "jax"],
+        "bench": ["torch", "jax", "onnx", "onnxruntime"],
     },
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 from jax import numpy as jnp
+from models.jax import FUNCTIONS
 
 
 def loss(a, b, x, y):
@@ -95,6 +96,8 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             function = jax.jit(newton)
         case "newton_gradient":
             function = jax.grad(newton_unrolled)  # a lax.while_loop has no reverse derivative
+        case _ if workload in FUNCTIONS:
+            function = FUNCTIONS[workload]
         case _:
             raise NotImplementedError(workload)
     return lambda: jax.block_until_ready(function(*arguments))

@@ -99,11 +99,18 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "lstm_gradient": lstm_gradient,
     "newton": newton,
     "newton_gradient": newton_gradient,
+    "matmul_256": np.matmul,
+    "matmul_1024": np.matmul,
+    "matmul_2048": np.matmul,
+    "matmul_batch": np.matmul,
+    "matvec": np.matmul,
 }
 
 
 def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], object]:
     """A call without arguments that runs the workload once."""
+    if workload not in FUNCTIONS:
+        raise NotImplementedError(workload)
     function = FUNCTIONS[workload]
     inputs = tuple(value[()] for value in inputs)  # rank 0 becomes a NumPy scalar, which is faster
     return lambda: function(*inputs)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from models.relay import FUNCTIONS
 
 from relay import relay
 
@@ -102,6 +103,8 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             function = newton
         case "newton_gradient":
             function = relay.grad(newton)
+        case _ if workload in FUNCTIONS:
+            function = FUNCTIONS[workload]
         case _:
             raise NotImplementedError(workload)
     return lambda: function(*inputs)

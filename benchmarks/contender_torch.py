@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from models import torch as models
 from torch.nn import functional
 
 COMPILED = False  # set by measure.py
@@ -92,8 +93,30 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             fast_newton = accelerate(newton)
             x = arguments[0].requires_grad_()
             return lambda: torch.autograd.grad(fast_newton(x), x)
+        case _ if workload in models.FUNCTIONS:
+            return without_gradient(models.FUNCTIONS[workload])
+        case _ if workload in models.DERIVATIVES:
+            function, positions = models.DERIVATIVES[workload]
+            fast, wrt = accelerate(function), [arguments[n].requires_grad_() for n in positions]
+            return lambda: torch.autograd.grad(fast(*arguments).sum(), wrt)
+        case _ if workload in models.STEPS:
+            return _descent_step(accelerate(models.STEPS[workload]), accelerate, arguments)
         case _:
             raise NotImplementedError(workload)
+
+
+def _descent_step(loss: Callable, accelerate: Callable, arguments: tuple[torch.Tensor, ...]) -> Callable[[], object]:
+    params = [value.requires_grad_() for value in arguments[:-2]]
+    x, y = arguments[-2], arguments[-1].long()
+    update = accelerate(lambda params, gradients: [p - 0.1 * g for p, g in zip(params, gradients, strict=True)])
+
+    def call() -> object:
+        value = loss(*params, x, y)
+        gradients = torch.autograd.grad(value, params)
+        with torch.no_grad():
+            return value.detach(), update(params, gradients)
+
+    return call
 
 
 def _training_step(accelerate: Callable, arguments: tuple[torch.Tensor, ...]) -> Callable[[], object]:

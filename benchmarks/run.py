@@ -17,7 +17,9 @@ import numpy as np
 from workloads import WORKLOADS
 
 HERE = Path(__file__).resolve().parent
-CONTENDERS = {"relay": "numpy", "numpy": "numpy", "torch": "torch", "torch-compile": "torch", "jax": "jax"}
+CONTENDERS = {
+    "relay": "numpy", "numpy": "numpy", "torch": "torch", "torch-compile": "torch", "jax": "jax", "onnx": "onnxruntime"
+}  # fmt: skip
 """Contenders and the package that each needs; the first is what the others are compared with."""
 
 THREAD_VARIABLES = (
@@ -43,6 +45,16 @@ def measure(contender: str, names: list[str], seconds: float, threads: int, resu
         return {name: {"error": reason} for name in names}
     report: Report = json.loads(done.stdout.strip().splitlines()[-1])
     return report
+
+
+def reference(name: str, results: dict[str, Path]) -> str | None:
+    """Whose result the others are compared with: NumPy's, else that of the first framework that has one."""
+    for contender in sorted(results, key=lambda c: (c != "numpy", c == "relay")):
+        if results[contender].exists():
+            with np.load(results[contender]) as found:
+                if any(key.partition(".")[0] == name for key in found.files):
+                    return contender
+    return None
 
 
 def agrees(name: str, results: Path, reference: Path) -> bool:
@@ -76,13 +88,13 @@ def line(name: str, contender: str, rounds: list[Report], relay_median: float | 
     spread = (max(medians) - min(medians)) / 2 / middle
     ratio = f"{middle / relay_median:.2f}" if relay_median else "-"
     first = duration(statistics.median(report[name]["first"] for report in rounds))
-    remark = "" if right else "  the result differs from NumPy's"
+    remark = "" if right else "  the result differs from the reference"
     return f"  {contender:<14}{duration(middle):>10}{f'±{spread:.0%}':>7}{ratio:>9}{first:>12}{remark}"
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="Time Relay against NumPy, and PyTorch and JAX where installed.")
+    parser = argparse.ArgumentParser(description="Time Relay against NumPy, and PyTorch, JAX and ONNX Runtime where installed.")
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3)
@@ -103,9 +115,11 @@ def main() -> None:
                 report = measure(contender, names, options.seconds, options.threads, results[contender])
                 rounds[contender].append(report)
         right = {
-            (c, n): "numpy" not in chosen or (results[c].exists() and agrees(n, results[c], results["numpy"]))
-            for c in chosen
-            for n in names
+            (contender, name): expected in (None, contender)
+            or (results[contender].exists() and agrees(name, results[contender], results[expected]))
+            for name in names
+            for expected in [reference(name, results)]
+            for contender in chosen
         }
 
     versions = ", ".join(f"{package} {version(package)}" for package in sorted({CONTENDERS[c] for c in chosen}))

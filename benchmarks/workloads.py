@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import attrs
 import numpy as np
+from models import inputs
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -59,5 +60,19 @@ WORKLOADS = {
     "lstm": Workload("LSTM, 50 steps of 64 units, batch 1: the last state", _lstm),
     "lstm_gradient": Workload("derivative of its sum in the weights", _lstm, 1e-3),
     "newton": Workload("square root of 1e6 by Newton's method, a while loop", _scalars(1e6)),
+    "newton_second": Workload("second derivative of that loop", _scalars(1e6)),
+    "chain_ten": Workload("ten elementwise operators on 1e6 elements", _normal((1_000_000,), (1_000_000,))),
+    "chain_ten_large": Workload("the same on 1e7", _normal((10_000_000,), (10_000_000,))),
+    "matmul_256": Workload("product of matrices, 256 by 256", _normal((256, 256), (256, 256))),
+    "matmul_1024": Workload("1024 by 1024", _normal((1024, 1024), (1024, 1024))),
+    "matmul_2048": Workload("2048 by 2048", _normal((2048, 2048), (2048, 2048))),
+    "matmul_batch": Workload("32 products, 64 by 64", _normal((32, 64, 64), (32, 64, 64))),
+    "matvec": Workload("product of a matrix, 2048 by 2048, and a vector", _normal((2048, 2048), (2048,))),
+    "perceptron_step": Workload("training step of 784-512-512-10, batch 64", inputs.perceptron(64)),
+    "perceptron_step_one": Workload("batch 1", inputs.perceptron(1)),
+    "lstm_long_gradient": Workload("LSTM, 200 steps of 128 units, batch 1: derivative", inputs.lstm(200, 128, 1), 1e-3),
+    "lstm_batch_gradient": Workload("LSTM, 50 steps of 256 units, batch 16", inputs.lstm(50, 256, 16), 1e-3),
+    "resnet18": Workload("ResNet-18, one image, 224 by 224", inputs.NETWORKS["resnet18"].arrays),
+    "resnet20": Workload("ResNet-20, one image, 32 by 32", inputs.NETWORKS["resnet20"].arrays),
     "newton_gradient": Workload("derivative of that loop", _scalars(1e6)),
 }

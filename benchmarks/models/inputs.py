@@ -1,0 +1,102 @@
+"""Inputs of the larger workloads, and the structure of the convolutional networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import attrs
+import numpy as np
+
+Arrays = tuple[np.ndarray, ...]
+
+
+@attrs.frozen
+class ResidualNetwork:
+    """He, Zhang, Ren and Sun, Deep Residual Learning for Image Recognition (2015), with batch normalisation as the
+    scale and shift that it is in inference. The first block of each further stage halves the image."""
+
+    size: int  # of the image
+    kernel: int  # of the first convolution: 7 with stride 2 and pooling, or 3
+    depth: tuple[int, ...]  # blocks of each stage
+    width: tuple[int, ...]  # channels
+    classes: int
+
+    def arrays(self, random: np.random.Generator) -> Arrays:
+        """The image and the weights, in the order of `structure`."""
+        weights = [self._weight(random, shape) for shape in self._shapes()]
+        return (random.standard_normal((1, 3, self.size, self.size)).astype(np.float32), *weights)
+
+    def structure(self, arrays: Sequence[Any]) -> dict[str, Any]:
+        """The weights by name: blocks are dicts, whose `down` is None where the image keeps its size."""
+        rest = iter(arrays)
+
+        def convolution() -> tuple[Any, Any, Any]:
+            return next(rest), next(rest), next(rest)
+
+        first = convolution()
+        blocks = []
+        for narrows in self._blocks():
+            one, two = convolution(), convolution()
+            blocks.append({"one": one, "two": two, "down": convolution() if narrows else None})
+        return {"first": first, "blocks": tuple(blocks), "last": (next(rest), next(rest))}
+
+    def _blocks(self) -> Iterator[bool]:
+        for stage, depth in enumerate(self.depth):
+            for block in range(depth):
+                yield stage > 0 and block == 0
+
+    def _shapes(self) -> Iterator[tuple[int, ...]]:
+        def convolution(outputs: int, inputs: int, kernel: int) -> Iterator[tuple[int, ...]]:
+            yield from ((outputs, inputs, kernel, kernel), (outputs, 1, 1), (outputs, 1, 1))
+
+        channels = self.width[0]
+        yield from convolution(channels, 3, self.kernel)
+        for stage, depth in enumerate(self.depth):
+            for block in range(depth):
+                outputs = self.width[stage]
+                yield from convolution(outputs, channels, 3)
+                yield from convolution(outputs, outputs, 3)
+                if stage > 0 and block == 0:
+                    yield from convolution(outputs, channels, 1)
+                channels = outputs
+        yield from ((channels, self.classes), (self.classes,))
+
+    @staticmethod
+    def _weight(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        if len(shape) == 3:  # scale and shift
+            return (0.5 + 0.1 * random.standard_normal(shape)).astype(np.float32)
+        inputs = shape[0] if len(shape) == 2 else int(np.prod(shape[1:]))
+        return (random.standard_normal(shape) / np.sqrt(inputs)).astype(np.float32)
+
+
+NETWORKS = {
+    "resnet18": ResidualNetwork(224, 7, (2, 2, 2, 2), (64, 128, 256, 512), 1000),
+    "resnet20": ResidualNetwork(32, 3, (3, 3, 3), (16, 32, 64), 10),
+}
+
+
+def perceptron(batch: int) -> Any:
+    """What makes weights and biases of 784-512-512-10, images and labels."""
+
+    def make(random: np.random.Generator) -> Arrays:
+        sizes = (784, 512, 512, 10)
+        params: list[np.ndarray] = []
+        for inputs, outputs in pairwise(sizes):
+            params.append((random.standard_normal((inputs, outputs)) / np.sqrt(inputs)).astype(np.float32))
+            params.append(np.zeros(outputs, np.float32))
+        return (*params, random.random((batch, 784), np.float32), random.integers(0, 10, batch).astype(np.int32))
+
+    return make
+
+
+def lstm(steps: int, units: int, batch: int) -> Any:
+    """What makes x: (steps, batch, units), weights of the input and of the state: (units, 4 units), and biases."""
+
+    def make(random: np.random.Generator) -> Arrays:
+        weights = [(random.standard_normal((units, 4 * units)) / units).astype(np.float32) for _ in range(2)]
+        x = random.standard_normal((steps, batch, units)).astype(np.float32)
+        return (x, *weights, np.zeros(4 * units, np.float32))
+
+    return make

@@ -1,0 +1,99 @@
+"""The larger workloads in Relay."""
+
+import relay
+from models.inputs import NETWORKS
+from relay import relay as function
+
+
+@function
+def chain_ten(x, y):
+    z = relay.tanh(x * y + 1.0) * x
+    z = relay.exp(-relay.abs(z)) + y
+    return relay.sqrt(z * z + 1.0) - x
+
+
+@function
+def perceptron(params, x, y):
+    for weight, bias in params[:-1]:
+        x = relay.relu(x @ weight + bias)
+    weight, bias = params[-1]
+    return relay.cross_entropy(x @ weight + bias, y).mean()
+
+
+@function
+def perceptron_step(w1, b1, w2, b2, w3, b3, x, y):
+    params = (w1, b1), (w2, b2), (w3, b3)
+    value, gradients = relay.value_and_grad(perceptron, wrt=0)(params, x, y)
+    new = [(w - 0.1 * dw, b - 0.1 * db) for (w, b), (dw, db) in zip(params, gradients)]  # noqa: B905
+    return value, new
+
+
+@function
+def lstm(x, w, u, b):
+    units = u.shape[0]
+    h = relay.zeros_like(x[0])
+    c = h
+    for row in x:
+        gates = row @ w + h @ u + b
+        i, f = relay.sigmoid(gates[:, :units]), relay.sigmoid(gates[:, units : 2 * units])
+        g, o = relay.tanh(gates[:, 2 * units : 3 * units]), relay.sigmoid(gates[:, 3 * units :])
+        c = f * c + i * g
+        h = o * relay.tanh(c)
+    return h
+
+
+@function
+def lstm_sum(x, w, u, b):
+    return relay.sum(lstm(x, w, u, b))
+
+
+@function
+def newton(x):
+    guess = x
+    while relay.abs(guess * guess - x) > 0.00001 * x:
+        guess = (guess + x / guess) / 2.0
+    return guess
+
+
+@function
+def convolution(x, layer, stride=1):
+    weight, scale, shift = layer
+    return relay.conv2d(x, weight, stride=stride, padding=weight.shape[2] // 2) * scale + shift
+
+
+@function
+def residual(x, params):
+    large = params["first"][0].shape[2] == 7
+    x = relay.relu(convolution(x, params["first"], 2 if large else 1))
+    if large:
+        x = relay.max_pool2d(x, 3, stride=2, padding=1)
+    for block in params["blocks"]:
+        stride = 1 if block["down"] is None else 2
+        y = convolution(relay.relu(convolution(x, block["one"], stride)), block["two"])
+        if block["down"] is not None:
+            x = convolution(x, block["down"], 2)
+        x = relay.relu(x + y)
+    weight, bias = params["last"]
+    return x.mean(axis=(2, 3)) @ weight + bias
+
+
+@function
+def matmul(x, y):
+    return x @ y
+
+
+FUNCTIONS = {
+    "chain_ten": chain_ten,
+    "chain_ten_large": chain_ten,
+    "perceptron_step": perceptron_step,
+    "perceptron_step_one": perceptron_step,
+    "lstm_long_gradient": relay.grad(lstm_sum, wrt=(1, 2, 3)),
+    "lstm_batch_gradient": relay.grad(lstm_sum, wrt=(1, 2, 3)),
+    "newton_second": relay.grad(relay.grad(newton)),
+    "matmul_256": matmul,
+    "matmul_1024": matmul,
+    "matmul_2048": matmul,
+    "matmul_batch": matmul,
+    "matvec": matmul,
+    **{name: lambda x, *weights, n=network: residual(x, n.structure(weights)) for name, network in NETWORKS.items()},
+}
