@@ -94,7 +94,7 @@ def line(name: str, contender: str, rounds: list[Report], relay_median: float | 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="Time Relay against NumPy, and PyTorch, JAX and ONNX Runtime where installed.")
+    parser = argparse.ArgumentParser(description="Time Relay against NumPy, and other frameworks where installed.")
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3)
