@@ -38,6 +38,13 @@ class Executable:
         self._program = program
         self._known: dict[tuple[object, ...], Repeat] = {}  # by the arguments' structure and Python types
 
+    @property
+    def workspace(self) -> int | None:
+        """The bytes that a call takes beside its arguments and results, as planned before the run. None where the run
+        decides: for symbolic sizes, recursion, and data that grows."""
+        native = self._program.native
+        return None if native.dims or native.recursive or native.pools else native.workspace
+
     def __call__(self, *arguments: Any) -> Any:
         """Run it. Raises TypeMismatch for arguments of other types, ExecutionError for what the run finds."""
         __tracebackhide__ = True

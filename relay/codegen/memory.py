@@ -6,11 +6,16 @@ is older than a loop that uses it, until the loop's end. Buffers that are never 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from relay.ir.dims import Dim, add, floor_divide, multiply
 
 ALIGNMENT = 64
+
+_MOST_COMPARED = 1000
+"""Of more slots only one plan is made."""
 
 
 @attrs.define(eq=False)
@@ -72,30 +77,77 @@ class Workspace:
         return total
 
     def _place_static(self) -> int:
-        """First fit, in the order of first use."""
-        free: list[tuple[int, int]] = []  # (offset, bytes), by offset
-        top = 0
-        events = sorted(
-            [(s.first, 1, i) for i, s in enumerate(self.slots) if s.first is not None and isinstance(s.bytes, int)]
-            + [(s.last, 2, i) for i, s in enumerate(self.slots) if s.first is not None and isinstance(s.bytes, int)]
-        )
-        for _, kind, i in events:
-            slot = self.slots[i]
-            assert isinstance(slot.bytes, int)
-            size = -(-slot.bytes // ALIGNMENT) * ALIGNMENT
-            if kind == 2:
-                assert isinstance(slot.offset, int)
-                free = _returned(free, slot.offset, size)
-                continue
-            for position, (offset, available) in enumerate(free):
-                if available >= size:
-                    slot.offset = offset
-                    free[position : position + 1] = [(offset + size, available - size)] if available > size else []
-                    break
-            else:
-                slot.offset = top
-                top += size
+        """In the order of first use; if that takes more than the slots that are alive together, the largest first,
+        where that takes less."""
+        slots = [s for s in self.slots if s.first is not None and isinstance(s.bytes, int)]
+        top = _place_in_order(slots)
+        if top > live_bytes(slots) and len(slots) <= _MOST_COMPARED:
+            offsets = [s.offset for s in slots]
+            largest_first = _place_largest_first(slots)
+            if largest_first < top:
+                return largest_first
+            for slot, offset in zip(slots, offsets, strict=True):
+                slot.offset = offset
         return top
+
+
+def live_bytes(slots: Sequence[Slot]) -> int:
+    """The most bytes of slots of known size that are alive together: no plan needs less."""
+    events = [(time, size) for s in slots for time, size in ((_birth(s), _size(s)), (s.last + 0.5, -_size(s)))]
+    live = most = 0
+    for _, size in sorted(events):
+        live += size
+        most = max(most, live)
+    return most
+
+
+def _size(slot: Slot) -> int:
+    """The bytes that a slot takes of the workspace."""
+    assert isinstance(slot.bytes, int)
+    return -(-slot.bytes // ALIGNMENT) * ALIGNMENT
+
+
+def _place_in_order(slots: Sequence[Slot]) -> int:
+    """First fit, in the order of first use. Returns the end of the last one."""
+    free: list[tuple[int, int]] = []  # (offset, bytes), by offset
+    top = 0
+    events = sorted(event for i, s in enumerate(slots) for event in ((_birth(s), 1, i), (s.last, 2, i)))
+    for _, kind, i in events:
+        slot, size = slots[i], _size(slots[i])
+        if kind == 2:
+            assert isinstance(slot.offset, int)
+            free = _returned(free, slot.offset, size)
+            continue
+        for position, (offset, available) in enumerate(free):
+            if available >= size:
+                slot.offset = offset
+                free[position : position + 1] = [(offset + size, available - size)] if available > size else []
+                break
+        else:
+            slot.offset = top
+            top += size
+    return top
+
+
+def _place_largest_first(slots: Sequence[Slot]) -> int:
+    """Each at the lowest offset where it overlaps none that is alive with it and was placed before. Quadratic."""
+    placed: list[Slot] = []
+    top = 0
+    for slot in sorted(slots, key=lambda s: (-_size(s), _birth(s))):
+        taken = sorted(
+            (other.offset, _size(other))
+            for other in placed
+            if isinstance(other.offset, int) and _birth(other) <= slot.last and _birth(slot) <= other.last
+        )
+        offset = 0
+        for start, size in taken:
+            if offset + _size(slot) <= start:
+                break
+            offset = max(offset, start + size)
+        slot.offset = offset
+        placed.append(slot)
+        top = max(top, offset + _size(slot))
+    return top
 
 
 def _birth(slot: Slot) -> int:
