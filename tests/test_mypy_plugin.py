@@ -65,6 +65,10 @@ SAMPLES = {
             return x
 
         @relay
+        def applied(f: relay.PureFn[[Row], Row], x: Row) -> Row:
+            return f(x)
+
+        @relay
         def layouts(x: Tensor[Float, dict(batch=n, feature=m)], y: Tensor[Float, (n, m), ("batch", "feature")]):
             z: Tensor[Float, (n, m), "NC"] = x  # M: z must be Tensor[float32, (n, m), NC]
             return (x + y).sum(axis="feature")

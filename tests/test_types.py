@@ -222,6 +222,23 @@ def test_functions_in_fields_have_the_effects_of_all_that_are_stored_there() -> 
     assert str(use.type).endswith("! {io}")
 
 
+def test_derivatives_have_the_effects_of_a_gradient_that_a_program_gives() -> None:
+    @relay
+    def square(x: float):
+        return x * x
+
+    @square.def_gradient
+    def backward(saved, seed):
+        print(seed)
+        return 2.0 * saved[0] * seed
+
+    @relay
+    def slope(x: float):
+        return R.grad(square)(x)
+
+    assert str(slope.type).endswith("! {io}")
+
+
 def test_operators_that_are_programs_are_pure() -> None:
     @R.composite
     def printed(x: Tensor) -> Tensor:

@@ -55,10 +55,12 @@ def define_gradient(
         if gradient.forward is not None:
             span = gradient.forward.function.span
             forward = instantiate(session, GlobalFunction(gradient.forward), entities, values, span)
+            instance.effects.include(forward.effects)  # derivatives have the effects of the function
             saved = session.solver.fresh(Kind.Type)
             session.unify_at(forward.result, TupleType((result, saved)), span, "the result of `saving`")
         arguments = [Typed(session.variable(n, t, code.span), t) for n, t in (("saved", saved), ("seed", seed))]
         backward = instantiate(session, GlobalFunction(gradient.backward), arguments, arguments, code.span)
+        instance.effects.include(backward.effects)
         expected = gradients[0] if len(gradients) == 1 else TupleType(gradients)
         session.unify_at(backward.result, expected, code.span, f"the result of {code.name}")
         instance.rule = CustomGradient(backward.name, None if forward is None else forward.name)
