@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from relay.codegen.schedules.elementwise import stored
@@ -13,6 +14,7 @@ from relay.codegen.tir import Expression, Statement, tirx
 
 LONG = 32  # reduced elements from which splitting them into lanes pays
 VERY_LONG = 2048  # from which several vectors of lanes pay
+TOGETHER = 4  # rows that are reduced at once if they share an operand
 
 Finish = Callable[[Sequence[Expression], Sequence[Expression]], list[Statement]]
 
@@ -26,7 +28,14 @@ def reduce(e: Emission, stage: Stage, epilogue: Stage | None, fixed: Sequence[Ex
     if plain and rest and not (isinstance(rest[-1], int) and rest[-1] == 1) and runs_along(e, stage, stage.axes[-1]):
         return _along_columns(e, stage, fixed, done)
     if plain and _is_long(stage.reduced[-1]) and runs_along(e, stage, stage.reduced_axes[-1]):
-        return nested(rest, e.index, lambda indices: _along_row(e, stage, [*fixed, *indices], indices, done))
+        if not _shares_operand(e, stage, len(fixed)):
+            return nested(rest, e.index, lambda indices: _along_rows(e, stage, fixed, [indices], done))
+        *outer, last = rest
+
+        def some(ahead: Sequence[Expression], first: Expression, count: int) -> list[Statement]:
+            return _along_rows(e, stage, fixed, [[*ahead, first + n] for n in range(count)], done)
+
+        return nested(outer, e.index, lambda ahead: tiles(last, [TOGETHER, 1], e.index, partial(some, ahead)))
     return nested(rest, e.index, lambda indices: _one_by_one(e, stage, [*fixed, *indices], indices, done))
 
 
@@ -47,6 +56,16 @@ def finish(e: Emission, stage: Stage, epilogue: Stage | None, fixed: Sequence[Ex
         ]
 
     return store
+
+
+def _shares_operand(e: Emission, stage: Stage, fixed: int) -> bool:
+    """Whether neighbouring rows are combined with the same vector, as in the product of a matrix and a vector."""
+    if len(stage.extents) == fixed or stage.op.num_outputs != 1:
+        return False
+    row, inner = stage.axes[-1], stage.reduced_axes[-1]
+    reads = [indices for _, indices in e.reads(stage) if any(mentions(index, inner) for index in indices)]
+    with_row = [any(mentions(index, row) for index in indices) for indices in reads]
+    return any(with_row) and not all(with_row)
 
 
 def _is_long(extent: Extent) -> bool:
@@ -177,22 +196,27 @@ def tiles(
     return statements
 
 
-def _along_row(
-    e: Emission, stage: Stage, whole: Sequence[Expression], indices: Sequence[Expression], done: Finish
+def _along_rows(
+    e: Emission, stage: Stage, fixed: Sequence[Expression], rows: Sequence[Sequence[Expression]], done: Finish
 ) -> list[Statement]:
-    """Each lane takes a part of a row, then the lanes are combined."""
+    """The rows at some indices: each lane takes a part of a row, then the lanes are combined."""
     dtype, lanes = stage.dtypes[0], e.lanes(stage.dtypes[0])
     identity = stage.op.body[0].combiner.identity_element[0]
     *outer, inner = stage.reduced
     whole_size = volume(stage.reduced)
     several = not isinstance(whole_size, int) or whole_size >= VERY_LONG
-    width = 4 * lanes if several else lanes
-    total, statements = e.local(dtype, width)
-    rest, more = e.local(dtype, 1)
-    statements += more
+    width = (2 if len(rows) > 1 else 4 if several else 1) * lanes
+    statements: list[Statement] = []
+    totals: list[Any] = []
+    rests: list[Any] = []
+    for _ in rows:
+        for buffers, size in ((totals, width), (rests, 1)):
+            buffer, made = e.local(dtype, size)
+            buffers.append(buffer)
+            statements += made
 
-    def at(ahead: Sequence[Expression], k: Expression, buffer: Any, v: Expression) -> Expression:
-        (found,) = sources(e, stage, whole, [*ahead, k])
+    def at(row: int, ahead: Sequence[Expression], k: Expression, buffer: Any, v: Expression) -> Expression:
+        (found,) = sources(e, stage, [*fixed, *rows[row]], [*ahead, k])
         return combined(e, stage, [tirx.BufferLoad(buffer, [v])], [found])[0]
 
     zero = tirx.const(0, e.index)
@@ -200,25 +224,32 @@ def _along_row(
     def row(ahead: Sequence[Expression]) -> list[Statement]:
         def block(first: Expression, size: int) -> list[Statement]:
             if size == 1:
-                return [tirx.BufferStore(rest, at(ahead, first, rest, zero), [0])]
-            return e.fill(total, size, lambda v: at(ahead, first + v, total, v))
+                return [tirx.BufferStore(r, at(n, ahead, first, r, zero), [0]) for n, r in enumerate(rests)]
+            return [
+                statement
+                for n, total in enumerate(totals)
+                for statement in e.fill(total, size, lambda v, n=n, t=total: at(n, ahead, first + v, t, v))  # type: ignore[misc]
+            ]
 
         return tiles(inner, [width, lanes] if width > lanes else [width], e.index, block)
 
-    statements += e.fill(total, width, lambda v: identity)
-    statements.append(tirx.BufferStore(rest, identity, [0]))
+    for total, rest in zip(totals, rests, strict=True):
+        statements += e.fill(total, width, lambda v: identity)
+        statements.append(tirx.BufferStore(rest, identity, [0]))
     statements += nested(outer, e.index, row)
-    half = width // 2
-    while half:
+    for total, rest, indices in zip(totals, rests, rows, strict=True):
+        half = width // 2
+        while half:
 
-        def folded(v: Expression, half: int = half) -> Expression:
-            return combined(e, stage, [tirx.BufferLoad(total, [v])], [tirx.BufferLoad(total, [v + half])])[0]
+            def folded(v: Expression, half: int = half, total: Any = total) -> Expression:
+                return combined(e, stage, [tirx.BufferLoad(total, [v])], [tirx.BufferLoad(total, [v + half])])[0]
 
-        statements += e.fill(total, half, folded)
-        half //= 2
-    result = combined(e, stage, [tirx.BufferLoad(total, [0])], [tirx.BufferLoad(rest, [0])])[0]
-    name = tirx.Var("result", dtype)
-    return [*statements, tirx.Bind(name, result), *done(indices, [name])]
+            statements += e.fill(total, half, folded)
+            half //= 2
+        result = combined(e, stage, [tirx.BufferLoad(total, [0])], [tirx.BufferLoad(rest, [0])])[0]
+        name = tirx.Var("result", dtype)
+        statements += [tirx.Bind(name, result), *done(indices, [name])]
+    return statements
 
 
 __all__ = ["number", "reduce"]
