@@ -75,12 +75,15 @@ def find(functions: Mapping[str, Function]) -> Sums:
     refused: set[tuple[str, int]] = set()
     while True:
         origin, returned = origins.solve(refused)
-        wrong = set()
+        certain: set[tuple[str, int]] = set()
+        wrong: set[tuple[str, int]] = set()
         for name, function in functions.items():
-            wrong |= {(name, i) for i in _misused(function, functions, origin, returned)}
-        if not wrong:
+            otherwise, unclear = _misused(function, origin, returned)
+            certain |= {(name, i) for i in otherwise}
+            wrong |= {(name, i) for i in unclear}
+        if not wrong and not certain:
             return Sums(returned, origin)
-        refused |= wrong
+        refused |= certain or wrong  # once those that are no sums are known, others may be
 
 
 class _Origins:
@@ -216,16 +219,14 @@ def _meeting(a: _Origin, b: _Origin) -> _Origin:
 
 
 def _misused(
-    function: Function,
-    functions: Mapping[str, Function],
-    origin: Mapping[Var, _Origin],
-    returned: Mapping[str, Mapping[int, int]],
-) -> set[int]:
-    """The parameters whose versions are used otherwise than as sums, or twice on one path, or not returned."""
+    function: Function, origin: Mapping[Var, _Origin], returned: Mapping[str, Mapping[int, int]]
+) -> tuple[set[int], set[int]]:
+    """The parameters whose versions are used otherwise than as sums, or twice on one path; and those for which that
+    may only seem so, since another parameter is taken for a sum, too: they are added to it, or not returned."""
     own = returned[function.name]
     ours = {o for p in function.parameters if isinstance(o := origin.get(p), int)}
     wrong = {i for i in ours if i not in own}
-    wrong |= {o for v, count in _uses(function.body, origin).items() if count > 1 for o in _ints(origin.get(v))}
+    certain = {o for v, count in _uses(function.body, origin).items() if count > 1 for o in _ints(origin.get(v))}
     constructs = _targets(function.body)
 
     def check(values: Sequence[Atom], targets: Sequence[Var]) -> None:
@@ -240,7 +241,8 @@ def _misused(
                 case OpCall() as call if len(binding.targets) == 1:
                     position = updated_operand(call, binding.targets[0], origin)
                     same = position is not None and origin.get(binding.targets[0]) is not None
-                    wrong.update(_all(origin, (a for p, a in enumerate(call.arguments) if not same or p != position)))
+                    others = _all(origin, (a for p, a in enumerate(call.arguments) if not same or p != position))
+                    (wrong if call.operator == ADDITION else certain).update(others)
                 case Call(Global(name), arguments):
                     sums = returned.get(name, {})
                     wrong.update(_all(origin, (a for p, a in enumerate(arguments) if p not in sums)))
@@ -254,7 +256,7 @@ def _misused(
                         wrong.update(_all(origin, (counter.count,)))
                         check(parameters, binding.targets)
                 case value:
-                    wrong.update(_all(origin, operands(value)))
+                    certain.update(_all(origin, operands(value)))
         match block.terminator:
             case Yield(values):
                 check(values, targets) if targets else wrong.update(_all(origin, values))
@@ -268,7 +270,7 @@ def _misused(
                 wrong |= {o for j, part in enumerate(parts) for o in _ints(part) if own.get(o) != j}
             case _:
                 pass
-    return wrong & ours
+    return certain & ours, wrong & ours
 
 
 @attrs.frozen(eq=False)

@@ -48,8 +48,9 @@ from relay.transform.loop_facts import elements, exceeds, likely
 SMALLEST = 256
 """Arrays with fewer elements are passed along as they are."""
 
-LARGEST = 4096
-"""The most elements of a term that is collected as it is."""
+SHORT = 64
+"""Terms with at most so many elements are collected as they are; longer ones if operands of products as long are
+collected, too, so that what is collected takes no more memory than a tape does."""
 
 
 def defer_sums(module: Module, smallest: int = SMALLEST) -> Module:
@@ -136,13 +137,20 @@ def _plan(functions: Mapping[str, Function], sums: Sums, smallest: int) -> dict[
                     passed = sums.version(value.arguments[position])
                     if passed is not None:
                         _merge(plan[name][passed].root(), other.root())
+    products = [t for s in _all(plan) for t in s.terms.values() if t.product is not None]
+    longest = max(SHORT, *(likely(_size(t.types)) for t in products)) if products else SHORT
     for own_sums in plan.values():
         for position, each in list(own_sums.items()):
             root = each.root()
-            size = elements(Var("sum", root.type))
-            if root.refused or not root.terms or size is None or likely(size) < smallest:
+            terms = root.terms.values()
+            long = any(t.product is None and likely(_size(t.types)) > longest for t in terms)
+            if root.refused or not terms or long or likely(dims.product(root.type.shape)) < smallest:
                 del own_sums[position]
     return {name: own_sums for name, own_sums in plan.items() if own_sums}
+
+
+def _all(plan: Mapping[str, Mapping[int, _Sum]]) -> list[_Sum]:
+    return [each.root() for own in plan.values() for each in own.values()]
 
 
 def _merge(a: _Sum, b: _Sum) -> None:
@@ -168,9 +176,7 @@ def _term(call: OpCall, target: Var, definitions: Mapping[Var, Expr], sums: Sums
                 if total_type(found, ROWS[0]) == target.type:
                     return found
         types = _types((term,))
-        if types is None or exceeds(_size(types), LARGEST):
-            return None
-        return Term(types, (term,), update=call, position=position)
+        return None if types is None else Term(types, (term,), update=call, position=position)
     others = tuple(a for p, a in enumerate(call.arguments) if p != position)
     types = _types(others)
     if types is None or exceeds(dims.multiply(2, _size(types)), whole):
