@@ -24,6 +24,7 @@ from relay.ir.expr import Function
 from relay.ir.structure import build, field_names, fields_of, form_of, is_record_class
 from relay.ir.types import BaseType, DataType, Form, RefType, StackType, TensorType, TupleType, Type, base_of_dtype
 from relay.operator import Operator
+from relay.packing import ROWS, DataCall, Unpackable
 from relay.typecheck.elaboration import Argument, Fixed, Scalar, Structure
 from relay.typecheck.unification import holds
 
@@ -51,6 +52,28 @@ def repeat(program: Program, kinds: Sequence[object], parameters: Sequence[Type]
     numbers = [i for i, kind in enumerate(leaves) if kind is not np.ndarray]
     run = _finished(program.run, result)
     return _with_numbers(run, numbers, leaves, bases) if numbers else run
+
+
+def repeat_with_data(program: Program, kinds: Sequence[object], result: Type) -> tuple[DataCall, Repeat]:
+    """As `repeat`, for arguments or results that hold values of data types; also what learns which values it is for.
+
+    Raises Unsuited for what has to be looked at anew in each call.
+    """
+    leaves = [kind for kind in kinds if type(kind) is type or kind == ROWS]
+    try:
+        call = DataCall(program, kinds, exchange.classes)
+    except Unpackable:
+        raise Unsuited from None
+    bases = call.bases()
+    if len(bases) != len(leaves):
+        raise Unsuited
+
+    def run(given: list[Any]) -> Any:
+        found = call(given)
+        return MISFIT if found is None else wrap(found[0], result)
+
+    numbers = [i for i, kind in enumerate(leaves) if kind is not np.ndarray and kind != ROWS]
+    return call, _with_numbers(run, numbers, leaves, bases) if numbers else run
 
 
 def _finished(run: Run, type_: Type) -> Repeat:
@@ -157,6 +180,9 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
         elif kind is Array:
             leaves.append(argument.numpy())
             kinds.append(np.ndarray)
+        elif isinstance(argument, np.generic):
+            leaves.append(np.asarray(argument))
+            kinds.append(np.ndarray)
         elif argument is None:
             kinds += None, None  # two, so that these are more than the arguments
         elif kind is tuple or kind is list:
@@ -171,9 +197,26 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             kinds.append((kind,))
             if not flatten([getattr(argument, name) for name in field_names(kind)], leaves, kinds):
                 return False
+        elif exchange.is_value(argument):
+            owner = kind.__relay_data__
+            if exchange.is_recursive(owner):
+                leaves.append(argument)
+                kinds += ROWS, owner
+                continue
+            kinds.append((kind,))
+            if not flatten([argument.__dict__[name] for name in kind.__match_args__], leaves, kinds):
+                return False
         else:
             return False
     return True
+
+
+def holds_data(kinds: Sequence[object]) -> bool:
+    """Whether there are values of data types in arguments of these kinds."""
+    return any(
+        kind == ROWS or (isinstance(kind, tuple) and hasattr(next(iter(kind), None), "__relay_data__"))
+        for kind in kinds
+    )
 
 
 def _bases(type_: Type) -> Iterator[BaseType]:

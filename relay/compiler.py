@@ -18,6 +18,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 import relay.composites
 import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
@@ -30,7 +31,9 @@ from relay.arguments import (
     describe,
     describe_static,
     flatten,
+    holds_data,
     repeat,
+    repeat_with_data,
     run_time_value,
     unwrapping,
     wrap,
@@ -55,6 +58,7 @@ from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parame
 from relay.ir.extents import Place, symbolic_dims
 from relay.ir.types import SymbolicSize, Type
 from relay.operator import Undetermined
+from relay.packing import DataCall, Unpackable
 from relay.signatures import History, Symbolic, axes, kind
 from relay.text.printer import to_text
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
@@ -196,6 +200,7 @@ class RelayFunction:
         self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
         self._direct: dict[tuple[type, ...], Repeat] = {}  # the same where nothing is nested, by their types
+        self._data: dict[tuple[object, ...], DataCall] = {}  # those among them with values of data types
         self._used: set[Definition] = set()
         self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
         self._lock = threading.Lock()
@@ -230,7 +235,7 @@ class RelayFunction:
         kinds: list[Any] = []
         plain = not keywords and flatten(arguments, leaves, kinds)
         signature = tuple(kinds)
-        if plain and len(kinds) != len(arguments):
+        if plain:
             known = self._known.get(signature)
             if known is not None:
                 result = known(leaves)
@@ -238,9 +243,10 @@ class RelayFunction:
                     return result
         lowered, values = self._compiled(arguments, keywords)
         program = lowered.program
+        result = wrap(program(values), lowered.result)
         if plain:
-            self._remember(arguments, signature, lowered)
-        return wrap(program(values), lowered.result)
+            self._remember(arguments, signature, leaves, lowered)
+        return result
 
     def _pin(self, lowered: Lowered, error: NeedsSizes) -> None:
         """Let sizes be numbers that code generation wants so."""
@@ -255,19 +261,37 @@ class RelayFunction:
                     known.remove(lowered)
                     self._pinned.setdefault(own, set()).update(places)
 
-    def _remember(self, arguments: Sequence[Any], kinds: tuple[object, ...], lowered: Lowered) -> None:
+    def _remember(
+        self, arguments: Sequence[Any], kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered
+    ) -> None:
         """Try this program first at the next call with arguments of these kinds."""
         if any(s.static for s in self._function.signature):
+            return
+        if holds_data(kinds):
+            self._remember_data(kinds, leaves, lowered)
             return
         try:
             call = repeat(lowered.program, kinds, lowered.typed.main.type.parameters, lowered.result)
         except Unsuited:
             return
-        if len(kinds) != len(arguments):
+        if len(kinds) != len(arguments) or any(isinstance(argument, np.generic) for argument in arguments):
             self._known[kinds] = call
         else:  # nothing is nested
             wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
             self._direct[tuple(map(type, arguments))] = unwrapping(call, wrapped) if wrapped else call
+
+    def _remember_data(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered) -> None:
+        """The same for calls with values of data types."""
+        known = self._data.get(kinds)
+        try:
+            if known is None or known.program is not lowered.program:
+                known, call = repeat_with_data(lowered.program, kinds, lowered.result)
+                known.learn(leaves)
+                self._data[kinds], self._known[kinds] = known, call
+            else:
+                known.learn(leaves)
+        except (Unsuited, Unpackable):
+            return
 
     def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, list[Any]]:
         """As `_lower`: a program that code generation takes."""
@@ -313,6 +337,7 @@ class RelayFunction:
             self._history.clear()
             self._sized.clear()
             self._known.clear()
+            self._data.clear()
             self._direct.clear()
             for definition in self._used:
                 if isinstance(definition.scope, SnapshotScope):
@@ -389,6 +414,7 @@ class RelayFunction:
                 lowered.forget_program()
             self._direct.clear()
             self._known.clear()
+            self._data.clear()
 
     def typed(self, *arguments: Any, **keywords: Any) -> Module:
         """The typed, higher-order program for these arguments."""

@@ -5,19 +5,20 @@ What is neither data nor a tuple of a field's type is the caller's to describe, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from relay.errors import InternalError
 from relay.eval.values import Data
 from relay.frontend.values import is_value, make
-from relay.ir.definition import DataClass, data_class
-from relay.ir.types import Constructor, DataType, Type, prune
+from relay.ir.definition import DataClass, completed, data_class
+from relay.ir.types import Constructor, DataDefinition, DataType, Type, mentioned_definitions, prune
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import Argument, DataValue
 from relay.typecheck.unification import resolve
 
-__all__ = ["describe", "from_data", "is_value", "to_data"]
+__all__ = ["classes", "describe", "from_data", "is_recursive", "is_value", "to_data"]
 
 
 def describe(value: Any, part: Callable[[Any], tuple[object, Argument]]) -> tuple[object, DataValue]:
@@ -49,6 +50,29 @@ def describe(value: Any, part: Callable[[Any], tuple[object, Argument]]) -> tupl
     return ("data", definition, frozenset(parts)), DataValue(
         definition, tuple((declared, argument) for (declared, _), argument in parts.items())
     )
+
+
+@functools.cache
+def is_recursive(owner: DataClass) -> bool:
+    """Whether values of a data type may hold values of it. Raises FrontendError as `DataClass.complete` does."""
+    owner.complete()
+    seen: set[DataDefinition] = set()
+    pending = [owner.definition]
+    while pending:
+        inside = mentioned_definitions(t for c in pending.pop().constructors for t in c.fields)
+        if owner.definition in inside:
+            return True
+        pending += [completed(d) for d in inside if d not in seen]
+        seen.update(inside)
+    return False
+
+
+def classes(definition: DataDefinition) -> list[tuple[type, tuple[str, ...]]]:
+    """The Python classes of a data type's constructors, in order, each with its attributes; none if it has none."""
+    owner = data_class(definition)
+    if owner is None:
+        return []
+    return [(owner.constructors[c.name], c.names) for c in definition.constructors]
 
 
 def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Data:

@@ -129,7 +129,7 @@ class Program:
 
         Raises ExecutionError for what the run finds.
         """
-        context = self._contexts.pop() if self._contexts else _Context(self.native)
+        context = self.take()
         sizes = {dim: _extent(arguments, place) for dim, place in self.native.dims.items()}
 
         def size(dim: Dim) -> int:
@@ -143,12 +143,27 @@ class Program:
         outputs = self.run(inputs, context)
         if outputs is None:
             raise InternalError("a program does not take the arrays that were made for it")
-        if self._single:
-            result = outputs[0]
-        else:
-            result = Reading(context.table, self._make, size).read(self._result, iter(outputs))
-        self._contexts.append(context)
+        result = self.read(outputs, context, size)
+        self.give(context)
         return result
+
+    def take(self) -> _Context:
+        """A context that no call uses, for one call."""
+        try:
+            return self._contexts.pop()
+        except IndexError:
+            return _Context(self.native)
+
+    def give(self, context: _Context) -> None:
+        """Let further calls use a context. `run` does so where it returns None, or raises."""
+        self._contexts.append(context)
+
+    def read(self, outputs: Sequence[np.ndarray], context: _Context, size: Callable[[Dim], int] | None = None) -> Any:
+        """The result of a call that has left these leaves, and recursive data in the pools of its context. `size` tells
+        symbolic sizes."""
+        if self._single:
+            return outputs[0]
+        return Reading(context.table, self._make, size or _known).read(self._result, iter(outputs))
 
     def _runner(self) -> Run:
         """What `run` is. A closure: a call through attributes of `self` takes noticeably longer."""
@@ -243,6 +258,12 @@ class _Context:
         for place, count in getattr(self, "_pools", ()):
             for base in self.table[place + 2 : place + 2 + count]:
                 self._free(int(base))
+
+
+def _known(dim: Dim) -> int:
+    """A dim that is a number."""
+    assert isinstance(dim, int)
+    return dim
 
 
 def _libc_free() -> Callable[[int], None]:

@@ -129,7 +129,7 @@ class Passing:
             parts = list(leaves(pool.element))
             if len(rows) > table[slot + 1] or not has_fixed_rows(pool):  # which may be of another size than before
                 for position, layout in enumerate(parts):
-                    base = _realloc(int(table[slot + 2 + position]), len(rows) * max(self._number(layout.bytes), 1))
+                    base = reallocate(int(table[slot + 2 + position]), len(rows) * max(self._number(layout.bytes), 1))
                     if not base:
                         raise ExecutionError("there is not enough memory for the data of the program")
                     table[slot + 2 + position] = base
@@ -159,7 +159,7 @@ def _rows_in(value: Any, layout: Layout) -> Iterator[tuple[Any, Pool]]:
             assert_never(layout)
 
 
-def _realloc(address: int, size: int) -> int:
+def reallocate(address: int, size: int) -> int:
     realloc = ctypes.CDLL(None).realloc
     realloc.argtypes, realloc.restype = [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_void_p
     return int(realloc(address, size) or 0)

@@ -28,7 +28,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import INT64, StackType, TensorType, TupleType, Type, scalar
-from relay.operator import Emitter, Value, lookup
+from relay.operator import ADDITION, Emitter, Value, lookup
 
 ROWS = (32, 8)
 """How many entries make one product: so many as long as there are many, then the lesser number."""
@@ -44,6 +44,11 @@ class Term:
     product: OpCall | None = None
     update: OpCall | None = None
     position: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is collected as it is added."""
+        return self.update is not None and self.update.operator == ADDITION
 
     @property
     def entry(self) -> Type:

@@ -143,7 +143,7 @@ def _plan(functions: Mapping[str, Function], sums: Sums, smallest: int) -> dict[
         for position, each in list(own_sums.items()):
             root = each.root()
             terms = root.terms.values()
-            long = any(t.product is None and likely(_size(t.types)) > longest for t in terms)
+            long = any(t.is_whole and likely(_size(t.types)) > longest for t in terms)
             if root.refused or not terms or long or likely(dims.product(root.type.shape)) < smallest:
                 del own_sums[position]
     return {name: own_sums for name, own_sums in plan.items() if own_sums}
