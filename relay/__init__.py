@@ -95,6 +95,7 @@ from relay.operator import (
 )
 from relay.operator.packs import load_packs as _load_packs
 from relay.ops.placeholders import func_ty_to_placeholders
+from relay.quantisation import quantise
 from relay.text.parser import parse
 from relay.text.printer import to_text
 from relay.tracebacks import install as _install
@@ -294,6 +295,7 @@ __all__ = [
     "optimize",
     "parse",
     "pure_callback",
+    "quantise",
     "random",
     "read",
     "ref",

@@ -132,6 +132,8 @@ class Operator:
         stacked: the calls of many rounds as one: `stacked(with_rounds, *operands, **attributes)`, on symbolic values,
             of which those marked in `with_rounds` have the rounds as a new first axis, as the result has; None where
             there is no such call. For elementwise operators it follows from the pattern.
+        quantised: `quantised(*operands, **attributes)`, on symbolic values of int8, the int32 product of a call that
+            multiplies; None where there is no such call.
         total: the sum of the calls of many rounds, whose operands all have the rounds as a new first axis; or None.
         on_dims: what the operator is on integer scalars that are dims: the dim that the result is, or the constraint
             that a comparison asks; None where it is neither. Integers wrap and dims do not: the caller sees to that.
@@ -174,6 +176,7 @@ class Operator:
     sensitive: bool = False
     selects_row: bool = False
     stacked: Callable[..., Value | None] | None = None
+    quantised: Callable[..., Value | None] | None = None
     total: Callable[..., Value | None] | None = None
     on_dims: Callable[..., Dim | DimConstraint | None] | None = None
     fill: float | None = None

@@ -122,6 +122,7 @@ def register_op(
     sensitive: bool = ...,
     selects_row: bool = ...,
     stacked: Callable[..., Any] | None = ...,
+    quantised: Callable[..., Any] | None = ...,
     total: Callable[..., Any] | None = ...,
     on_dims: Callable[..., Any] | None = ...,
     fill: float | None = ...,

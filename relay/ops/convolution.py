@@ -428,6 +428,9 @@ def _define(rank: int) -> None:
         gradient=convolution_gradient,
         linear=(0, 1),
         columns=_columns,
+        quantised=(lambda x, weight, **attributes: x.op("quantized_conv2d", weight, **attributes))
+        if rank == 2
+        else None,
         work=lambda shapes, result: _work(result, shapes[1]),
         sampler=_samples(rank, *(_CALLS_3D if rank == 3 else _CALLS)),
     )(convolution)

@@ -123,6 +123,7 @@ def _total_matmul(x: Value, y: Value) -> Value | None:
     stacked=_stacked_matmul,
     total=_total_matmul,
     columns=lambda x, y: Columns(1, len(x) - 1) if len(y) == 2 else None,
+    quantised=lambda x, y: x.op("quantized_dense", y.op("transpose")) if y.ndim == 2 else None,
     linear=(0, 1),
     work=_multiplications_and_additions,
     sampler=cases(
@@ -175,6 +176,7 @@ def _dense_gradient(x: Value, weight: Value, out: Value, dout: Value) -> tuple[V
         _stacked_rows(x, lambda rows: rows.op("dense", weight)) if rounds == (True, False) else None
     ),
     columns=lambda x, weight: Columns(0, len(x) - 1),
+    quantised=lambda x, weight: x.op("quantized_dense", weight),
     linear=(0, 1),
     work=_multiplications_and_additions,
     sampler=cases(
