@@ -117,6 +117,14 @@ def perceptron(w1, b1, w2, b2, x, y):
 
 
 @relay
+def convolutional(x, k1, k2, w):
+    """Two convolutions on channels first, and a layer on the means of their channels."""
+    hidden = relay.max_pool2d(relay.relu(relay.conv2d(x, k1, padding=1)), 2)
+    hidden = relay.relu(relay.conv2d(hidden, k2, padding=1))
+    return (relay.mean(hidden, axis=(2, 3)) @ w).sum()
+
+
+@relay
 def power(x, n):
     """x ** n by recursion."""
     return x if n <= 1 else x * power(x, n - 1)
@@ -150,6 +158,10 @@ def models() -> dict[str, tuple[Any, list[Any]]]:
     return {
         "perceptron": (relay.grad(perceptron), perceptron_arguments),
         "recurrent": (relay.grad(recurrent), recurrent_arguments),
+        "convolutional": (
+            relay.grad(convolutional),
+            [array(4, 3, 16, 16), array(16, 3, 3, 3), array(32, 16, 3, 3), array(32, 10)],
+        ),
         "recursion": (relay.grad(power, wrt=0), [np.float64(1.01), np.int32(20)]),
         "newton": (relay.grad(newton), [np.float64(2)]),
         "moments": (relay.grad(moments), [array(10_000)]),
