@@ -22,7 +22,7 @@ from relay.eval.values import Data, Reference, Stack
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
 from relay.ir.structure import build, field_names, fields_of, form_of, is_record_class
-from relay.ir.types import BaseType, DataType, Form, RefType, StackType, TensorType, TupleType, Type, base_of_dtype
+from relay.ir.types import ANY, BaseType, DataType, Form, RefType, StackType, TensorType, TupleType, Type, base_of_dtype
 from relay.operator import Operator
 from relay.packing import ROWS, DataCall, Unpackable
 from relay.typecheck.elaboration import Argument, Fixed, Scalar, Structure
@@ -79,6 +79,8 @@ def repeat_with_data(program: Program, kinds: Sequence[object], result: Type) ->
 def _finished(run: Run, type_: Type) -> Repeat:
     """What makes the result of its leaves, as `wrap` does."""
     match type_:
+        case TensorType(_, shape) if ANY in shape:
+            raise Unsuited
         case TensorType():
 
             def single(leaves: list[Any]) -> Any:
@@ -86,7 +88,9 @@ def _finished(run: Run, type_: Type) -> Repeat:
                 return MISFIT if outputs is None else Array(outputs[0])
 
             return single
-        case TupleType(items, None) if items and all(isinstance(item, TensorType) for item in items):
+        case TupleType(items, None) if items and all(
+            isinstance(item, TensorType) and ANY not in item.shape for item in items
+        ):
 
             def several(leaves: list[Any]) -> Any:
                 outputs = run(leaves)
@@ -99,7 +103,7 @@ def _finished(run: Run, type_: Type) -> Repeat:
                 outputs = run(leaves)
                 return MISFIT if outputs is None else wrap(_nested(type_, iter(outputs)), type_)
 
-            for _ in _bases(type_):
+            for _ in _bases(type_, sized=False):
                 pass
             return nested
         case _:
@@ -219,13 +223,15 @@ def holds_data(kinds: Sequence[object]) -> bool:
     )
 
 
-def _bases(type_: Type) -> Iterator[BaseType]:
+def _bases(type_: Type, sized: bool = True) -> Iterator[BaseType]:
     match type_:
+        case TensorType(_, shape) if ANY in shape and not sized:
+            raise Unsuited
         case TensorType(BaseType() as base):
             yield base
         case TupleType(items):
             for item in items:
-                yield from _bases(item)
+                yield from _bases(item, sized)
         case _:
             raise Unsuited
 

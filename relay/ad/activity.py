@@ -12,8 +12,11 @@ from typing import assert_never
 
 from relay.errors import InternalError
 from relay.ir.expr import (
+    Ascribe,
     Assert,
     Atom,
+    AxisSize,
+    BindDim,
     Block,
     Call,
     Constant,
@@ -148,7 +151,7 @@ class Activity:
                 for source in sources:
                     for target in (targets[0], *cells):
                         self._flow(source, target)
-            case Project(source) | StackGet(source) | RefNew(source) | RefRead(source):
+            case Project(source) | Ascribe(source) | StackGet(source) | RefNew(source) | RefRead(source):
                 self._flow(source, targets[0])
             case Var() | Constant():
                 self._flow(expression, targets[0])
@@ -174,7 +177,17 @@ class Activity:
                     for parameter, target in zip(parameters, targets, strict=True):
                         self._flow(parameter, target)
                 self._block(body, ())
-            case StackNew() | StackLength() | Extent() | Assert() | Print() | Global() | Static():
+            case (
+                StackNew()
+                | StackLength()
+                | Extent()
+                | BindDim()
+                | AxisSize()
+                | Assert()
+                | Print()
+                | Global()
+                | Static()
+            ):
                 pass
             case _:
                 raise InternalError(f"{type(expression).__name__} in the core")

@@ -26,11 +26,15 @@ from relay.ad.loops import reverse_loop
 from relay.ad.references import References, reverse_new, reverse_read, reverse_write
 from relay.ad.rules import barrier, refuse_references, reverse_custom
 from relay.ad.scopes import UNNAMED, Scope
+from relay.ad.sizes import pulled
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError
 from relay.ir.expr import (
+    Ascribe,
     Assert,
     Atom,
+    AxisSize,
+    BindDim,
     Binding,
     Block,
     Call,
@@ -219,7 +223,12 @@ class Reversal:
                 if binding.targets[0] in self.paired:
                     paired_element = self.surroundings.references.paired(element)
                     return [Binding(binding.targets, StackNew(paired_element, expression.span))]
-            case StackLength() | Extent() | Assert() | Print():
+            case Ascribe(value):
+                cotangent = scope.take(binding.targets[0])
+                if cotangent is not None and self.tracked(value):
+                    assert not isinstance(cotangent, tuple)
+                    self.accumulate(scope, value, pulled(scope.emitter, cotangent, type_of(value)))
+            case StackLength() | Extent() | BindDim() | AxisSize() | Assert() | Print():
                 pass
             case RefNew():
                 return reverse_new(self, binding, expression, scope)

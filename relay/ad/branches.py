@@ -18,6 +18,7 @@ import numpy as np
 
 from relay.ad.cotangents import primed_constructor, type_of, zero_tensor
 from relay.ad.scopes import Scope, needed, residuals
+from relay.ad.sizes import handed_type, has_any, received, with_sizes
 from relay.ad.tapes import (
     BlockReversal,
     Plan,
@@ -47,6 +48,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.made import mentions
 from relay.ir.traverse import substitute
 from relay.ir.types import INT32, DataType, StackType, TensorType, scalar
 from relay.operator import Emitter
@@ -90,7 +92,8 @@ def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> l
                 bindings += emitter.bindings
                 return Yield((*terminator.values, *handed), terminator.span)
             packed = Var(tape.var.name, tape.var.type)
-            bindings.append(Binding((packed,), tape.construct(arm, names)))
+            made = tape.construct(arm, bindings, names)
+            bindings.append(Binding((packed,), made))
             return Yield((*terminator.values, packed), terminator.span)
 
         return close(arms[arm].plan, leaf)
@@ -115,7 +118,7 @@ def reverse_tail(
         plan = reversal.block(choices[only], scope, seeds)
         _close_fields(reversal, expression, only, scope)
         arms = [plan if k == only else plain_plan(b) for k, b in enumerate(choices)]
-        return [], Tail(expression, arms, None, [*fields, *plan.available()])
+        return [], Tail(expression, arms, None, [*fields, *plan.available()], plan.sizes())
     parts = [
         _reverse_arm(reversal, expression, k, scope, seeds) if reached[k] else _Arm(plain_plan(b), None)
         for k, b in enumerate(choices)
@@ -204,6 +207,7 @@ def _join(
     for arm in reached:
         assert arm.scope is not None
         arm.code = needed(arm.scope.emitter.bindings, arm.outputs, reversal.is_effect)
+        arm.code = with_sizes(arm.code, arm.outputs, arm.plan.sizes())
         arm.residuals = residuals(arm.code, arm.outputs, [*arm.fields, *arm.plan.available()])
     if not targets and not any(a.code for a in reached):
         return [], expression, None, False
@@ -229,7 +233,7 @@ def _emit(
             return list(condition.bindings), If((asked,), expression.orelse, expression.span), None
         if isinstance(expression, Match) and all(set(a.residuals) <= set(a.fields) for a in arms):
             choices = [
-                _unpacking(arm.constructor, list(arm.fields), part.block())
+                unpacking(arm.constructor, list(arm.fields), part.block())
                 for arm, part in zip(expression.arms, arms, strict=True)
             ]
             scope.emitter.bindings.append(Binding(targets, Match(expression.value, tuple(choices), expression.span)))
@@ -252,7 +256,7 @@ def _emit(
     tape = make_tape(reversal.fresh_name("Arms"), [None if a.scope is None else a.residuals for a in arms])
     reversal.define(tape.definition)
     choices = [
-        _unpacking(constructor, arm.residuals, arm.block())
+        unpacking(constructor, arm.residuals, arm.block())
         for constructor, arm in zip(tape.constructors, arms, strict=True)
         if constructor is not None
     ]
@@ -269,7 +273,7 @@ def _can_hand(reversal: BlockReversal, scope: Scope, variables: list[Var]) -> bo
     total = 0
     for var in variables:
         type_ = type_of(var)
-        if not isinstance(type_, TensorType):
+        if not isinstance(type_, TensorType) or has_any(type_) or mentions((var,)):
             return False
         total += math.prod(type_.dims) if all(isinstance(d, int) for d in type_.shape) else LARGEST + 1
     return total <= LARGEST or not (reversal.repeated or scope.in_loop)
@@ -311,7 +315,9 @@ class _Handed:
         return values
 
 
-def _unpacking(constructor: str, fields: list[Var], block: Block) -> MatchArm:
+def unpacking(constructor: str, fields: list[Var], block: Block) -> MatchArm:
     """An arm that gives the block fresh variables for its residuals."""
     fresh = {v: Var(v.name, v.type, v.span) for v in fields}
-    return MatchArm(constructor, tuple(fresh.values()), substitute(block, fresh))
+    handed = {v: v if not mentions((v,)) else Var(v.name, handed_type(type_of(v)), v.span) for v in fresh.values()}
+    sized = {v: h for v, h in handed.items() if v is not h}
+    return MatchArm(constructor, tuple(handed.values()), received(substitute(block, fresh), sized))

@@ -163,7 +163,7 @@ class _Division:
         mapping: dict[Var, Atom] = dict(zip((*captured, *loop.parameters), (*own, *parameters), strict=True))
         mapping[loop.counter.index] = index.atom
         label = LoopLabel(loop.label.name)
-        copy = copy_block(loop.body, mapping, {loop.label: label})
+        copy = copy_block(loop.body, mapping, {loop.label: label}, keep_sizes=True)
         body = Block((*emitter.bindings, *copy.bindings), copy.terminator)
         inner = Loop(label, parameters, given, body, Counter(place, size if length is None else length), loop.span)
         results = tuple(Var(p.name, p.type, p.span) for p in loop.parameters)

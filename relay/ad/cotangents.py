@@ -18,6 +18,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
+from relay.ad.sizes import has_any, no_elements, sum_of
 from relay.errors import InternalError
 from relay.ir.expr import (
     Atom,
@@ -248,6 +249,8 @@ class Cotangents:
                 return [emitter.bind(Construct(primed, ZERO_CONSTRUCTOR, ()), DataType(primed), "zero").atom]
             case StackType(element):
                 return [self._zero_stack(emitter, element, like)]
+            case TensorType() if has_any(type_):
+                return [no_elements(emitter, type_)]
             case _:
                 return [zero_tensor(emitter, type_)]
 
@@ -304,6 +307,8 @@ class Cotangents:
 
                 empty = emitter.bind(StackNew(element), type_, "empty").atom
                 return fill_stack(emitter, empty, left, total)
+            case TensorType() if has_any(type_):
+                return sum_of(emitter, left, right)
             case _:
                 return (emitter.value(left) + emitter.value(right)).atom
 

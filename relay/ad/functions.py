@@ -23,6 +23,7 @@ import attrs
 import numpy as np
 
 from relay.ad.blocks import Reversal
+from relay.ad.branches import unpacking
 from relay.ad.checkpoints import DEEPEST, divided, tape_bytes
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
 from relay.ad.interface import Interface, packed
@@ -30,12 +31,14 @@ from relay.ad.passed_on import passed_on
 from relay.ad.references import References
 from relay.ad.rules import silent
 from relay.ad.scopes import Scope, needed, residuals
+from relay.ad.sizes import hand_over, handed_type, with_sizes
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError
 from relay.ir.derivative import output_type
 from relay.ir.expr import (
     Assert,
     Atom,
+    BindDim,
     Binding,
     Block,
     Call,
@@ -50,7 +53,6 @@ from relay.ir.expr import (
     LoopLabel,
     MakeTuple,
     Match,
-    MatchArm,
     Print,
     Project,
     RefWrite,
@@ -308,10 +310,11 @@ class ModuleReversal:
         ]
         final = pack(scope.emitter, outputs)
         code = needed(scope.emitter.bindings, [final], self.is_effect)
+        code = with_sizes(code, [final], plan.sizes())
         kept = [parameters[i] for i in versions.kept]
         taped = [v for v in residuals(code, [final], [*parameters, *plan.available()]) if v not in kept]
         name = versions.tape.definition.name
-        versions.tape.definition.constructors = (Constructor(name, tuple(type_of(v) for v in taped)),)
+        versions.tape.definition.constructors = (Constructor(name, tuple(handed_type(type_of(v)) for v in taped)),)
         self._add_forward(versions, parameters, plan, result, taped)
         self._add_backward(versions, seeds + given, code, final, taped, kept)
 
@@ -320,7 +323,8 @@ class ModuleReversal:
     ) -> None:
         emitter = Emitter(versions.function.span)
         definition = versions.tape.definition
-        tape = emitter.bind(Construct(definition, definition.name, tuple(taped)), versions.tape, "tape").atom
+        values = hand_over(emitter, taped, [type_of(v) for v in taped])
+        tape = emitter.bind(Construct(definition, definition.name, tuple(values)), versions.tape, "tape").atom
         both = emitter.bind(MakeTuple((result, tape)), TupleType((versions.result, versions.tape)), "both").atom
         self._add(versions.forward, parameters, [*plan.forward, *emitter.bindings], both, versions.function)
 
@@ -334,10 +338,9 @@ class ModuleReversal:
         kept: Sequence[Var],
     ) -> None:
         tape, result = Var("tape", versions.tape), Var("cotangents", pack_type(versions.returned))
-        fields = {v: Var(v.name, v.type, v.span) for v in taped}
         again = {v: Var(v.name, v.type, v.span) for v in kept}
-        inside = substitute(Block(tuple(code), Yield((final,))), {**fields, **again})
-        arm = MatchArm(versions.tape.definition.name, tuple(fields.values()), inside)
+        inside = substitute(Block(tuple(code), Yield((final,))), again)
+        arm = unpacking(versions.tape.definition.name, list(taped), inside)
         body = [Binding((result,), Match(tape, (arm,)))]
         self._add(versions.backward, (tape, *parameters, *again.values()), body, result, versions.function)
 
@@ -375,15 +378,15 @@ class ModuleReversal:
         return reachable(self.functions, names, self._origins)
 
     def is_effect(self, expression: Expr) -> bool:
-        """Whether an expression of backward code changes a cell."""
+        """Whether an expression of backward code changes a cell, or makes a size."""
         if isinstance(expression, Call) and isinstance(expression.function, Global):
             return expression.function.name in self._writing
-        return isinstance(expression, RefWrite)
+        return isinstance(expression, RefWrite | BindDim)
 
     def _is_effect(self, expression: Expr) -> bool:
         """Whether an expression has an effect itself: something is written or checked, here or in a called function."""
         if not isinstance(expression, Call) or not isinstance(expression.function, Global):
-            return isinstance(expression, Assert | Print | RefWrite)
+            return isinstance(expression, Assert | Print | RefWrite | BindDim)
         name = expression.function.name
         if name not in self._effects:
             bodies = [f.body for f in self.reachable([name]) if isinstance(f, Function)]

@@ -29,6 +29,7 @@ import numpy as np
 
 from relay.ad.cotangents import Cotangent, pack, pack_type, type_of, unpack
 from relay.ad.scopes import LoopScope, Scope, needed, residuals
+from relay.ad.sizes import hand_over, handed_type, received, with_sizes
 from relay.ad.tapes import BlockReversal, Plan, Seeds, close, leaves_of
 from relay.errors import InternalError
 from relay.ir.expr import (
@@ -49,6 +50,7 @@ from relay.ir.expr import (
     Terminator,
     Var,
 )
+from relay.ir.made import mentioned_here
 from relay.ir.traverse import bound, map_atoms, substitute, terminator_operands, walk
 from relay.ir.types import INT64, BaseType, StackType, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup
@@ -122,6 +124,7 @@ class _LoopReversal:
         constant = {c.parameter: c.start for c in carried if c.after is c.parameter}
         moving = [c for c in carried if c.after is not c.parameter]
         code = needed(inner.emitter.bindings, [c.after for c in moving], reversal.is_effect)
+        code = with_sizes(code, [c.after for c in moving], plan.sizes())
         forward = [self.binding]
         if moving or code:
             label = LoopLabel("backward")
@@ -266,7 +269,8 @@ class _LoopReversal:
                 after: Atom = record.parameter
                 if not (peeled and isinstance(terminator, Exit)):
                     emitter = Emitter(terminator.span)
-                    after = record.step(emitter, [names.get(v, v) for v in stored])
+                    passed = [names.get(v, v) for v in stored]
+                    after = record.step(emitter, hand_over(emitter, passed, [type_of(v) for v in stored]))
                     bindings += emitter.bindings
                 values = (*values, after)
             kind = Next if isinstance(terminator, Next) else Exit
@@ -280,7 +284,7 @@ class _LoopReversal:
             targets, parameters = (*targets, record.result), (*parameters, record.parameter)
             initial = (*initial, record.start)
         forward.append(Binding(targets, Loop(loop.label, parameters, initial, forward_body, loop.counter, loop.span)))
-        self._emit_backward(body, label, moving, used, stored, record)
+        self._emit_backward(body, label, moving, used, stored, record, len(renamed))
         return forward
 
     def _recomputed(self, used: list[Var], available: list[Var], computed: set[Var]) -> list[Binding]:
@@ -292,7 +296,11 @@ class _LoopReversal:
         cheap: dict[Var, Binding] = {}
         for var in available:  # in the order of their bindings
             call = definitions.get(var)
-            if isinstance(call, OpCall) and _is_cheap(call, var):
+            if (
+                isinstance(call, OpCall)
+                and not any(True for _ in mentioned_here(Binding((var,), call)))
+                and _is_cheap(call, var)
+            ):
                 sources = [a for a in call.arguments if isinstance(a, Var) and a in inside]
                 if all(a in computed or a in cheap for a in sources):
                     cheap[var] = Binding((var,), call)
@@ -301,7 +309,7 @@ class _LoopReversal:
     def _record(self, stored: list[Var]) -> _Record | None:
         """What the forward loop carries for the backward one: a stack of residuals, or at least a number of rounds."""
         if stored:
-            element = pack_type([type_of(v) for v in stored])
+            element = pack_type([handed_type(type_of(v)) for v in stored])
             stack = StackType(element)
             empty = Var("tape", stack)
             before = [Binding((empty,), StackNew(element, self.loop.span))]
@@ -319,6 +327,7 @@ class _LoopReversal:
         used: list[Var],
         stored: list[Var],
         record: _Record | None,
+        first: int,
     ) -> None:
         outer, inner, loop = self.scope.emitter, Emitter(self.loop.span), self.loop
         outer.span = loop.span
@@ -332,6 +341,7 @@ class _LoopReversal:
             count = record.result
         index = Var("k", self.counter_type)
         mapping: dict[Var, Atom] = {}
+        sized: dict[Var, Var] = {}
         if used:
             last = outer.value(count) - 1
             number = (inner.value(last.atom) - inner.value(index)).atom
@@ -341,9 +351,16 @@ class _LoopReversal:
                 mapping[loop.counter.index] = number
             if stored:
                 assert record is not None
-                types = [type_of(v) for v in stored]
+                types = [handed_type(type_of(v)) for v in stored]
                 entry = inner.bind(StackGet(record.result, number), pack_type(types), "entry").atom
-                mapping.update(zip(stored, unpack(inner, entry, types), strict=True))
+                for var, atom in zip(stored, unpack(inner, entry, types), strict=True):
+                    if handed_type(type_of(var)) != type_of(var):
+                        assert isinstance(atom, Var)
+                        sized[var], mapping[var] = Var(var.name, var.type, var.span), atom
+                    else:
+                        mapping[var] = atom
+            if sized:
+                body = received(substitute(body, sized), {sized[v]: mapping[v] for v in sized}, first)  # type: ignore[misc]
         block = substitute(body, mapping)
         block = Block((*inner.bindings, *block.bindings), block.terminator)
         parameters, starts = tuple(c.parameter for c in moving), tuple(c.start for c in moving)

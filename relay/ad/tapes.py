@@ -18,8 +18,11 @@ import attrs
 from relay.ad.activity import Activity
 from relay.ad.cotangents import Cotangent, Cotangents, type_of
 from relay.ad.scopes import Scope
+from relay.ad.sizes import hand_over, handed_type, sizes_made
+from relay.ir.dims import MadeDim
 from relay.ir.expr import Arm, Atom, Binding, Block, Construct, Dead, Expr, If, Match, MatchArm, Terminator, Var
 from relay.ir.types import Constructor, DataDefinition, DataType
+from relay.operator import Emitter
 
 
 @attrs.frozen
@@ -44,6 +47,10 @@ class Plan:
     terminator: Terminator
     tail: Tail | None = None
 
+    def sizes(self) -> dict[MadeDim, Atom]:
+        """The sizes that are made there."""
+        return sizes_made(self.forward) | ({} if self.tail is None else self.tail.sizes)
+
     def available(self) -> list[Var]:
         """The variables that are visible wherever backward code for a path through this block may need them."""
         variables = [t for b in self.forward for t in b.targets]
@@ -58,6 +65,7 @@ class Tail:
     arms: list[Plan]
     tape: Tape | None
     available: list[Var]
+    sizes: dict[MadeDim, Atom] = attrs.field(factory=dict)
 
 
 @attrs.define
@@ -69,11 +77,14 @@ class Tape:
     constructors: list[str | None]
     fields: list[list[Var]]
 
-    def construct(self, arm: int, names: Mapping[Var, Var]) -> Construct:
-        """The residuals of an arm, packed."""
+    def construct(self, arm: int, bindings: list[Binding], names: Mapping[Var, Var]) -> Construct:
+        """The residuals of an arm, packed; what that takes is added to the bindings."""
         constructor = self.constructors[arm]
         assert constructor is not None
-        return Construct(self.definition, constructor, tuple(names.get(v, v) for v in self.fields[arm]))
+        emitter = Emitter()
+        values = hand_over(emitter, [names.get(v, v) for v in self.fields[arm]], [type_of(v) for v in self.fields[arm]])
+        bindings += emitter.bindings
+        return Construct(self.definition, constructor, tuple(values))
 
 
 def make_tape(name: str, fields: list[list[Var] | None]) -> Tape:
@@ -81,7 +92,7 @@ def make_tape(name: str, fields: list[list[Var] | None]) -> Tape:
     definition = DataDefinition(name)
     constructors = [None if f is None else f"{name}_{k}" for k, f in enumerate(fields)]
     definition.constructors = tuple(
-        Constructor(constructor, tuple(type_of(v) for v in variables))
+        Constructor(constructor, tuple(handed_type(type_of(v)) for v in variables))
         for constructor, variables in zip(constructors, fields, strict=True)
         if constructor is not None and variables is not None
     )
@@ -107,7 +118,8 @@ def _arm_leaf(tape: Tape | None, arm: int, leaf: Leaf) -> Leaf:
 
     def pack_arm(terminator: Terminator, bindings: list[Binding], names: Mapping[Var, Var]) -> Terminator:
         packed = Var(tape.var.name, tape.var.type)
-        bindings.append(Binding((packed,), tape.construct(arm, names)))
+        made = tape.construct(arm, bindings, names)
+        bindings.append(Binding((packed,), made))
         return leaf(terminator, bindings, {**names, tape.var: packed})
 
     return pack_arm

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relay import progress
 from relay.codegen import tir
+from relay.codegen.arena import Arena
 from relay.codegen.arrays import Arrays
 from relay.codegen.choices import Choices, Options
 from relay.codegen.code import Code, Failures, Table
@@ -38,12 +39,15 @@ from relay.codegen.pools import make_pools
 from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.errors import CompileError, InternalError
-from relay.ir.dims import TypeId
-from relay.ir.expr import Derivative, Function, Module
+from relay.ir.dims import ANY, TypeId
+from relay.ir.expr import Ascribe, Derivative, Function, Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
+from relay.ir.made import made_by
 from relay.ir.metering import Meter
+from relay.ir.traverse import walk
 from relay.ir.types import DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
+from relay.transform.given_sizes import given_sizes
 from relay.transform.graph import call_graph, reachable, strong_components
 
 SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
@@ -91,6 +95,8 @@ def _generate(
     kernels = Kernels(threads, choices)
     names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
     inputs = input_pools([layouts.of[p] for p in entry.parameters])
+    graph = call_graph(module)
+    arena = Arena(table, any(made_by(f.body) for f in functions.values()))
     shared = Shared(
         layouts,
         kernels,
@@ -103,8 +109,10 @@ def _generate(
         names,
         {},
         sizes,
+        arena,
+        given_sizes(functions, graph),
+        _packing(functions, graph),
     )
-    graph = call_graph(module)
     native: dict[Any, Any] = {}
     recursive: set[str] = set()
     for component in strong_components(graph):
@@ -128,6 +136,7 @@ def _generate(
     )
     native[GlobalVar("main")] = _entry(start, [leaf for leaf, _ in received], arrays, sizes, shown)
     native.update(pools.functions)
+    native.update(arena.functions)
     native.update(kernels.functions)
     def finish(built: Any) -> Native:
         return Native(
@@ -142,6 +151,7 @@ def _generate(
             shared.constants.arrays,
             arrays.dtypes,
             blocks,
+            arena.place if arena.used else None,
             dims,
             shown,
             shared.failures.errors(),
@@ -150,6 +160,19 @@ def _generate(
         )
 
     return native, finish, kernels.options
+
+
+def _packing(functions: Mapping[str, Function], graph: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """The functions in which a tensor becomes one of the arena, also in those that they call."""
+    found = {
+        name
+        for name, function in functions.items()
+        for binding in walk(function.body)
+        if isinstance(binding.value, Ascribe) and ANY in getattr(binding.targets[0].type, "shape", ())
+    }
+    while more := {name for name in functions if name not in found and not found.isdisjoint(graph[name])}:
+        found |= more
+    return frozenset(found)
 
 
 def _prepared(module: Module) -> Module:
@@ -271,6 +294,8 @@ def _start(
         left, right = code.size(constraint.left), code.size(constraint.right)
         refused = {EQUAL: tirx.NE, DIFFERENT: tirx.EQ, AT_LEAST: tirx.LT}[constraint.relation](left, right)
         code.when(refused, misfit)
+    if shared.arena.used:
+        shared.arena.reset(code)
     filled = {pool.slot for pool in inputs}  # by the caller
     for slot, _ in shared.pools.slots:
         if slot not in filled:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from relay.codegen import tir
 from relay.codegen.context import FIRST_FAILURE, FIRST_FREE, STATUS
@@ -23,16 +23,29 @@ from relay.codegen.memory import Workspace
 from relay.codegen.tir import Expression, Statement, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Register, StackValue, Value, pairs
 from relay.errors import Span
-from relay.ir.dims import Dim, DimExpr, TypeId
+from relay.ir.dims import Dim, DimExpr, MadeDim, TypeId
+from relay.ir.made import made_in
+from relay.ir.types import INT64
 
 TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were asked for
+
+
+class Reserving(Protocol):
+    """What gives memory for tensors whose size the run makes."""
+
+    def reserve(self, code: Code, size: Expression) -> Expression:
+        """The address of so many bytes."""
+        ...
 
 
 class Code:
     """Statements of one function. `context` is the parameter that holds the address of the context table."""
 
-    def __init__(self, places: Mapping[TypeId, int] | None = None) -> None:
-        """`places`: where the sizes of symbolic dims stand in the context table."""
+    def __init__(self, places: Mapping[TypeId, int] | None = None, arena: Reserving | None = None) -> None:
+        """`places`: where the sizes of symbolic dims stand in the context table. `arena` has the memory of tensors
+        whose size the run makes."""
+        self._arena = arena
+        self.made: dict[MadeDim, Expression] = {}  # the sizes that are in scope
         self.context = tirx.Var("context", "int64")
         self.frame = tirx.Var("frame", "int64")
         self.workspace = Workspace()
@@ -104,9 +117,15 @@ class Code:
     # ---- sizes
 
     def size(self, dim: Dim) -> Expression:
-        """A dim as a number. Symbolic ones are constants of a run, so a function computes them once, at its start."""
+        """A dim as a number. Symbolic ones are constants of a run, so a function computes them once, at its start; not
+        so what depends on sizes that the run makes."""
         if isinstance(dim, int):
             return integer(dim)
+        if isinstance(dim, MadeDim):
+            return self.made[dim]
+        if any(True for _ in made_in(dim)):
+            assert isinstance(dim, DimExpr)
+            return self.bind(tir.arithmetic(dim, self.size), name="size")
         if dim not in self._sizes:
             if isinstance(dim, TypeId):
                 found = self.table(self._places[dim])
@@ -137,6 +156,9 @@ class Code:
             view, address, statements = tir.local(name, layout.base.name)
             self._declarations += statements
             return Leaf(layout, Register(view, address))
+        if any(True for _ in made_in(layout.dims)):
+            assert self._arena is not None
+            return Leaf(layout, Memory(self._arena.reserve(self, self.size(layout.bytes))))
         variable = tirx.Var(name, "int64")
         return Leaf(layout, Memory(variable, self.workspace.slot(layout.bytes, variable)))
 
@@ -178,6 +200,24 @@ class Code:
                 return tirx.BufferLoad(view, [0])
             case _:
                 assert_never(leaf.place)
+
+    def leaf_at(self, address: Expression | None) -> Leaf:
+        """A new place for a word; it holds the one at the address, if there is one."""
+        leaf = self.leaf(TensorLayout(INT64, ()))
+        if address is not None:
+            self.store(leaf, self.load_word(address))
+        return leaf
+
+    def load_word(self, address: Expression) -> Expression:
+        """The int64 at an address, as it is now."""
+        view, statements = tir.view("word", (1,), "int64", address)
+        self.emit(*statements)
+        return self.bind(tirx.BufferLoad(view, [0]), name="word")
+
+    def store_word(self, address: Expression, value: Expression) -> None:
+        """Write an int64 to an address."""
+        view, statements = tir.view("word", (1,), "int64", address)
+        self.emit(*statements, tirx.BufferStore(view, value, [0]))
 
     def value(self, leaf: Leaf) -> Expression:
         """The element of a one-element tensor, evaluated now."""

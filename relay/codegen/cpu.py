@@ -252,12 +252,20 @@ class _Context:
             self.table[place] = array.ctypes.data
         self._constants = native.constants
         self._pools = native.pools
+        self._arena = native.arena
         self._free = _libc_free()
 
     def __del__(self) -> None:
         for place, count in getattr(self, "_pools", ()):
             for base in self.table[place + 2 : place + 2 + count]:
                 self._free(int(base))
+        arena: int | None = getattr(self, "_arena", None)
+        if arena is not None:
+            chunk = int(self.table[arena + 2])
+            while chunk:
+                before = ctypes.c_int64.from_address(chunk).value
+                self._free(chunk)
+                chunk = before
 
 
 def _known(dim: Dim) -> int:

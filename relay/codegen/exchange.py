@@ -10,6 +10,7 @@ In Python a value is an object with `constructor` and `fields`, as `make(definit
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, assert_never
 
@@ -21,6 +22,7 @@ from relay.codegen.layout import (
     Layout,
     Pool,
     RowLayout,
+    SizedLayout,
     StackLayout,
     TensorLayout,
     TupleLayout,
@@ -28,7 +30,7 @@ from relay.codegen.layout import (
     leaves,
 )
 from relay.errors import ExecutionError, InternalError
-from relay.ir.dims import Dim
+from relay.ir.dims import ANY, Dim
 from relay.ir.types import DataDefinition
 
 Make: TypeAlias = Callable[[DataDefinition, str, tuple[Any, ...]], Any]
@@ -240,6 +242,8 @@ class Reading:
         match layout:
             case TensorLayout():
                 return next(arrays)
+            case SizedLayout(_, base, dims):
+                return self._sized(base.dtype, dims, int(next(arrays)), arrays)
             case TupleLayout(items):
                 return tuple(self._parse(item, arrays) for item in items)
             case DataLayout(definition, fields):
@@ -260,6 +264,13 @@ class Reading:
                 return [_Row(layout.pool, offset + i) for i in range(length)]
             case _:
                 assert_never(layout)
+
+    def _sized(self, dtype: np.dtype[Any], dims: Sequence[Dim], address: int, arrays: Iterator[Any]) -> np.ndarray:
+        """A copy of a tensor of the arena."""
+        shape = tuple(int(next(arrays)) if dim is ANY else self._number(dim) for dim in dims)
+        size = math.prod(shape) * dtype.itemsize
+        memory = (ctypes.c_char * size).from_address(address) if size else b""
+        return np.frombuffer(memory, storage(dtype)).view(dtype).reshape(shape).copy()  # type: ignore[arg-type]
 
     def _finish(self, part: Any) -> Any:
         match part:

@@ -16,6 +16,7 @@ from typing import Any, assert_never
 import attrs
 
 from relay.codegen import tir
+from relay.codegen.arena import Arena
 from relay.codegen.code import Code, Failures, build
 from relay.codegen.constants import Constants
 from relay.codegen.context import DEPTH, EXTERNAL, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, TOO_DEEP
@@ -30,6 +31,7 @@ from relay.codegen.layout import (
     Layout,
     Layouts,
     RowLayout,
+    SizedLayout,
     StackLayout,
     TensorLayout,
     TupleLayout,
@@ -40,10 +42,13 @@ from relay.codegen.sharing import has_exits, share
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
 from relay.errors import InternalError, NeedsSizes
-from relay.ir.dims import Dim, TypeId
+from relay.ir.dims import ANY, LARGEST_SIZE, NO_SIZE, Dim, MadeDim, TypeId
 from relay.ir.expr import (
+    Ascribe,
     Assert,
     Atom,
+    AxisSize,
+    BindDim,
     Binding,
     Block,
     Call,
@@ -74,7 +79,9 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.made import mentioned_here
 from relay.ir.metering import Meter
+from relay.ir.traverse import walk
 from relay.ir.types import BOOL, UINT8, FunctionType, TensorType
 from relay.operator import lookup
 from relay.transform.fusion import Group, updated
@@ -97,6 +104,9 @@ class Shared:
     names: Mapping[str, Any]  # the native functions by the core functions
     frames: dict[str, Dim]  # the bytes of workspace that callers provide
     sizes: Mapping[TypeId, int]  # the places of symbolic dims in the context table
+    arena: Arena
+    made: Mapping[str, Sequence[MadeDim]]  # the sizes made by its callers that a function is given, by its name
+    packing: frozenset[str]  # the functions in which memory of the arena may come to be used from elsewhere
 
 
 @attrs.frozen(eq=False)
@@ -122,6 +132,9 @@ def generate(function: Function, shared: Shared, recursive: bool) -> dict[Any, A
             parameters.append(passed)
             received.append(Leaf(layout, Immediate(passed) if in_register else Memory(passed)))
         generator.variables[parameter] = build(layouts.of[parameter], iter(received))
+    for dim in shared.made[function.name]:
+        code.made[dim] = tirx.Var(dim.name, "int64")
+        parameters.append(code.made[dim])
     addresses = [tirx.Var("result", "int64") for _ in leaves(layouts.results[function.name])]
     results = [
         Leaf(layout, Memory(address))
@@ -173,7 +186,7 @@ class _Generator:
         self.sharing = share(function)
         self.homes: dict[Var, Value] = {}  # the memory of each class of variables that share it
         self.taken: set[Place] = set()  # all of it: nothing else is made there
-        self.code = Code(shared.sizes)
+        self.code = Code(shared.sizes, shared.arena)
         self.interrupts = Interrupts(self.code, shared.meter)
         self.variables: dict[Var, Value] = {}
         self.exits: dict[LoopLabel, tuple[Value, ...]] = {}
@@ -375,6 +388,15 @@ class _Generator:
             case Extent(dim, base):
                 number = tirx.Cast(base.name, code.size(dim)) if base.name != "int64" else code.size(dim)
                 self.variables[targets[0]] = Leaf(TensorLayout(base, ()), Immediate(number))
+            case BindDim(made, size, span):
+                number = code.made[made] = code.value(self.leaf(size))
+                with code.collect() as statements:
+                    code.emit(*code.failure(self.shared.failures.status(NO_SIZE, span)))
+                code.when((number < integer(0)) | (number > integer(LARGEST_SIZE)), statements)
+            case AxisSize(atom, axis):
+                self.variables[targets[0]] = self._axis_size(self.value(atom), self.shared.layouts.atom(atom), axis)
+            case Ascribe(atom):
+                self.variables[targets[0]] = self._ascribed(atom, self.shared.layouts.of[targets[0]])
             case Construct() as construct:
                 self.variables[targets[0]] = self._construct(construct, self.shared.layouts.of[targets[0]])
             case RefNew(atom):
@@ -396,6 +418,48 @@ class _Generator:
                 self.variables[targets[0]] = self._stack(stack)[0].length
             case _:
                 raise InternalError(f"{type(binding.value).__name__} in a structured core module")
+
+    # ---- sizes that the run makes
+
+    def _axis_size(self, value: Value, layout: Layout, axis: int) -> Leaf:
+        """The extent of an axis."""
+        if isinstance(layout, TensorLayout):
+            return Leaf(ROW, Immediate(self.code.size(layout.dims[axis])))
+        assert isinstance(layout, SizedLayout) and isinstance(value, tuple)
+        if layout.dims[axis] is not ANY:
+            return Leaf(ROW, Immediate(self.code.size(layout.dims[axis])))
+        word = value[1 + layout.dims[:axis].count(ANY)]
+        assert isinstance(word, Leaf)
+        return Leaf(ROW, Immediate(self.code.value(word)))
+
+    def _ascribed(self, atom: Atom, layout: Layout) -> Value:
+        """The same tensor with another layout. What gets a `SizedLayout` is copied, since its memory may be written
+        again, unless it has one already."""
+        code, value, source = self.code, self.value(atom), self.shared.layouts.atom(atom)
+        if isinstance(layout, SizedLayout):
+            words = [self._axis_size(value, source, axis) for axis, dim in enumerate(layout.dims) if dim is ANY]
+            if isinstance(value, tuple):
+                address = value[0]
+                assert isinstance(address, Leaf)
+                return (Leaf(ROW, Immediate(code.value(address))), *words)
+            assert isinstance(value, Leaf)
+            size = code.size(value.layout.bytes)
+            there = self.shared.arena.reserve(code, size)
+            code.emit(tirx.Evaluate(tir.extern("memcpy", there, code.address(value), size)))
+            return (Leaf(ROW, Immediate(there)), *words)
+        assert isinstance(layout, TensorLayout)
+        if isinstance(value, tuple):
+            address = value[0]
+            assert isinstance(address, Leaf)
+            value = Leaf(layout, Memory(code.value(address)))
+        assert isinstance(value, Leaf)
+        if tir.by_value(layout.base, layout.elements):
+            found = code.leaf(layout)
+            code.store(found, code.load(Leaf(layout, value.place)))
+            return found
+        if not isinstance(value.place, Memory):
+            return Leaf(layout, Memory(code.address(value)))
+        return Leaf(layout, value.place)
 
     # ---- branches
 
@@ -476,7 +540,11 @@ class _Generator:
         self.exits[loop.label] = results
         code.workspace.enter_loop()
         with code.collect() as body:
-            self.block(loop.body, ())
+            if self._ends_with_round(loop.body):
+                with self.shared.arena.released(code):
+                    self.block(loop.body, ())
+            else:
+                self.block(loop.body, ())
         code.workspace.leave_loop()
         conditions = [] if index is None else [tirx.LT(code.load(index), count)]
         conditions += [] if running is None else [code.load(running)]
@@ -486,6 +554,21 @@ class _Generator:
             with code.collect() as completed:
                 code.assign_parallel(results, parameters)
             code.when(code.load(running), completed)
+
+    def _ends_with_round(self, body: Block) -> bool:
+        """Whether a round takes memory of the arena, and nothing of it is in use after the round."""
+        takes = False
+        for binding in walk(body):
+            match binding.value:
+                case Ascribe() if isinstance(self.shared.layouts.of[binding.targets[0]], SizedLayout):
+                    return False
+                case Call(Global(name)):
+                    if name in self.shared.packing:
+                        return False
+                    takes = True
+                case _:
+                    takes = takes or any(True for _ in mentioned_here(binding))
+        return takes and self.shared.arena.used
 
     # ---- calls
 
@@ -504,6 +587,7 @@ class _Generator:
             for atom in call.arguments
             for leaf, layout in _flat(self.value(atom), self.shared.layouts.atom(atom))
         ]
+        arguments += [code.size(dim) for dim in self.shared.made[name]]
         workspace = code.address(frame) if self.shared.frames[name] else integer(0)
         results = [code.address(leaf) for leaf in result_leaves]
         code.check(tir.call(self.shared.names[name], [code.context, workspace, *arguments, *results]))

@@ -22,8 +22,11 @@ import attrs
 from relay.errors import CompileError, InternalError, Span
 from relay.ir.dims import ANY, Dim, multiply, product
 from relay.ir.expr import (
+    Ascribe,
     Assert,
     Atom,
+    AxisSize,
+    BindDim,
     Block,
     Call,
     Constant,
@@ -92,6 +95,14 @@ class TupleLayout:
     """A tuple."""
 
     items: tuple[Layout, ...]
+
+
+@attrs.frozen(eq=False)
+class SizedLayout(TupleLayout):
+    """A tensor some of whose extents only the run knows: its address, which lies in the arena, and these extents."""
+
+    base: BaseType
+    dims: tuple[Dim, ...]
 
 
 @attrs.frozen(eq=False)
@@ -226,9 +237,10 @@ class Layouts:
             return self._plain[type_]
         match type_:
             case TensorType():
-                if ANY in type_.shape:
-                    raise CompileError(f"a {show(type_)}, whose size only the run decides, cannot be compiled", span)
                 layout: Layout = TensorLayout(type_.base, type_.shape)  # type: ignore[arg-type]
+                if ANY in type_.shape:
+                    words = (ROW,) * (1 + type_.shape.count(ANY))
+                    layout = SizedLayout(words, type_.base, type_.shape)  # type: ignore[arg-type]
             case TupleType(items):
                 layout = TupleLayout(tuple(self.fresh(t, span) for t in items))
                 if any(not _is_plain(item) for item in layout.items):
@@ -403,7 +415,7 @@ class _Analysis:
     def binding(self, targets: tuple[Var, ...], value: Expr) -> None:
         of, atom = self.layouts.of, self.layouts.atom
         match value:
-            case OpCall() | StackLength() | Extent():
+            case OpCall() | StackLength() | Extent() | AxisSize() | Ascribe():
                 self._new(targets)
             case Var() | Constant():
                 of[targets[0]] = atom(value)
@@ -469,7 +481,7 @@ class _Analysis:
                 layout = atom(stack)
                 assert isinstance(layout, StackLayout)
                 of[targets[0]] = layout.pool.element
-            case Assert() | Print():
+            case Assert() | Print() | BindDim():
                 pass
             case _:
                 raise InternalError(f"{type(value).__name__} in a structured core module")

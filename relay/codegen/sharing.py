@@ -24,8 +24,9 @@ from typing import TypeAlias, assert_never
 import attrs
 
 from relay.codegen import tir
-from relay.ir.dims import product
+from relay.ir.dims import ANY, product
 from relay.ir.expr import (
+    Ascribe,
     Atom,
     Binding,
     Block,
@@ -115,6 +116,8 @@ def _views(function: Function) -> _Views:
             case Match(value, arms):
                 own(binding.targets, binding.targets)
                 views.roots.update((field, views.of((value,))) for arm in arms for field in arm.fields)
+            case Ascribe() if _is_array(binding.targets[0]):
+                views.roots[binding.targets[0]] = views.of(operands(binding.value))
             case Var() | MakeTuple() | Project() | Construct() as value:
                 views.roots[binding.targets[0]] = views.of(operands(value))
             case _:
@@ -127,6 +130,8 @@ def _is_array(variable: Var) -> bool:
     type_ = variable.type
     if not isinstance(type_, TensorType) or not isinstance(type_.base, BaseType):
         return False
+    if ANY in type_.shape:
+        return False  # words that say where it is
     elements = product(type_.shape)
     return elements != 0 and not tir.by_value(type_.base, elements)
 

@@ -17,17 +17,20 @@ import numpy as np
 from relay.errors import ExecutionError, InternalError, Label, Span
 from relay.eval.operation import Operations
 from relay.eval.reuse import Reuse
-from relay.eval.sizes import attribute_with_sizes, sizes_of, with_sizes
+from relay.eval.sizes import attribute_with_sizes, made_in_attributes, sizes_of, with_sizes
 from relay.eval.tape import Differentiation, Differentiator, float_leaves, settle, unboxed
-from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, describe, fits
+from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, describe, fits, primal
 from relay.ir import printing
-from relay.ir.dims import TypeId, evaluate
+from relay.ir.dims import LARGEST_SIZE, NO_SIZE, MadeDim, TypeId, evaluate
 from relay.ir.expr import (
     Annotated,
     Apply,
+    Ascribe,
     Assert,
     Atom,
     Attribute,
+    AxisSize,
+    BindDim,
     Binding,
     Block,
     Call,
@@ -99,6 +102,7 @@ class Frame:
     closure: Closure
     environment: dict[Var, object]
     activations: list[Activation]
+    sizes: Mapping[TypeId, int]  # of the symbolic dims, of those that callers have made, and of the function's own
 
     @property
     def name(self) -> str:
@@ -134,7 +138,8 @@ class Machine:
         self.differentiator = Differentiator(self.operations, self._nested)
         self.reuse = Reuse(self.operations)
         self._captured: dict[Function, tuple[Var, ...]] = {}
-        self._sized_calls: dict[OpCall, OpCall] = {}
+        self._sized_calls: dict[tuple[object, ...], OpCall] = {}
+        self._made_in: dict[OpCall, tuple[MadeDim, ...]] = {}
 
     def run(self, function: object, arguments: Sequence[object]) -> object:
         """Call a function value and step to the end."""
@@ -190,8 +195,9 @@ class Machine:
                 operands = [self._atom(frame, a) for a in arguments]
                 spare = self.reuse.operand(frame, binding, operands)
                 type_ = target.type
-                if self.sizes:
-                    call, type_ = self._sized(call), None if type_ is None else with_sizes(type_, self.sizes)
+                if frame.sizes:
+                    call = self._sized(call, frame.sizes)
+                    type_ = None if type_ is None else with_sizes(type_, frame.sizes)
                 if spare:
                     frame.environment[target] = self.operations.update(call, operands)  # type: ignore[arg-type]
                 else:
@@ -215,7 +221,7 @@ class Machine:
                 callee, passed = value(function), tuple(map(value, arguments))
                 if _is_tail_call(frame):
                     self.frames.pop()
-                self.enter(callee, passed)
+                self.enter(callee, passed, frame.sizes)
             case MakeTuple(items):
                 self._bind(frame, binding.targets, (tuple(map(value, items)),))
             case Project(whole, index):
@@ -261,7 +267,16 @@ class Machine:
             case StackLength(stack):
                 self._bind(frame, binding.targets, (np.array(_stack(value(stack)).length, np.int64),))
             case Extent(dim, base):
-                self._bind(frame, binding.targets, (np.array(evaluate(dim, self.sizes), base.dtype),))
+                self._bind(frame, binding.targets, (np.array(evaluate(dim, frame.sizes), base.dtype),))
+            case BindDim(made, size, span):
+                number = int(value(size))  # type: ignore[call-overload]
+                if not 0 <= number <= LARGEST_SIZE:
+                    raise ExecutionError(NO_SIZE, span)
+                frame.sizes = {**frame.sizes, made: number}
+            case AxisSize(tensor, axis):
+                self._bind(frame, binding.targets, (np.array(primal(value(tensor)).shape[axis], np.int64),))  # type: ignore[arg-type]
+            case Ascribe(tensor):
+                self._bind(frame, binding.targets, (value(tensor),))
             case Static() | Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() as surface:
                 raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
             case Annotated() | Unpack() | ForEach() | PatternMatch() as surface:
@@ -327,8 +342,9 @@ class Machine:
 
     # ---- calls
 
-    def enter(self, function: object, arguments: Sequence[object]) -> None:
-        """Push the frame of a function value. Below the frame of a differentiated function stands what waits for it."""
+    def enter(self, function: object, arguments: Sequence[object], sizes: Mapping[TypeId, int] | None = None) -> None:
+        """Push the frame of a function value, which sees these sizes. Below the frame of a differentiated function
+        stands what waits for it."""
         while isinstance(function, GradientFunction):
             waiting = Differentiation.begin(function.grad, arguments, self.differentiator)
             self.frames.append(waiting)
@@ -341,7 +357,8 @@ class Machine:
         ):
             self._deliver(self._custom(function, definition.rule, tuple(arguments)))
             return
-        frame = Frame(function, dict(function.environment), [Activation(definition.body)])
+        known = self.sizes if sizes is None else sizes
+        frame = Frame(function, dict(function.environment), [Activation(definition.body)], known)
         self.frames.append(frame)
         self._bind(frame, definition.parameters, arguments)
 
@@ -350,7 +367,7 @@ class Machine:
         if (
             self.checked
             and (type_ := frame.closure.function.result) is not None
-            and not fits(result, type_, self.sizes)
+            and not fits(result, type_, frame.sizes)
         ):
             raise InternalError(f"{frame.name} returned {describe(result)}, its type says {show(type_)}")
         self.frames.pop()
@@ -413,13 +430,18 @@ class Machine:
             found = self._captured[function] = tuple(free_variables(function))
         return found
 
-    def _sized(self, call: OpCall) -> OpCall:
-        """The call with numbers for symbolic dims: always the same, so that what is known of it is found again."""
-        found = self._sized_calls.get(call)
+    def _sized(self, call: OpCall, sizes: Mapping[TypeId, int]) -> OpCall:
+        """The call with numbers for symbolic dims: the same for the same sizes, so that what is known of it is found
+        again."""
+        made = self._made_in.get(call)
+        if made is None:
+            made = self._made_in[call] = tuple(made_in_attributes(call.attributes.values()))
+        key = (call, *(sizes[dim] for dim in made))
+        found = self._sized_calls.get(key)
         if found is None:
-            attributes = {name: attribute_with_sizes(value, self.sizes) for name, value in call.attributes.items()}
+            attributes = {name: attribute_with_sizes(value, sizes) for name, value in call.attributes.items()}
             found = OpCall(call.operator, call.arguments, attributes, call.span)
-            self._sized_calls[call] = found
+            self._sized_calls[key] = found
         return found
 
     # ---- variables
@@ -450,7 +472,7 @@ class Machine:
         if len(targets) != len(values):
             raise InternalError(f"{len(values)} values for {len(targets)} variables in {frame.name}")
         for target, value in zip(targets, values, strict=True):
-            if self.checked and target.type is not None and not fits(value, target.type, self.sizes):
+            if self.checked and target.type is not None and not fits(value, target.type, frame.sizes):
                 raise InternalError(f"{target!r}: {show(target.type)} got {describe(value)} in {frame.name}")
             frame.environment[target] = value
 

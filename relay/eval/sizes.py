@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from relay.errors import ExecutionError
 from relay.eval.values import Box, Data, primal
-from relay.ir.dims import ANY, Dim, DimExpr, TypeId, evaluate
+from relay.ir.dims import ANY, Dim, DimExpr, MadeDim, TypeId, evaluate, variables
 from relay.ir.expr import AttributeValue, Function, Module
 from relay.ir.extents import Place, places
 from relay.ir.types import TensorType, Type
@@ -81,3 +81,15 @@ def attribute_with_sizes(value: AttributeValue, sizes: Mapping[TypeId, int]) -> 
             return tuple(attribute_with_sizes(v, sizes) for v in value)
         case _:
             return value
+
+
+def made_in_attributes(values: Iterable[AttributeValue]) -> Iterator[MadeDim]:
+    """The sizes that the run makes which attributes mention, each perhaps several times."""
+    for value in values:
+        match value:
+            case TypeId() | DimExpr():
+                yield from (v for v in variables(value) if isinstance(v, MadeDim))
+            case tuple():
+                yield from made_in_attributes(value)
+            case _:
+                pass

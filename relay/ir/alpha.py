@@ -24,10 +24,13 @@ from relay.ir.dims import Dim, substitute, variables
 from relay.ir.expr import (
     Annotated,
     Apply,
+    Ascribe,
     Assert,
     Atom,
     Attribute,
     AttributeValue,
+    AxisSize,
+    BindDim,
     Block,
     Call,
     Constant,
@@ -417,6 +420,15 @@ class _Serialiser:
                 self.atoms((stack,))
             case Extent(dim, base):
                 self.put("extent", self._dim(dim), base.name)
+            case BindDim(dim, size):
+                self.put("dim", self.identify(dim))
+                self.atoms((size,))
+            case AxisSize(value, axis):
+                self.put("size", axis)
+                self.atoms((value,))
+            case Ascribe(value):
+                self.put("ascribe")
+                self.atoms((value,))
             case (
                 Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
                 | PatternMatch()

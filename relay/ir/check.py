@@ -20,13 +20,16 @@ import attrs
 
 from relay.errors import InternalError, RelayError, Span
 from relay.ir.derivative import cotangent_type, derivative_type, gradient_type
-from relay.ir.dims import ANY, Dim, DimExpr, variables
+from relay.ir.dims import ANY, Dim, DimExpr, MadeDim, variables
 from relay.ir.expr import (
     Annotated,
     Apply,
+    Ascribe,
     Assert,
     Atom,
     Attribute,
+    AxisSize,
+    BindDim,
     Binding,
     Block,
     Call,
@@ -72,7 +75,7 @@ from relay.ir.expr import (
 )
 from relay.ir.extents import symbolic_dims
 from relay.ir.facts import assuming
-from relay.ir.traverse import blocks
+from relay.ir.traverse import blocks, walk
 from relay.ir.types import (
     BOOL,
     INT32,
@@ -89,6 +92,7 @@ from relay.ir.types import (
     Type,
     TypeId,
     Unknown,
+    map_dims,
     scalar,
     show,
 )
@@ -164,6 +168,9 @@ class _Checker:
         self._known: set[Type] = set()
         self._declared = set(module.data)
         self._dims = set(symbolic_dims(module))
+        self._made: set[MadeDim] = set()  # the dims that the function at hand makes
+        self._made_here: set[MadeDim] = set()  # those of them that are in scope
+        self._in_data = False
 
     def fail(self, message: str) -> Violation:
         return Violation(f"in {self.where}: {message}", self.span)
@@ -186,7 +193,12 @@ class _Checker:
     def dim(self, dim: Dim, where: str) -> None:
         """A dim is a number in every run."""
         for variable in variables(dim):
-            if variable not in self._dims:
+            if isinstance(variable, MadeDim):
+                if self._in_data:
+                    raise self.fail(f"{where} in a data type mentions {variable}, which the run makes")
+                if variable in self._made and variable not in self._made_here:
+                    raise self.fail(f"{variable} in {where} is not in scope")
+            elif variable not in self._dims:
                 raise self.fail(f"{variable} in {where} is the extent of no argument of {self.module.entry}")
 
     def definition(self, definition: DataDefinition) -> None:
@@ -198,11 +210,13 @@ class _Checker:
             raise self.fail("two constructors have one name")
         if definition.parameters:  # no value is of this type, only of those that are made of it
             return
+        around, self._in_data = self._in_data, True
         for constructor in definition.constructors:
             if constructor.names and len(set(constructor.names)) != len(constructor.fields):
                 raise self.fail(f"the fields of {constructor.name} have not one name each")
             for field in constructor.fields:
                 self.known(field)
+        self._in_data = around
 
     def known(self, type_: Type) -> None:
         """A type is one of run-time values at this stage."""
@@ -240,7 +254,8 @@ class _Checker:
                 raise self.fail(f"{show(type_)} is not the type of a run-time value")
             case _:
                 assert_never(type_)
-        self._known.add(type_)
+        if not _mentions_made(type_):
+            self._known.add(type_)
 
     def same(self, what: str, found: Sequence[Type], wanted: Sequence[Type]) -> None:
         """Two sequences of types are equal."""
@@ -308,12 +323,15 @@ class _Checker:
         self.span = function.span
         if function.result is None:
             raise self.fail(f"{function.name} has no result type")
+        around = self._made  # to a lambda, these are its callers'
+        self._made = {b.value.dim for b in walk(function.body) if isinstance(b.value, BindDim)}
         self.known(function.result)
         self.new_label(function.label)
         inside = _Surroundings(None, {function.label: (None, (function.result,))}, function.label)
         self.block(function.body, inside, function.parameters)
         if isinstance(function.rule, CustomGradient):
             self.rule(function, function.rule)
+        self._made = around
 
     def rule(self, function: Function, rule: CustomGradient) -> None:
         """The functions that a rule names have the types that it needs."""
@@ -378,6 +396,8 @@ class _Checker:
         self.visible.difference_update(variables)
         for binding in block.bindings:
             self.visible.difference_update(binding.targets)
+            if isinstance(binding.value, BindDim):
+                self._made_here.discard(binding.value.dim)
 
     def terminator(self, block: Block, around: _Surroundings) -> None:
         if not isinstance(block.terminator, Dead):
@@ -439,10 +459,26 @@ class _Checker:
                 self.branch(branch, targets, around)
             case Loop() as loop:
                 self.loop(loop, targets, around)
+            case Ascribe(value) if len(targets) == 1:
+                self.ascribed(self.atom(value), targets[0])
             case other:
                 found = self.simple(other)
                 name = ", ".join(f"%{t.name}" for t in binding.targets) or "an effect"
                 self.same(f"{type(other).__name__} for {name}", found, targets)
+
+    def ascribed(self, found: Type, wanted: Type) -> None:
+        """Two types of one tensor differ in dims that the run makes only."""
+        if (
+            not isinstance(found, TensorType)
+            or not isinstance(wanted, TensorType)
+            or found.base != wanted.base
+            or found.rank != wanted.rank
+            or not all(
+                a == b or a is ANY or b is ANY or _is_made(a) or _is_made(b)
+                for a, b in zip(found.shape, wanted.shape, strict=True)
+            )
+        ):
+            raise self.fail(f"a {show(found)} as {show(wanted)}")
 
     # ---- expressions with blocks
 
@@ -579,6 +615,19 @@ class _Checker:
                 if dim is ANY or extent.type not in _INDICES:
                     raise self.fail(f"the extent {dim} as {extent.base}")
                 return (extent.type,)
+            case BindDim(dim, size):
+                self.same("a size", (self.atom(size),), (scalar(INT64),))
+                if dim in self._made_here:
+                    raise self.fail(f"{dim} is made twice")
+                self._made_here.add(dim)
+                return ()
+            case AxisSize(value, axis):
+                tensor = self.atom(value)
+                if not isinstance(tensor, TensorType) or not 0 <= axis < tensor.rank:
+                    raise self.fail(f"the size of axis {axis} of {show(tensor)}")
+                return (scalar(INT64),)
+            case Ascribe():
+                raise self.fail("an Ascribe has one target")
             case (
                 Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
                 | PatternMatch()
@@ -621,3 +670,19 @@ class _Checker:
 
 def _name(atom: Atom) -> str:
     return f"@{atom.name}" if isinstance(atom, Global) else repr(atom)
+
+
+def _is_made(dim: Dim) -> bool:
+    return any(isinstance(v, MadeDim) for v in variables(dim))
+
+
+def _mentions_made(type_: Type) -> bool:
+    """Whether a dim that the run makes stands in a type."""
+    found: list[bool] = []
+
+    def look(dim: Dim) -> Dim:
+        found.append(_is_made(dim))
+        return dim
+
+    map_dims(type_, look)
+    return any(found)

@@ -103,6 +103,19 @@ class TypeId(Arithmetic):
         yield self
 
 
+@attrs.frozen(eq=False)
+class MadeDim(TypeId):
+    """A size that the run makes: bound in a block by `BindDim`, and a number in the rest of it. It may be 0 or 1."""
+
+    def __iter__(self) -> Iterator[TypeId]:
+        raise TypeError(f"{self.name} is no shape variable, and `*` has no meaning for it")
+
+
+def made_dim(name: str) -> MadeDim:
+    """A new size that the run makes."""
+    return MadeDim(name, Kind.Dim)
+
+
 @attrs.define(eq=False)
 class Unknown(Arithmetic):
     """A variable of the type checker's solver. It exists only while a program is checked; no finished module holds one.
@@ -145,6 +158,13 @@ class AnyDim(Arithmetic, enum.Enum):
 
 ANY = AnyDim.ANY
 """A dim that is known only at run time. Two are never equal without a check."""
+
+
+LARGEST_SIZE = 2**31 - 1
+"""The largest size that the run makes."""
+
+NO_SIZE = f"a size must be a number from 0 to {LARGEST_SIZE}"
+"""What is said of another number."""
 
 
 # ---- the normal form

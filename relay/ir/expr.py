@@ -8,6 +8,7 @@ have identity and are bound once per module; names are for printing. Nodes are i
               | if block then block elif .. else block | match a { C(v, ..) -> block, .. }
               | loop L (v = a, ..) [for v < a] block | ref a | read a | write a a | assert a "text"
               | print ("text", a, ..) | C(a, ..) | grad{options} a | stack | push a a | get a a | len a | extent d
+              | dim k = a | size a i | ascribe a
     block b ::= (v, ..) = e; ..; (yield a, .. | next L a, .. | exit L a, .. | dead)
 
 *Results.* An `If`, `Match` or `Loop` binds any number of targets at once; an effect (write, assert) binds none; every
@@ -19,6 +20,10 @@ constructs inside. `Dead` ends a block whose last expression never yields. A fun
 
 *Loops.* Without a counter a loop runs until an `Exit`. With `Counter(index, count)` the index runs from 0 to count - 1
 (both int32 or int64); when it reaches count the loop's results are its current parameters, and `Next` omits the index.
+
+*Sizes.* `BindDim` makes a dim of a number that the run computes; the rest of its block may mention it in types and
+attributes. Types of what leaves the block say `Any` there, and `Ascribe` goes from one to the other. A function may
+mention dims that its callers have made: they are parameters of it that are not written.
 
 *Stages.* The surface IR, which the front end makes, has no types and also holds the nodes marked "surface"; the typed
 IR has a type on every variable and none of these; in the core there are no `Lambda` and `Grad` any more, and all
@@ -34,7 +39,7 @@ import attrs
 import numpy as np
 
 from relay.errors import InternalError, Span
-from relay.ir.dims import Dim
+from relay.ir.dims import Dim, MadeDim
 from relay.ir.facts import DimConstraint
 from relay.ir.types import AttributeValue as AttributeValue
 from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type, base_of_dtype, scalar
@@ -334,6 +339,34 @@ class Extent:
 
 
 @node
+class BindDim:
+    """Let a dim be this number, a rank-0 int64, in the rest of the block. Stop with an ExecutionError at `span` if it
+    is no size. Binds no target."""
+
+    dim: MadeDim
+    size: Atom
+    span: Span | None = None
+
+
+@node
+class AxisSize:
+    """The extent of an axis of a tensor, int64."""
+
+    value: Atom
+    axis: int
+    span: Span | None = None
+
+
+@node
+class Ascribe:
+    """The same tensor at the type of the target, which has other dims for extents that are known to be the same: `Any`
+    where dims are out of scope, or dims that have been made for what was `Any`."""
+
+    value: Atom
+    span: Span | None = None
+
+
+@node
 class Apply:
     """surface: a call of anything: an operator, a function, a class, a Python builtin, a bound method."""
 
@@ -500,7 +533,7 @@ class ForEach:
 
 Expr: TypeAlias = (
     Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite |
-    Assert | Print | Construct | StackNew | StackPush | StackGet | StackLength | Extent
+    Assert | Print | Construct | StackNew | StackPush | StackGet | StackLength | Extent | BindDim | AxisSize | Ascribe
     | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
 )  # fmt: skip
 

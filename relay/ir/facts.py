@@ -26,6 +26,7 @@ from relay.ir.dims import (
     DimExpr,
     Factor,
     Kind,
+    MadeDim,
     Quotient,
     TypeId,
     Unknown,
@@ -187,7 +188,7 @@ class Facts:
         answer = self._equal(left, right)
         if answer is None and self._outer is not None:
             return self._outer.likely_equal(left, right)
-        return answer is True
+        return answer is True or (answer is None and (mentions_made(left) or mentions_made(right)))
 
     def ask(self, left: Dim, relation: str, right: Dim) -> bool | None:
         """Whether this holds, or None. Who has other means of knowing than the facts overrides it."""
@@ -196,11 +197,14 @@ class Facts:
         else:
             answer = self._equal(left, right)
             answer = answer if answer is None or relation == EQUAL else not answer
-        return self._outer.ask(left, relation, right) if answer is None and self._outer is not None else answer
+        if answer is None and self._outer is not None:
+            return self._outer.ask(left, relation, right)
+        return made_answer(left, relation, right) if answer is None else answer
 
     def need(self, left: Dim, right: Dim) -> bool | None:
         """As `ask` whether left >= right, where a rule has no other answer than that it is so."""
-        return self.ask(left, AT_LEAST, right)
+        answer = self.ask(left, AT_LEAST, right)
+        return True if answer is None and (mentions_made(left) or mentions_made(right)) else answer
 
     def _positive(self, dim: Dim) -> bool:
         least = self._least(dim)
@@ -289,6 +293,30 @@ def _never_zero(difference: Dim) -> bool:
     terms = dict(difference.terms)
     constant = terms.pop(frozenset(), 0)
     return bool(terms) and constant % math.gcd(*terms.values()) != 0
+
+
+def mentions_made(dim: Dim) -> bool:
+    """Whether a size that the run makes occurs in a dim."""
+    return any(isinstance(v, MadeDim) for v in variables(settled(dim)))
+
+
+def made_answer(left: Dim, relation: str, right: Dim) -> bool | None:
+    """What shape rules take for granted of sizes that the run makes: an axis of such a size is no axis of extent 1, so
+    that it is never repeated, and it is not empty where a rule asks. Elaboration checks it."""
+    if relation == AT_LEAST or not (mentions_made(left) or mentions_made(right)):
+        return None
+    number, dim = (left, right) if isinstance(left, int) else (right, left)
+    return relation != EQUAL if number == 1 or (number == 0 and _is_product(settled(dim))) else None
+
+
+def _is_product(dim: Dim) -> bool:
+    """Whether a dim is a variable, or a product of variables and a number that is positive: the size of some axes."""
+    if not isinstance(dim, DimExpr):
+        return isinstance(dim, TypeId | Unknown)
+    return len(dim.terms) == 1 and all(
+        coefficient > 0 and all(isinstance(factor, TypeId | Unknown) for factor, _ in monomial)
+        for monomial, coefficient in dim.terms
+    )
 
 
 # ---- the facts in force

@@ -11,13 +11,19 @@ from typing import TypeVar, assert_never
 
 import attrs
 
+from relay.ir.dims import Dim, DimExpr, MadeDim, TypeId, made_dim
+from relay.ir.dims import substitute as substitute_dim
 from relay.ir.expr import (
     Annotated,
     Apply,
     Arm,
+    Ascribe,
     Assert,
     Atom,
     Attribute,
+    AttributeValue,
+    AxisSize,
+    BindDim,
     Binding,
     Block,
     Call,
@@ -70,6 +76,7 @@ from relay.ir.expr import (
     WildcardPattern,
     Yield,
 )
+from relay.ir.types import Type, map_dims
 
 _T = TypeVar("_T")
 
@@ -124,6 +131,10 @@ def operands(expression: Expr) -> Iterator[Atom]:
             yield index
         case StackLength(stack):
             yield stack
+        case BindDim(_, size):
+            yield size
+        case AxisSize(value) | Ascribe(value):
+            yield value
         case Apply(function, arguments, keywords):
             yield function
             yield from arguments
@@ -324,16 +335,20 @@ def map_parts(
     block: Callable[[Block], Block] = _same,
     var: Callable[[Var], Var] = _same,
     label: Callable[[LoopLabel], LoopLabel] = _same,
+    dims: Mapping[MadeDim, MadeDim] | None = None,
 ) -> Expr:
     """The same expression with other parts.
 
     `atom` maps what it reads, `var` the variables and `label` the labels that it binds for its blocks (called before
-    `block` is called for the blocks that they are visible in), `block` the blocks directly inside it.
+    `block` is called for the blocks that they are visible in), `block` the blocks directly inside it; `dims` are others
+    for sizes that the run makes, also for those that the expression binds.
     """
     match expression:
         case Var() | Constant() | Global() | Static():
             return atom(expression)
         case OpCall(operator, arguments, attributes, span):
+            if dims:
+                attributes = {name: renamed_attribute(value, dims) for name, value in attributes.items()}
             return OpCall(operator, tuple(map(atom, arguments)), attributes, span)
         case Call(function, arguments, span):
             return Call(atom(function), tuple(map(atom, arguments)), span)
@@ -357,7 +372,7 @@ def map_parts(
             new_counter = None if counter is None or new_count is None else Counter(var(counter.index), new_count)
             return Loop(new_label, new_parameters, new_initial, block(body), new_counter, span)
         case Lambda(function, span):
-            return Lambda(_map_function(function, atom, block, var, label), span)
+            return Lambda(_map_function(function, atom, block, var, label, dims), span)
         case Grad(function):
             return attrs.evolve(expression, function=atom(function))  # type: ignore[misc]
         case RefNew(value, span):
@@ -373,15 +388,21 @@ def map_parts(
         case Construct(definition, constructor, arguments, span):
             return Construct(definition, constructor, tuple(map(atom, arguments)), span)
         case StackNew():
-            return StackNew(expression.element, expression.span)
+            return StackNew(renamed_type(expression.element, dims), expression.span)
         case StackPush(stack, value, span):
             return StackPush(atom(stack), atom(value), span)
         case StackGet(stack, index_atom, span):
             return StackGet(atom(stack), atom(index_atom), span)
         case StackLength(stack, span):
             return StackLength(atom(stack), span)
-        case Extent():
-            return Extent(expression.dim, expression.base, expression.span)
+        case Extent(dim, base, span):
+            return Extent(_renamed_dim(dim, dims), base, span)
+        case BindDim(made, size, span):
+            return BindDim(dims.get(made, made) if dims else made, atom(size), span)
+        case AxisSize(value, axis, span):
+            return AxisSize(atom(value), axis, span)
+        case Ascribe(value, span):
+            return Ascribe(atom(value), span)
         case Apply(function, arguments, keywords, span):
             return Apply(
                 atom(function),
@@ -424,6 +445,28 @@ def map_parts(
             assert_never(expression)
 
 
+def renamed_type(type_: Type, dims: Mapping[MadeDim, MadeDim] | None) -> Type:
+    """A type with others for sizes that the run makes."""
+    return map_dims(type_, lambda dim: _renamed_dim(dim, dims)) if dims else type_
+
+
+def _renamed_dim(dim: Dim, dims: Mapping[MadeDim, MadeDim] | None) -> Dim:
+    if not dims or isinstance(dim, int):
+        return dim
+    return substitute_dim(dim, lambda v: dims.get(v, v) if isinstance(v, MadeDim) else v)
+
+
+def renamed_attribute(value: AttributeValue, dims: Mapping[MadeDim, MadeDim]) -> AttributeValue:
+    """An attribute with others for sizes that the run makes."""
+    match value:
+        case TypeId() | DimExpr():
+            return _renamed_dim(value, dims)  # type: ignore[return-value]  # finished attributes have no open dims
+        case tuple():
+            return tuple(renamed_attribute(v, dims) for v in value)
+        case _:
+            return value
+
+
 def _map_items(items: tuple[Atom | Slice, ...], atom: Callable[[Atom], Atom]) -> tuple[Atom | Slice, ...]:
     def end(value: Atom | None) -> Atom | None:
         return None if value is None else atom(value)
@@ -440,6 +483,7 @@ def _map_function(
     block: Callable[[Block], Block],
     var: Callable[[Var], Var],
     label: Callable[[LoopLabel], LoopLabel],
+    dims: Mapping[MadeDim, MadeDim] | None = None,
 ) -> Function:
     signature = tuple(Parameter(p.kind, None if p.default is None else atom(p.default)) for p in function.signature)
     parameters, new_label = tuple(map(var, function.parameters)), label(function.label)
@@ -448,7 +492,7 @@ def _map_function(
         parameters,
         block(function.body),
         new_label,
-        function.result,
+        None if function.result is None else renamed_type(function.result, dims),
         signature,
         function.documentation,
         function.span,
@@ -500,14 +544,18 @@ def substitute(block: Block, mapping: Mapping[Var, Atom]) -> Block:
 
 
 class _Copy:
-    """Fresh variables and labels for all that a copied part binds."""
+    """Fresh variables, labels and sizes for all that a copied part binds."""
 
-    def __init__(self, mapping: Mapping[Var, Atom], labels: Mapping[LoopLabel, LoopLabel]) -> None:
+    def __init__(
+        self, mapping: Mapping[Var, Atom], labels: Mapping[LoopLabel, LoopLabel], keep_sizes: bool = False
+    ) -> None:
+        self.keep_sizes = keep_sizes
         self.variables: dict[Var, Atom] = dict(mapping)
         self.labels: dict[LoopLabel, LoopLabel] = dict(labels)
+        self.dims: dict[MadeDim, MadeDim] = {}
 
     def fresh(self, var: Var) -> Var:
-        copy = Var(var.name, var.type, var.span)
+        copy = Var(var.name, None if var.type is None else renamed_type(var.type, self.dims), var.span)
         self.variables[var] = copy
         return copy
 
@@ -518,20 +566,31 @@ class _Copy:
         return self.variables.get(atom, atom) if isinstance(atom, Var) else atom
 
     def block(self, block: Block) -> Block:
+        for binding in block.bindings:
+            if isinstance(binding.value, BindDim) and not self.keep_sizes:
+                self.dims[binding.value.dim] = made_dim(binding.value.dim.name)
         # All targets first: lambdas next to each other see each other.
         targets = [tuple(map(self.fresh, b.targets)) for b in block.bindings]
         bindings = tuple(Binding(t, self.expression(b.value)) for t, b in zip(targets, block.bindings, strict=True))
         return Block(bindings, map_terminator(block.terminator, self.atom, lambda name: self.labels.get(name, name)))
 
     def expression(self, expression: Expr) -> Expr:
-        return map_parts(expression, atom=self.atom, block=self.block, var=self.fresh, label=self.fresh_label)
+        return map_parts(
+            expression, atom=self.atom, block=self.block, var=self.fresh, label=self.fresh_label, dims=self.dims
+        )
 
 
 def copy_block(
-    block: Block, mapping: Mapping[Var, Atom] | None = None, labels: Mapping[LoopLabel, LoopLabel] | None = None
+    block: Block,
+    mapping: Mapping[Var, Atom] | None = None,
+    labels: Mapping[LoopLabel, LoopLabel] | None = None,
+    keep_sizes: bool = False,
 ) -> Block:
-    """A copy in which everything bound is fresh, free variables are mapped to atoms and free labels to labels."""
-    return _Copy(mapping or {}, labels or {}).block(block)
+    """A copy in which everything bound is fresh, free variables are mapped to atoms and free labels to labels.
+
+    `keep_sizes`: the copy is for another function than the original, and makes the same sizes of the run.
+    """
+    return _Copy(mapping or {}, labels or {}, keep_sizes).block(block)
 
 
 def copy_expression(expression: Expr, mapping: Mapping[Var, Atom] | None = None) -> Expr:
@@ -540,6 +599,7 @@ def copy_expression(expression: Expr, mapping: Mapping[Var, Atom] | None = None)
 
 
 def copy_function(function: Function, mapping: Mapping[Var, Atom] | None = None) -> Function:
-    """A copy of a function in which parameters, label and everything bound inside are fresh."""
-    copy = _Copy(mapping or {}, {})
-    return _map_function(function, copy.atom, copy.block, copy.fresh, copy.fresh_label)
+    """A copy of a function in which parameters, label and everything bound inside are fresh, but not the sizes that the
+    run makes: functions that are called are given them."""
+    copy = _Copy(mapping or {}, {}, keep_sizes=True)
+    return _map_function(function, copy.atom, copy.block, copy.fresh, copy.fresh_label, copy.dims)

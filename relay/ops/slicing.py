@@ -94,9 +94,9 @@ def _in_slice(
             places.append(i)
             continue
         distance, step = (i - b, s) if s > 0 else (b - i, -s)
-        inside = tirx.all(inside, tirx.GE(distance, 0), tirx.LT(distance, extent * step))
+        inside = tirx.all(inside, distance >= 0, distance < extent * step)
         if step != 1:
-            inside = tirx.all(inside, tirx.EQ(tirx.floormod(distance, step), 0))
+            inside = tirx.all(inside, tirx.EQ(tirx.floormod(distance, step), tirx.const(0, scalar.dtype_of(distance))))
         places.append(tirx.floordiv(distance, step))
     return inside, places
 

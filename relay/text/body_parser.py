@@ -15,8 +15,11 @@ import attrs
 from relay.errors import FrontendError, Source, Span
 from relay.ir.expr import (
     Arm,
+    Ascribe,
     Assert,
     Atom,
+    AxisSize,
+    BindDim,
     Binding,
     Block,
     Call,
@@ -367,6 +370,14 @@ class BodyParser:
                 return StackNew(element, cursor.span_from(start))
             case "extent":
                 return self._extent(start)
+            case "dim":
+                made = self.types.made_dim()
+                cursor.expect("=", " and its size")
+                return BindDim(made, self.atoms.atom(), cursor.span_from(start))
+            case "size":
+                return AxisSize(self.atoms.atom(), self.values.index("the number of an axis"), cursor.span_from(start))
+            case "ascribe":
+                return Ascribe(self.atoms.atom(), cursor.span_from(start))
             case "push":
                 return StackPush(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
             case "get":

@@ -19,7 +19,7 @@
 `%x` is a variable, `@f` a function of the module, `'l` a loop. A number has its dtype as a suffix (`2.0f32`, `3i64`),
 or none in the surface IR; a large array appears as `constant#0[float32, (64, 64)]`, and its bytes stand at the end of
 the module, in `constants { .. }`. Symbolic dims, and what is assumed of them, stand at its beginning:
-`dims n, m where n >= 1, n % 2 == 0;`.
+`dims n, m where n >= 1, n % 2 == 0;`; `dims made k;` is one that the run makes.
 Within a function, variables with one name are told apart by a number. The text of a
 module depends on its structure and names only; `relay.text.parser` reads it.
 """
@@ -27,20 +27,24 @@ module depends on its structure and names only; `relay.text.parser` reads it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
 import attrs
 import numpy as np
 
 from relay.errors import Source, Span
+from relay.ir.dims import DimExpr, MadeDim, TypeId, made_dim, variables
 from relay.ir.expr import (
     Annotated,
     Apply,
     Arm,
+    Ascribe,
     Assert,
     Atom,
     Attribute,
+    AxisSize,
+    BindDim,
     Binding,
     Block,
     Call,
@@ -95,6 +99,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.extents import symbolic_dims
+from relay.ir.traverse import renamed_attribute, renamed_type
 from relay.ir.types import (
     Base,
     BaseType,
@@ -182,7 +187,7 @@ class _Names:
     def __contains__(self, thing: object) -> bool:
         return thing in self._names
 
-    def of(self, thing: Var | LoopLabel | DataDefinition) -> str:
+    def of(self, thing: Var | LoopLabel | DataDefinition | MadeDim) -> str:
         name = self._names.get(thing)
         if name is None:
             name = base = re.sub(r"[^A-Za-z0-9_]", "_", thing.name) or "_"
@@ -210,6 +215,8 @@ class _Printer:
         self._starts: dict[int, Binding] = {}  # where bindings begin, as the number of pieces before them
         self.sources = False
         self._last_source: tuple[object, int] | None = None
+        self._dim_names = _Names()
+        self._made: dict[MadeDim, MadeDim] = {}  # sizes that the run makes, with other names where theirs is taken
         self._declared = 0  # how many pieces were put before all others at the end
 
     def lines(self) -> list[Line]:
@@ -238,6 +245,8 @@ class _Printer:
     # ---- declarations
 
     def module(self, module: Module, elide: bool, aside: dict[str, np.ndarray] | None = None) -> None:
+        if module.entry in module.functions:
+            self._dim_names = _Names(dim.name for dim in symbolic_dims(module))
         for definition in module.data:
             self._data_name(definition)
         for position, (name, function) in enumerate(module.functions.items()):
@@ -247,7 +256,7 @@ class _Printer:
             else:
                 self._names, self._labels = _Names(), _Names()
                 self.function(function)
-        declared: list[str] = _dims_text(module)
+        declared: list[str] = _dims_text(module, list(self._made.values()))
         for definition in self._data:  # which grows if a field mentions one more
             declared += self._declaration(definition), "\n\n"
         self._pieces[:0] = declared
@@ -291,8 +300,8 @@ class _Printer:
         """As `show`, with the names that the data types of this text have."""
         type_ = prune(type_)  # type: ignore[assignment]
         match type_:
-            case TensorType():
-                return show(type_)
+            case TensorType(_, shape):
+                return show(renamed_type(type_, self._named(shape)))
             case TupleType(items, None):
                 return f"({', '.join(map(self._type, items))}{',' if len(items) == 1 else ''})"
             case FunctionType(parameters, result, ()):
@@ -310,6 +319,18 @@ class _Printer:
     def _type_argument(self, argument: Type | Base | Shape | Dim) -> str:
         is_type = isinstance(argument, TensorType | TupleType | FunctionType | RefType | StackType | DataType)
         return self._type(argument) if is_type else show_argument(argument)  # type: ignore[arg-type]
+
+    def _named(self, part: object) -> Mapping[MadeDim, MadeDim]:
+        """Names for sizes that the run makes, after those in a dim, shape or attribute have got theirs."""
+        match part:
+            case tuple():
+                for item in part:
+                    self._named(item)
+            case TypeId() | DimExpr():
+                for dim in sorted({v for v in variables(part) if isinstance(v, MadeDim)}, key=str):
+                    if dim not in self._made:
+                        self._made[dim] = made_dim(self._dim_names.of(dim))
+        return self._made
 
     def derivative(self, derivative: Derivative) -> None:
         self._put(
@@ -410,7 +431,8 @@ class _Printer:
             case Var() | Constant() | Global() | Static():
                 self._put(atom(expression))
             case OpCall(operator, arguments, attributes):
-                given = [f"{name_text(name)}={show_attribute(value)}" for name, value in attributes.items()]
+                sizes = {name: renamed_attribute(value, self._named(value)) for name, value in attributes.items()}
+                given = [f"{name_text(name)}={show_attribute(value)}" for name, value in sizes.items()]
                 self._put(f"{name_text(operator)}({', '.join([*map(atom, arguments), *given])})")
             case Call(function, arguments):
                 self._put(f"{atom(function)}({self._atoms(arguments)})")
@@ -464,7 +486,13 @@ class _Printer:
             case StackLength(stack):
                 self._put(f"len {atom(stack)}")
             case Extent(dim, base):
-                self._put(f"extent[{dim}, {base}]")
+                self._put(f"extent[{show_attribute(renamed_attribute(dim, self._named(dim)))}, {base}]")  # type: ignore[arg-type]
+            case BindDim(dim, size):
+                self._put(f"dim {name_text(self._named(dim)[dim].name)} = {atom(size)}")
+            case AxisSize(value, axis):
+                self._put(f"size {atom(value)} {axis}")
+            case Ascribe(value):
+                self._put(f"ascribe {atom(value)}")
             case Apply(function, arguments, keywords):
                 words = [*map(atom, arguments), *(f"{name}={atom(value)}" for name, value in keywords)]
                 self._put(f"apply {atom(function)}({', '.join(words)})")
@@ -593,9 +621,10 @@ class _Printer:
 # ---- values
 
 
-def _dims_text(module: Module) -> list[str]:
-    """The declaration of the symbolic dims."""
-    names = ", ".join(name_text(dim.name) for dim in symbolic_dims(module)) if module.entry in module.functions else ""
+def _dims_text(module: Module, made: Sequence[MadeDim]) -> list[str]:
+    """The declaration of the symbolic dims, and of those that the run makes."""
+    dims = [name_text(dim.name) for dim in symbolic_dims(module)] if module.entry in module.functions else []
+    names = ", ".join([*dims, *(f"made {name_text(dim.name)}" for dim in made)])
     where = ", ".join(f"{c} {quoted(c.reason)}" if c.reason else str(c) for c in module.where)
     return [f"dims {names}{' where ' * bool(where)}{where};", "\n\n"] if names else []
 

@@ -14,6 +14,7 @@ from relay.errors import FrontendError, Label, Span
 from relay.ir import dims
 from relay.ir.annotation import axis_names
 from relay.ir.axes import AxisNames
+from relay.ir.dims import MadeDim, made_dim
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import (
     ANY,
@@ -138,16 +139,27 @@ class TypeParser:
     # ---- symbolic dims
 
     def declare_dims(self) -> None:
-        """`n, m`: the symbolic dims of the module."""
+        """`n, m, made k`: the symbolic dims of the module, and those that the run makes."""
         cursor = self.cursor
         while True:
+            is_made = cursor.at("made") and cursor.after().kind in (lexer.Kind.NAME, lexer.Kind.STRING)
+            if is_made:
+                cursor.take()
             token = cursor.next
             name = cursor.name("the name of a dim")
             if name in self._variables:
                 raise FrontendError(f"the dim `{name}` is declared twice", cursor.span(token))
-            self._variables[name] = TypeId(name, Kind.Dim)
+            self._variables[name] = made_dim(name) if is_made else TypeId(name, Kind.Dim)
             if not cursor.accept(","):
                 return
+
+    def made_dim(self) -> MadeDim:
+        """The name of a size that the run makes. Raises FrontendError."""
+        token = self.cursor.next
+        found = self._variables.get(self.cursor.name("the name of a dim"))
+        if not isinstance(found, MadeDim):
+            raise FrontendError(f"`{token.text}` is not declared, `dims made {token.text};`", self.cursor.span(token))
+        return found
 
     # ---- types
 

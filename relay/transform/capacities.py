@@ -43,8 +43,9 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.facts import mentions_made
 from relay.ir.traverse import operands
-from relay.ir.types import INT64, BaseType, StackType, TensorType, TupleType, Type, prune, scalar
+from relay.ir.types import ANY, INT64, BaseType, StackType, TensorType, TupleType, Type, prune, scalar
 from relay.operator import lookup
 from relay.transform.leaves import leaves
 
@@ -306,7 +307,7 @@ class Kinds:
         if isinstance(count, Constant):
             return int(count.value)
         match self.definition(count):
-            case Extent(dim):
+            case Extent(dim) if not mentions_made(dim):  # the stack may begin before the size is known
                 return dim
             case StackLength(stack):
                 return self.kind(stack)
@@ -359,7 +360,7 @@ class Kinds:
                     return [None]
                 length: list[TensorType | None] = [scalar(INT64)] if kind.measured else []
                 return [*length, *(_with_axis(kind.capacity, t) for t in self.tensors(kind.element))]
-            case TensorType():
+            case TensorType(_, shape) if ANY not in shape and not any(map(mentions_made, shape)):
                 return [form]
             case _:
                 return [None]

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Hashable
 
+from relay.ir.dims import DimExpr, TypeId
 from relay.ir.expr import (
     Atom,
+    AxisSize,
     Binding,
     Block,
     Constant,
@@ -89,13 +91,21 @@ def _key(value: Expr) -> Hashable | None:
             return ("length", _atom_key(stack))
         case Extent(dim, base):
             return ("extent", dim, base)
+        case AxisSize(whole, axis):
+            return ("size", _atom_key(whole), axis)
         case _:
             return None
 
 
-def _frozen(value: object) -> str:
-    """An attribute as text that tells 1, 1.0 and True apart."""
-    return repr(value)
+def _frozen(value: object) -> Hashable:
+    """An attribute such that 1, 1.0 and True differ. Dims of one name may differ, too."""
+    match value:
+        case tuple():
+            return tuple(map(_frozen, value))
+        case TypeId() | DimExpr():
+            return value
+        case _:
+            return repr(value)
 
 
 def _atom_key(atom: Atom) -> Hashable:

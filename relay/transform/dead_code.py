@@ -20,6 +20,7 @@ from relay.ir.expr import (
     Arm,
     Assert,
     Atom,
+    BindDim,
     Binding,
     Block,
     Call,
@@ -83,7 +84,7 @@ class Needs:
     def is_effect(self, value: Expr) -> bool:
         """Whether an expression has to stay even if nobody needs its result."""
         match value:
-            case RefWrite() | Assert() | Print():
+            case RefWrite() | Assert() | Print() | BindDim():
                 return True
             case Call(Global(name)):
                 return name in self.effects

@@ -12,6 +12,7 @@ from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Expr, Function
 from relay.ir.traverse import all_blocks, copy_block, count_bindings, map_blocks
 from relay.transform.dead_code import drop_unreachable
 from relay.transform.functions import with_body, with_functions
+from relay.transform.given_sizes import given_sizes, gives_sizes
 from relay.transform.graph import call_graph, strong_components
 from relay.transform.leaves import leaves, tail_branch, yielding
 
@@ -26,6 +27,7 @@ def inline(module: Module, small: int = SMALL) -> Module:
     calls = Counter(callee for callees in graph.values() for callee in callees)
     functions: dict[str, Function | Derivative] = dict(module.functions)
     bodies: dict[str, Function] = {}
+    given = given_sizes(functions, graph)
     for component in strong_components(graph):
         for name in component:
             function = functions[name]
@@ -34,6 +36,8 @@ def inline(module: Module, small: int = SMALL) -> Module:
             changed = functions[name] = with_body(function, _Inliner(bodies).block(function.body))
             kept = function.rule is not None or name == module.entry
             if kept or len(component) > 1 or name in graph[name] or not _leaves_at_end(changed):
+                continue
+            if gives_sizes(changed.body, given):
                 continue
             if calls[name] == 1 or count_bindings(changed.body) <= small:
                 bodies[name] = changed

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from relay.ir.dims import total
 from relay.ir.expr import Atom, Binding, Block, Expr, Extent, Loop, MakeTuple, Module, OpCall, Project, Var
+from relay.ir.made import made_by, mentioned_here
 from relay.ir.traverse import map_blocks
 from relay.operator import Pattern, lookup
 from relay.transform.functions import map_bodies
@@ -43,6 +44,7 @@ class _Hoisting:
 
     def __init__(self, loop: Loop) -> None:
         self.inside = bound_in(loop)
+        self.made = made_by(loop.body)  # the sizes of the run that each round makes
         self.before: list[Binding] = []
 
     def block(self, block: Block) -> Block:
@@ -59,6 +61,8 @@ class _Hoisting:
         return Block(tuple(kept), block.terminator)
 
     def _moves(self, binding: Binding) -> bool:
+        if self.made and any(dim in self.made for dim in mentioned_here(binding)):
+            return False
         match binding.value:
             case Extent():
                 return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, Next, Var
+from relay.ir.made import made_by
 from relay.ir.traverse import copy_block, count_bindings, map_blocks
 from relay.transform.functions import map_bodies
 from relay.transform.loop_facts import rounds
@@ -27,6 +28,8 @@ def _block(block: Block, limit: int) -> Block:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, limit))
         if isinstance(value, Loop) and isinstance(value.body.terminator, Next):
             count = rounds(value)
+            if made_by(value.body):
+                count = None  # functions that are called may be given these sizes
             if count is not None and count * max(1, count_bindings(value.body)) <= limit:
                 bindings += _rounds(value, count, binding.targets)
                 continue

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay.errors import ShapeError
+from relay.errors import ShapeError, TypeCheckError
 from relay.ir import dims as arithmetic
 from relay.ir.dims import variables
-from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts
+from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts, mentions_made
 from relay.ir.types import ANY, Dim, Shape, Unknown, prune
 from relay.operator.relation import Undetermined
 
@@ -41,8 +41,18 @@ def known(dim: Dim) -> int:
         return dim
     number = facts().number(dim)
     if number is None:
+        refuse_made(dim)
         raise undetermined(dim)
     return number
+
+
+def refuse_made(dim: Dim) -> None:
+    """Raise TypeCheckError for a size that the run makes, where a number is needed."""
+    if mentions_made(dim):
+        raise TypeCheckError(
+            "a size is needed here that is known only when the program runs",
+            help="give the tensor a size that is known before; a loop over its rows works with any size",
+        )
 
 
 def _ask(left: Dim, relation: str, right: Dim) -> bool:

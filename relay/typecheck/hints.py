@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
-from relay.errors import Span
+from relay.errors import Span, TypeCheckError
 from relay.ir.dims import (
     ANY,
     Dim,
@@ -34,7 +34,17 @@ from relay.ir.dims import (
     terms,
     variables,
 )
-from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts, facts, solve
+from relay.ir.facts import (
+    AT_LEAST,
+    DIFFERENT,
+    EQUAL,
+    DimConstraint,
+    Facts,
+    facts,
+    made_answer,
+    mentions_made,
+    solve,
+)
 
 SMALLEST, LARGEST = 2, 2**31 - 1
 """The sizes that a symbolic dim may have. Axes of extent 0 and 1 are numbers: there programs differ."""
@@ -50,6 +60,18 @@ class Pin:
     span: Span | None
 
 
+class SizeQuestion(TypeCheckError):
+    """Whether this holds is known in the run only, and a rule has to know it."""
+
+    def __init__(self, left: Dim, relation: str, right: Dim, span: Span | None) -> None:
+        super().__init__(
+            f"whether {left} {relation} {right} is known at run time only, and the type depends on it",
+            span,
+            help="decide it by an `if` on what the size is made from",
+        )
+        self.left, self.relation, self.right = left, relation, right
+
+
 class Hints(Facts):
     """The facts of a program that is elaborated for a call. Without symbolic dims it has none. `bind` binds a variable
     of the solver.
@@ -62,6 +84,8 @@ class Hints(Facts):
         super().__init__(outer=facts())
         self._generic = generic
         self._bind_in_solver = bind
+        self.require: Callable[[DimConstraint], None] = lambda constraint: None
+        """Checks at run time what is needed of sizes that the run makes."""
         self.span: Span | None = None
         self.pins: list[Pin] = []
         self._dims: list[Unknown] = []
@@ -112,6 +136,8 @@ class Hints(Facts):
         return None if a is None or b is None else (a, b)
 
     def ask(self, left: Dim, relation: str, right: Dim) -> bool | None:
+        if mentions_made(left) or mentions_made(right):
+            return self._ask_made(left, relation, right)
         answer = super().ask(left, relation, right)
         numbers = None if answer is not None or not self._dims else self._own_hint(left, right)
         if numbers is None:
@@ -124,12 +150,28 @@ class Hints(Facts):
         return (a == b) is (relation == EQUAL)
 
     def need(self, left: Dim, right: Dim) -> bool | None:
+        if mentions_made(left) or mentions_made(right):
+            if self.at_least(left, right) is None:
+                self.require(DimConstraint(left, AT_LEAST, right))
+            return self.at_least(left, right) is not False
         answer = self.ask(left, AT_LEAST, right)
         named = [*variables(settled(left)), *variables(settled(right))]
         if answer is not None or not self._generic or not all(isinstance(v, TypeId) for v in named):
             return answer
         self._assume(DimConstraint(settled(left), AT_LEAST, settled(right)))
         return True
+
+    def _ask_made(self, left: Dim, relation: str, right: Dim) -> bool | None:
+        """As `ask`, of sizes that the run makes: what it takes for granted is checked then."""
+        answer = self.at_least(left, right) if relation == AT_LEAST else self.equal(left, right)
+        if answer is not None:
+            return answer is (relation != DIFFERENT)
+        answer = made_answer(left, relation, right)
+        if answer is None:
+            raise SizeQuestion(left, relation, right, self.span)
+        if 0 in (left, right):
+            self.require(DimConstraint(left, AT_LEAST, 1) if right == 0 else DimConstraint(right, AT_LEAST, 1))
+        return answer
 
     def number(self, dim: Dim) -> int | None:
         numbers = self._own_hint(dim, 0)
@@ -202,5 +244,7 @@ def fits_int32(hints: Facts, dim: Dim) -> bool:
     dim = settled(dim)
     if isinstance(dim, TypeId | Unknown):
         return True  # the extent of an axis
+    if mentions_made(dim):
+        return True  # memory holds so many elements only
     bound = lower_bound(subtract(LARGEST, dim))
     return (bound is not None and bound >= 0) or hints.ask(LARGEST, AT_LEAST, dim) is not False

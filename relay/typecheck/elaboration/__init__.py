@@ -57,6 +57,7 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator.relation import substitute
+from relay.typecheck.elaboration import axis_names
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.entities import Consequence, Context, Derived, Entity, GlobalFunction, Output, Typed
@@ -70,10 +71,11 @@ from relay.typecheck.elaboration.session import (
     ListGrows,
     NumbersSpecialise,
     Session,
+    SizeVaries,
     StartAnew,
 )
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
-from relay.typecheck.mapping import erased, map_type
+from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve
 
 __all__ = [
@@ -155,7 +157,7 @@ def elaborate_structured(
     session, module = _run(False, definition, arguments, frozenset(symbolic))
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
     entry = session.globals[module.entry]
-    result = erased(resolve(entry.result))
+    result = axis_names.erased(resolve(entry.result))
     return Elaborated(module, result, used, tuple(session.hints.pins), tuple(entry.effects.all()))
 
 
@@ -227,6 +229,8 @@ def _run(
             decisions.growing.add(found.place)
         except NumbersSpecialise as found:
             decisions.specialising.update(found.places)
+        except SizeVaries as varies:
+            decisions.varying.setdefault(varies.place, set()).update(varies.axes)
 
 
 def _attempt(

@@ -41,9 +41,9 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import free_variables, operands
-from relay.ir.types import BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
+from relay.ir.types import ANY, BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
 from relay.operator import Undetermined
-from relay.typecheck.elaboration import axis_names, comparisons, growing, positions, schemes, texts
+from relay.typecheck.elaboration import axis_names, comparisons, growing, made_sizes, positions, schemes, texts
 from relay.typecheck.elaboration.entities import (
     Consequence,
     Context,
@@ -72,6 +72,13 @@ def elaborate_block(session: Session, context: Context, block: Block, out: Outpu
 
     A binding with a mistake is reported, and elaboration goes on without what depends on it.
     """
+    with session.scope(out) as depth:
+        _elaborate_block(session, context, block, out, on_yield, depth)
+
+
+def _elaborate_block(
+    session: Session, context: Context, block: Block, out: Output, on_yield: OnYield | None, depth: int
+) -> None:
     for binding in block.bindings:
         session.hints.span = binding.value.span or session.hints.span
         try:
@@ -89,7 +96,7 @@ def elaborate_block(session: Session, context: Context, block: Block, out: Outpu
         if out.terminator is not None:  # a branch that the checker decided has left
             return
     try:
-        _terminate(session, context, block, out, on_yield)
+        _terminate(session, context, block, out, on_yield, depth)
     except (Consequence, RelayError, Undetermined, Clash) as error:
         session.report(undecided(error, session.hints.span))
         out.terminator = Dead()
@@ -105,22 +112,29 @@ def _report_names(session: Session, context: Context, binding: Binding) -> None:
                 session.report(error)
 
 
-def _terminate(session: Session, context: Context, block: Block, out: Output, on_yield: OnYield | None) -> None:
+def _terminate(
+    session: Session, context: Context, block: Block, out: Output, on_yield: OnYield | None, depth: int
+) -> None:
     if not isinstance(block.terminator, Dead):
         session.handed = block.terminator.values
     match block.terminator:
         case Yield(values, span):
             if on_yield is None:
                 raise InternalError("a yield outside of an arm")
+            session.escaping = session.made_since(depth)
             on_yield(out, handed_entities(context, values), span)
         case Next(label, values, span):
             handler = context.handlers[label]
             assert handler.on_next is not None
+            session.escaping = session.made_since(handler.depth)
             entities = handed_entities(context, values)
             session.rounds.hand_on(block.terminator, entities)
             handler.on_next(out, entities, span)
         case Exit(label, values, span):
-            context.handlers[label].on_exit(out, handed_entities(context, values), span)
+            handler = context.handlers[label]
+            depth = handler.depth if handler.exit_depth is None else handler.exit_depth
+            session.escaping = session.made_since(depth)
+            handler.on_exit(out, handed_entities(context, values), span)
         case Dead():
             out.terminator = Dead()
 
@@ -221,7 +235,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
                 session, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, []
             )
         case RefNew(atom, span):
-            typed = session.materialise(out, entity_of(atom), span)
+            typed = session.materialise(out, made_sizes.packed(session, out, entity_of(atom), None, None, span), span)
             entity = session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
         case RefRead(atom, span):
             entity = calls.read(session, out, entity_of(atom), span)
@@ -342,7 +356,12 @@ def _annotated(
         entity = growing.as_growing(session, out, entity, span)
     typed = session.materialise(out, entity, span)
     session.unify_at(typed.type, expected, span, name)
-    return axis_names.annotated(entity, expected)
+    entity = axis_names.annotated(entity, expected)
+    if isinstance(annotation, TensorType) and ANY in annotation.shape and not session.generic:
+        axes = [axis for axis, dim in enumerate(annotation.shape) if dim is ANY]
+        typed = session.materialise(out, entity, span)
+        return made_sizes.opened(session, out, made_sizes.widened(session, out, typed, axes, span), span)
+    return entity
 
 
 def _mismatch(name: str, expected: Type, span: Span | None) -> Entity:
@@ -389,13 +408,13 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         assign(context, targets, [Failed()] * len(targets))
         return
     bound, entities = join.close(lambda atoms, span: Yield(atoms, span))
-    if join.paths:
-        assign(context, targets, entities)
 
     def build() -> If:
         return If(tuple(Arm(c.block(), b.block()) for c, b in arms), last.block(), node.span)
 
     out.items.append(Later(bound, build))
+    if join.paths:
+        assign(context, targets, [made_sizes.all_opened(session, out, e, node.span) for e in entities])
 
 
 def _condition(session: Session, context: Context, block: Block, out: Output, span: Span | None) -> Typed:

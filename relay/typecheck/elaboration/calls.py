@@ -36,6 +36,7 @@ from relay.typecheck.elaboration import (
     growing,
     growing_reductions,
     intrinsics,
+    made_sizes,
     operators,
     ordering,
     positions,
@@ -184,6 +185,8 @@ def call_operator(
                 whole = growing_reductions.as_tensor(session, out, first, span)
                 if whole is not None and operator is lookup("stack"):
                     return _stacked_at(session, out, whole, arguments[1:], keywords, span)
+                if whole is not None and operator is lookup("concatenate"):
+                    return _joined_at(session, out, whole, arguments[1:], keywords, span)
                 first = growing_reductions.stacked(session, out, first, span)
             if not isinstance(first, Tuple):
                 raise TypeMismatch(f"{operator.name} takes a tuple of tensors", help=f"relay.{operator.name}((x, y))")
@@ -195,6 +198,8 @@ def call_operator(
             operands, named = operator.bind(arguments, dict(keywords))
     except TypeMismatch as error:
         raise error.at(span) from None
+    for name in operator.sizes & named.keys():
+        named[name] = made_sizes.as_sizes(session, out, named[name], span)
     made = creation.filled(session, out, operator, named, span)
     if made is not None:
         return made
@@ -247,6 +252,26 @@ def _stacked_at(
     return operators.apply(session, out, lookup("transpose"), [whole], {"axes": tuple(order)}, span, [])
 
 
+def _joined_at(
+    session: Session, out: Output, whole: Typed, rest: Sequence[Entity], keywords: Keywords, span: Span | None
+) -> Entity:
+    """`concatenate(xs, axis)` of tensors that are stacked along a new first axis."""
+    given = dict(zip(("axis",), rest, strict=False)) | dict(keywords)
+    axis = static_value(given["axis"], "axis", span) if "axis" in given else 0
+    type_ = prune(whole.type)
+    assert isinstance(type_, TensorType)
+    count, *shape = type_.shape
+    if not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
+        raise TypeMismatch(f"axis {axis} is out of range for tensors of rank {len(shape)}", span)
+    axis %= len(shape)
+    if axis:
+        order = [*range(1, len(shape) + 1)]
+        order.insert(axis, 0)
+        whole = operators.apply(session, out, lookup("transpose"), [whole], {"axes": tuple(order)}, span, [])
+    shape[axis] = shape[axis] * count
+    return operators.apply(session, out, lookup("reshape"), [whole], {"shape": tuple(shape)}, span, [])
+
+
 def _is_items(entity: Entity) -> bool:
     return isinstance(entity, Tuple) or growing.is_growing(entity)
 
@@ -279,6 +304,7 @@ def write(session: Session, out: Output, reference: Entity, new: Entity, span: S
     if isinstance(new, Number) and isinstance(base, TensorType) and base.shape == ():
         value = session.constant(out, new, base.base)
     else:
+        new = made_sizes.packed(session, out, new, None, base, span)  # type: ignore[arg-type]
         value = session.materialise(out, new, span)
     session.unify_at(value.type, content, span, "the new value of the reference")
     out.items.append(Binding((), RefWrite(typed.atom, value.atom, span)))
@@ -292,7 +318,7 @@ def _ref(session: Session, out: Output, arguments: Sequence[Entity], keywords: K
     content = arguments[0]
     if growing.is_literal(content) and isinstance(content, Tuple) and not content.items:
         content = growing.as_growing(session, out, content, span)  # nothing else can be written to it
-    typed = session.materialise(out, content, span)
+    typed = session.materialise(out, made_sizes.packed(session, out, content, None, None, span), span)
     return session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
 
 

@@ -25,6 +25,7 @@ from relay.ir.types import (
     show,
 )
 from relay.operator.relation import substitute
+from relay.typecheck.elaboration import made_sizes
 from relay.typecheck.elaboration.entities import (
     Entity,
     GlobalFunction,
@@ -59,7 +60,7 @@ def field_types(session: Session, type_: DataType, constructor: Constructor) -> 
     bound = dict(zip(type_.definition.parameters, type_.arguments, strict=True))
     return tuple(
         substitute(session.with_effects(t, (type_.definition, constructor.name, position)), bound)
-        for position, t in enumerate(constructor.declared or constructor.fields)
+        for position, t in enumerate(constructor.fields)
     )
 
 
@@ -153,6 +154,7 @@ def _build(
         if isinstance(entity, Number) and isinstance(scalar, TensorType) and scalar.shape == ():
             value = session.constant(out, entity, scalar.base)
         else:
+            entity = made_sizes.packed(session, out, entity, None, expected, span)
             value = session.materialise(out, entity, span)
         session.unify_at(value.type, expected, span, f"the field {name} of {_name(type_.definition, constructor)}")
         atoms.append(value.atom)

@@ -19,6 +19,7 @@ from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, 
 from relay.ir.facts import facts
 from relay.ir.types import Form, Type, TypeId, Unknown
 from relay.operator.relation import Undetermined
+from relay.typecheck.dims import refuse_made
 
 TEMPLATE = "<relay."
 """How the names of the files begin that templates seem to come from."""
@@ -122,6 +123,7 @@ class Size(Number):
     def value(self) -> int:
         number = facts().number(self.dim)
         if number is None:
+            refuse_made(self.dim)
             raise Undetermined(*(v for v in variables(self.dim) if isinstance(v, Unknown)))
         return number
 
@@ -328,11 +330,14 @@ FUNCTIONS = (GlobalFunction, LocalFunction, Derived)
 
 @attrs.frozen(eq=False)
 class Handler:
-    """What `next` and `exit` do for one loop or function: they end the output with the right terminator."""
+    """What `next` and `exit` do for one loop or function: they end the output with the right terminator. `depth` and
+    `exit_depth` (None: the same): in how many scopes of sizes is what they lead to."""
 
     label: LoopLabel
     on_next: Callable[[Output, tuple[Entity, ...], Span | None], None] | None
     on_exit: Callable[[Output, tuple[Entity, ...], Span | None], None]
+    depth: int
+    exit_depth: int | None = None
 
 
 @attrs.define(eq=False)

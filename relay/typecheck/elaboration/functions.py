@@ -28,6 +28,7 @@ from relay.ir.types import (
     FunctionType,
     Kind,
     StackType,
+    TensorType,
     TupleType,
     Type,
     Unknown,
@@ -94,6 +95,11 @@ def call_function(
             fixed = place in session.decisions.specialising
             numbers.add(place)
         values.append(None if fixed else _argument(session, out, entity, parameter))
+    code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
+    if any(i.code is code for i in session.active):  # a recursion may call with other sizes each time
+        from relay.typecheck.elaboration.made_sizes import packed_value
+
+        values = [None if v is None else packed_value(session, out, v, None, None, span) for v in values]
     instance = instantiate(session, callee, entities, values, span, numbers)
     session.effects.include(instance.effects)
     effects.demand_purity(session, callee, instance.effects)
@@ -230,29 +236,6 @@ def _new_instance(
         context.annotated = {}
     parameters: list[Var] = []
     body = Output()
-    remaining = iter(types)
-    for surface, entity, value in zip(function.parameters, entities, values, strict=True):
-        what = f"argument {surface.name} of {function.name}"
-        annotation = None
-        if surface.type is not None:
-            annotation = annotation_type(session, context, surface.type, what=what, span=surface.span)
-        if value is None:
-            context.environment[surface] = effects.declared_pure(entity, surface)
-            continue
-        var = session.variable(surface.name, next(remaining), surface.span)
-        if isinstance(annotation, StackType) and isinstance(prune(var.type), TupleType):  # type: ignore[arg-type]
-            parameters.append(var)
-            given = growing.as_growing(session, body, Typed(var, prune(var.type)), surface.span)  # type: ignore[arg-type]
-            session.unify_at(
-                given.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}"
-            )
-            context.environment[surface] = given
-            continue
-        if annotation is not None and var.type is not None:
-            declared = (Label(surface.span, "declared here"),) if surface.span is not None and span is not None else ()
-            session.unify_at(var.type, annotation, span or surface.span, what, labels=declared)
-        parameters.append(var)
-        context.environment[surface] = expand(session, body, Typed(var, annotation or var.type or result), surface.span)
     label = LoopLabel(name)
     returned, failures = False, session.failures
     exits: list[Entity] = []
@@ -272,13 +255,39 @@ def _new_instance(
         if not declared_at:
             declared_at = [(at, lambda: f"another path returns {show(resolve(value.type))}")]
 
-    context.handlers = {function.label: Handler(label, None, on_exit)}
-    if function.result is not None:
-        what = f"what {function.name} returns"
-        written = annotation_type(session, context, function.result, what=what, span=function.span)
-        session.unify_at(written, result, function.span, "the result")
-        declared_at = [(function.span, lambda: f"declared to return {show(resolve(written))}")]
-    _elaborate_body(session, context, function, body, instance, span)
+    context.handlers = {function.label: Handler(label, None, on_exit, len(session.scopes))}
+    with session.scope(body):
+        remaining = iter(types)
+        for surface, entity, value in zip(function.parameters, entities, values, strict=True):
+            what = f"argument {surface.name} of {function.name}"
+            annotation = None
+            if surface.type is not None:
+                annotation = annotation_type(session, context, surface.type, what=what, span=surface.span)
+            if value is None:
+                context.environment[surface] = effects.declared_pure(entity, surface)
+                continue
+            var = session.variable(surface.name, next(remaining), surface.span)
+            if isinstance(annotation, StackType) and isinstance(prune(var.type), TupleType):  # type: ignore[arg-type]
+                parameters.append(var)
+                given = growing.as_growing(session, body, Typed(var, prune(var.type)), surface.span)  # type: ignore[arg-type]
+                session.unify_at(
+                    given.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}"
+                )
+                context.environment[surface] = given
+                continue
+            if annotation is not None and var.type is not None:
+                is_shown = surface.span is not None and span is not None
+                declared = (Label(surface.span, "declared here"),) if is_shown else ()  # type: ignore[arg-type]
+                session.unify_at(var.type, annotation, span or surface.span, what, labels=declared)
+            parameters.append(var)
+            received = Typed(var, annotation or var.type or result)
+            context.environment[surface] = expand(session, body, received, surface.span)
+        if function.result is not None:
+            what = f"what {function.name} returns"
+            written = annotation_type(session, context, function.result, what=what, span=function.span)
+            session.unify_at(written, result, function.span, "the result")
+            declared_at = [(function.span, lambda: f"declared to return {show(resolve(written))}")]
+        _elaborate_body(session, context, function, body, instance, span)
     if not returned and session.failures > failures:
         instance.failed = True
         raise Consequence
@@ -313,8 +322,41 @@ def _result(
     session: Session, out: Output, function: Function, instance: Instance, entity: Entity, span: Span | None
 ) -> Typed:
     """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
+    from relay.typecheck.elaboration import made_sizes
+
     fitting = _with_growing(session, out, function.label, entity, instance.result, (), span)
-    return session.materialise(out, fitting, span)
+    if isinstance(fitting, Typed) and isinstance(prune(fitting.type), TupleType):
+        fitting = expand(session, out, fitting, span)
+    fitting = made_sizes.packed(session, out, fitting, session.escaping, instance.result, span)
+    return _with_varying(session, out, function.label, fitting, instance.result, (), span)
+
+
+def _with_varying(
+    session: Session,
+    out: Output,
+    label: LoopLabel,
+    entity: Entity,
+    expected: Type,
+    path: tuple[int, ...],
+    span: Span | None,
+) -> Typed:
+    """A result as a value, with `Any` for the sizes in which the function's results differ."""
+    from relay.typecheck.elaboration import made_sizes
+
+    if isinstance(entity, Tuple):
+        known = prune(expected)
+        same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
+        types = known.items if same else [session.solver.fresh(Kind.Type) for _ in entity.items]  # type: ignore[union-attr]
+        items = [
+            _with_varying(session, out, label, item, type_, (*path, position), span)
+            for position, (item, type_) in enumerate(zip(entity.items, types, strict=True))
+        ]
+        entity = Tuple(tuple(items), entity.form)
+    value = session.materialise(out, entity, span)
+    if (axes := session.decisions.varying.get((label, path))) is not None:
+        value = made_sizes.widened(session, out, value, axes, span)
+    made_sizes.refuse_sizes(session, value.type, expected, (label, path))
+    return value
 
 
 def _with_growing(
@@ -391,8 +433,13 @@ def _whatever(session: Session) -> Unknown:
 
 
 def expand(session: Session, out: Output, typed: Typed, span: Span | None) -> Entity:
-    """A value whose type is a known tuple, component by component; anything else is itself."""
+    """A value whose type is a known tuple, component by component; a tensor with a dim for each `Any` in its type;
+    anything else is itself."""
     type_ = prune(typed.type)
+    if isinstance(type_, TensorType):
+        from relay.typecheck.elaboration.made_sizes import opened
+
+        return opened(session, out, typed, span)
     if not isinstance(type_, TupleType):
         return typed
     items = []

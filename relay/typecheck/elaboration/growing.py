@@ -40,7 +40,7 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator import lookup
-from relay.typecheck.elaboration import operators, positions
+from relay.typecheck.elaboration import made_sizes, operators, positions
 from relay.typecheck.elaboration.entities import Entity, Later, Length, Number, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import ListGrows, Session
@@ -108,6 +108,7 @@ def push(session: Session, out: Output, xs: Typed, value: Entity, span: Span | N
     if isinstance(value, Number) and isinstance(base, TensorType) and base.shape == ():
         typed = session.constant(out, value, base.base)
     else:
+        value = made_sizes.packed(session, out, value, None, element, span)
         typed = session.materialise(out, value, span)
     refuse_lengths(session, typed.type, element)
     session.unify_at(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
+from relay.ir.dims import ANY, Dim
 from relay.ir.expr import (
     Assert,
     Binding,
@@ -24,7 +25,7 @@ from relay.ir.types import (
     show,
 )
 from relay.operator import lookup
-from relay.typecheck.elaboration import growing, growing_items, operators, positions
+from relay.typecheck.elaboration import growing, growing_items, made_sizes, operators, positions
 from relay.typecheck.elaboration.entities import Entity, Later, Output, Tuple, Typed
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import is_known, resolve
@@ -109,22 +110,34 @@ def stacked(session: Session, out: Output, xs: Typed, span: Span | None) -> Tupl
     """The elements one by one, as the operators that join tensors want them. Their number must be known."""
     count = xs.length.absolute if xs.length is not None else None
     if count is None:
+        element = resolve(growing.element_type(xs))
+        if isinstance(element, TensorType) and ANY in element.shape:
+            raise TypeCheckError(
+                f"the elements of this list may have different sizes, they are {show(element)}",
+                span,
+                help="join them as they are made: `out = relay.concatenate([out, x])`",
+            )
         raise TypeCheckError(
-            "how many elements this list has is only known at run time, and a tensor's shape is known before",
+            "how many elements this list has is only known at run time",
             span,
-            help="make the tensor first, `out = relay.zeros((largest, ..))`, write `out[i] = v` and count;"
-            " or use the list: sum(xs), xs[i], for x in xs",
+            help="relay.stack(xs) and relay.concatenate(xs) take such lists of tensors; others take known lengths",
         )
     return Tuple(tuple(growing_items.read(session, out, xs, positions.number(i), span) for i in range(count)))
 
 
 def as_tensor(session: Session, out: Output, xs: Typed, span: Span | None) -> Typed | None:
-    """`relay.stack(xs)` of a long list, by a loop. None if it is not long, or its elements are no tensors."""
+    """`relay.stack(xs)` by a loop. None if the list is short and its length known, or its elements are no tensors of
+    known types."""
     element = resolve(growing.element_type(xs))
     count = xs.length.absolute if xs.length is not None else None
-    if count is None or count < MANY or not isinstance(element, TensorType) or not is_known(element):
+    if not isinstance(element, TensorType) or not is_known(element.shape) or ANY in element.shape:
         return None
-    type_ = TensorType(element.base, (count, *element.shape))
+    if count is not None and count < MANY:
+        return None
+    rounds = positions.length64(session, out, xs, span) if count is None else positions.number(count)
+    name = f"{getattr(xs.atom, 'name', 'list')}_length"
+    length: Dim = count if count is not None else made_sizes.make(session, out, rounds, name, span)
+    type_ = TensorType(element.base, (length, *element.shape))
     attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
     zeros = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
     whole, index = session.variable("stack", type_, span), session.variable("i", scalar(INT64), span)
@@ -133,6 +146,6 @@ def as_tensor(session: Session, out: Output, xs: Typed, span: Span | None) -> Ty
     call = OpCall("index_update", (whole, index, row.atom), {}, span)
     body.terminator = Next(label, (session.bind(body, call, type_, "stack", span).atom,), span)
     result = session.variable("stack", type_, span)
-    trip = Counter(index, positions.number(count).atom)
+    trip = Counter(index, rounds.atom)
     out.items.append(Later((result,), lambda: Loop(label, (whole,), (zeros.atom,), body.block(), trip, span)))
     return Typed(result, type_)

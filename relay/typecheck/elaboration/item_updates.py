@@ -138,7 +138,16 @@ def _window_update(
 
     rank = len(type_.shape)
     for item, axis in zip(items, item_axes(items, rank), strict=True):
-        if not isinstance(item, SliceItem) or (count := windows.length(session, item, span)) is None:
+        if not isinstance(item, SliceItem):
+            continue
+        if (count := windows.length(session, item, span)) is None:
+            if any(isinstance(bound, Typed) for bound in (item.start, item.stop)):
+                raise TypeCheckError(
+                    "how many elements are assigned must be known before the program runs",
+                    span,
+                    help="write both bounds with the same start, `x[i:i + 3] = v`; or choose by position:"
+                    " x = relay.where(relay.arange(len(x)) < i, v, x)",
+                ).needing_value()
             continue
         others = [i for i in items if i is not item and not (isinstance(i, Object) and i.value is Ellipsis)]
         if axis >= rank or not all(isinstance(i, SliceItem) and i.is_whole for i in others):

@@ -26,7 +26,7 @@ from relay.ir.traverse import all_blocks
 from relay.ir.types import INT32, INT64, BaseType, TensorType, axis_names, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.dims import at_least
-from relay.typecheck.elaboration import growing, growing_items, lists, operators, positions, sizes
+from relay.typecheck.elaboration import growing, growing_items, lists, made_sizes, operators, positions, sizes
 from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -140,14 +140,17 @@ def _unroll(
     outer_join = Join(session, [t.name for t in targets])
     everything = Output()
     ended, failures = False, session.failures
-    for item in items:
-        current, ended = _round(session, context, node, item, current, everything, outer_join)
-        if ended:
-            break
-    if not ended:
-        outer_join.add(everything, current, node.span)
+    with session.scope(everything) as depth:
+        for item in items:
+            current, ended = _round(session, context, node, item, current, everything, outer_join, depth)
+            if ended:
+                break
+        if not ended:
+            session.escaping = session.made_since(depth)
+            outer_join.add(everything, current, node.span)
     bound, entities = outer_join.close(lambda atoms, span: Exit(outer, atoms, span))
     out.items.append(Later(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))
+    entities = tuple(made_sizes.all_opened(session, out, e, node.span) for e in entities)
     if not assign_joined(session, context, targets, outer_join, entities, failures):
         out.terminator = Dead()
 
@@ -163,7 +166,7 @@ def _simple_round(
         nonlocal result
         result = entities
 
-    context.handlers[node.label] = Handler(node.label, on_next, on_next)
+    context.handlers[node.label] = Handler(node.label, on_next, on_next, len(session.scopes))
     elaborate_block(session, context, node.body, out, None)
     return result
 
@@ -176,6 +179,7 @@ def _round(
     current: tuple[Entity, ...],
     everything: Output,
     outer_join: Join,
+    outside: int,
 ) -> tuple[tuple[Entity, ...], bool]:
     """One element's copy as a loop that runs once. Returns the variables after it, and whether nothing comes after
     it."""
@@ -183,11 +187,12 @@ def _round(
     join = Join(session, [p.name for p in node.parameters])
     context.environment[node.element] = item
     assign(context, node.parameters, current)
-    context.handlers[node.label] = Handler(inner, join.add, outer_join.add)
+    context.handlers[node.label] = Handler(inner, join.add, outer_join.add, len(session.scopes), outside)
     body, failures = Output(), session.failures
     elaborate_block(session, context, node.body, body, None)
     bound, entities = join.close(lambda atoms, span: Exit(inner, atoms, span))
     everything.items.append(Later(bound, lambda: Loop(inner, (), (), body.block(), None, node.span)))
+    entities = tuple(made_sizes.all_opened(session, everything, e, node.span) for e in entities)
     if not join.paths:
         if session.failures > failures:
             return tuple(Failed() for _ in current), False
@@ -211,8 +216,6 @@ def _counted(
     label = LoopLabel(node.label.name)
     index = session.variable(f"{node.element.name}_index", scalar(base), node.span)
     body = Output()
-    context.environment[node.element] = _element(session, body, iterable, Typed(index, scalar(base)), base, node.span)
-    assign(context, node.parameters, carried.entities)
 
     def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
         place.terminator = Next(label, carried.fit(place, entities, span), span)
@@ -224,19 +227,23 @@ def _counted(
         leaves_early = True
         place.terminator = Exit(label, carried.fit(place, entities, span), span)
 
-    context.handlers[node.label] = Handler(label, on_next, on_exit)
-    with session.where_it_may_not_run():
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(session.scopes))
+    with session.where_it_may_not_run(), session.scope(body):
+        element = _element(session, body, iterable, Typed(index, scalar(base)), base, node.span)
+        context.environment[node.element] = element
+        assign(context, node.parameters, carried.inside(body))
         elaborate_block(session, context, node.body, body, None)
     results = [session.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
     rounds = int(count.atom.value) if isinstance(count.atom, Constant) and not leaves_early else None
-    assign(context, targets, [rename(carried.settled(e, rounds), renamed) for e in carried.entities])
     counter = Counter(index, count.atom)
 
     def build() -> Loop:
         return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), counter, node.span)
 
     out.items.append(Later(tuple(results), build))
+    after = [rename(carried.settled(e, rounds), renamed) for e in carried.entities]
+    assign(context, targets, [made_sizes.all_opened(session, out, e, node.span) for e in after])
 
 
 def rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:

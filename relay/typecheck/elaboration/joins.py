@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay.errors import Label, RelayError, Span, TypeMismatch
+from relay.ir.dims import MadeDim
 from relay.ir.expr import (
     Atom,
     Exit,
@@ -12,7 +13,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.types import Form
-from relay.typecheck.elaboration import growing
+from relay.typecheck.elaboration import growing, made_sizes
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Consequence,
@@ -39,11 +40,26 @@ class Join:
         self.names = names
         self.paths: list[tuple[Output, tuple[Entity, ...], Span | None]] = []
         self._handed: list[tuple[Atom, ...]] = []
+        self._escaping: list[frozenset[MadeDim]] = []
 
     def add(self, out: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
         """One more path that arrives."""
+        escaping = self.session.escaping
+        if escaping:
+            entities = tuple(self._settled(out, e, escaping, span) for e in entities)
+        self._escaping.append(escaping)
         self.paths.append((out, entities, span))
         self._handed.append(self.session.handed)
+
+    def _settled(self, out: Output, entity: Entity, escaping: frozenset[MadeDim], span: Span | None) -> Entity:
+        """A value that leaves a block without numbers that are made from its sizes."""
+        if isinstance(entity, Tuple):
+            items = tuple(self._settled(out, i, escaping, span) for i in entity.items)
+            same = all(a is b for a, b in zip(items, entity.items, strict=True))
+            return entity if same else Tuple(items, entity.form)
+        if isinstance(entity, Number):
+            return made_sizes.packed(self.session, out, entity, escaping, None, span)
+        return entity
 
     def close(
         self, end: Callable[[tuple[Atom, ...], Span | None], Yield | Exit]
@@ -104,6 +120,7 @@ class Join:
             form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
             return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
         typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
+        typed = self._packed(typed)
         for other, span in zip(typed[1:], places[1:], strict=True):
             growing.refuse_lengths(self.session, typed[0].type, other.type)
             try:
@@ -127,6 +144,21 @@ class Join:
             values.append(value.atom)
         length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
         return Typed(target, target.type or typed[0].type, length=length)
+
+
+    def _packed(self, typed: list[Typed]) -> list[Typed]:
+        """The values with `Any` for sizes that are made on their paths, or that differ and the run makes."""
+        values = [
+            made_sizes.packed_value(self.session, out, value, escaping, None, span)
+            for value, (out, _, span), escaping in zip(typed, self.paths, self._escaping, strict=True)
+        ]
+        common = values[0].type
+        for other in values[1:]:
+            common = made_sizes.meeting(common, other.type) or common
+        return [
+            made_sizes.packed_value(self.session, out, value, (), common, span)
+            for value, (out, _, span) in zip(values, self.paths, strict=True)
+        ]
 
 
 def _said(name: str) -> str:

@@ -6,7 +6,7 @@ from relay.errors import Span
 from relay.ir.definition import completed
 from relay.ir.expr import Binding, Dead, Exit, ForEach, Loop, LoopLabel, Match, MatchArm, Next, Var
 from relay.ir.types import Constructor, DataType
-from relay.typecheck.elaboration import data
+from relay.typecheck.elaboration import data, made_sizes
 from relay.typecheck.elaboration.blocks import elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import Context, Entity, Handler, Later, Output, Typed
 from relay.typecheck.elaboration.functions import expand
@@ -44,8 +44,6 @@ def elaborate_for_list(
     head = session.variable(node.element.name, element_type, span)
     tail = session.variable("tail", tail_type, span)
     inside, ended = Output(), Output()
-    context.environment[node.element] = expand(session, inside, Typed(head, element_type), span)
-    assign(context, node.parameters, carried.entities)
 
     def on_next(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
         place.terminator = Next(label, (tail, *carried.fit(place, entities, at)), at)
@@ -53,11 +51,13 @@ def elaborate_for_list(
     def on_exit(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
         place.terminator = Exit(label, carried.fit(place, entities, at), at)
 
-    context.handlers[node.label] = Handler(label, on_next, on_exit)
-    elaborate_block(session, context, node.body, inside, None)
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(session.scopes))
+    with session.scope(inside):
+        context.environment[node.element] = expand(session, inside, Typed(head, element_type), span)
+        assign(context, node.parameters, carried.inside(inside))
+        elaborate_block(session, context, node.body, inside, None)
     results = [session.variable(p.name, p.type or type_, p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
-    assign(context, targets, [rename(e, renamed) for e in carried.entities])
 
     def build() -> Loop:
         ended.terminator = Exit(label, tuple(carried.parameters), span)
@@ -66,3 +66,4 @@ def elaborate_for_list(
         return Loop(label, (rest, *carried.parameters), (iterable.atom, *carried.initial), body.block(), None, span)
 
     out.items.append(Later(tuple(results), build))
+    assign(context, targets, [made_sizes.all_opened(session, out, rename(e, renamed), span) for e in carried.entities])

@@ -17,7 +17,7 @@ from relay.ir.expr import (
 )
 from relay.ir.types import show
 from relay.operator import Operator
-from relay.typecheck.elaboration import growing
+from relay.typecheck.elaboration import growing, made_sizes
 from relay.typecheck.elaboration.blocks import elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
@@ -75,6 +75,8 @@ class Carried:
             if not is_function or self._kept.keeps(place[0], place[1:]):
                 return entity
         typed = self.session.materialise(out, entity, self.span)
+        if (axes := self.session.decisions.varying.get((self.label, place))) is not None:
+            typed = made_sizes.widened(self.session, out, typed, axes, self.span)
         var = self.session.variable(name, typed.type, self.span)
         self.parameters.append(var)
         self.initial.append(typed.atom)
@@ -83,6 +85,10 @@ class Carried:
         origin = object()
         self._started[origin], self._growth[origin] = typed.length, set()
         return Typed(var, typed.type, length=Length(origin, 0))
+
+    def inside(self, body: Output) -> tuple[Entity, ...]:
+        """What the parameters are in a round, whose block is `body`."""
+        return tuple(made_sizes.all_opened(self.session, body, e, self.span) for e in self.entities)
 
     def settled(self, entity: Entity, rounds: int | None) -> Entity:
         """An entity of the loop as what it is after it; `rounds`: their number, if it is known."""
@@ -136,6 +142,8 @@ class Carried:
                     entity = growing.as_growing(self.session, out, entity, span)
                     self._note_growth(expected, entity)
                 typed = self.session.materialise(out, entity, span)
+                typed = made_sizes.packed_value(self.session, out, typed, self.session.escaping, expected.type, span)
+                made_sizes.refuse_sizes(self.session, typed.type, expected.type, (self.label, place))
                 growing.refuse_lengths(self.session, typed.type, expected.type)
                 try:
                     self.session.solver.unify(typed.type, expected.type)
@@ -179,23 +187,23 @@ def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...],
     session.rounds.enter(node)
     carried = Carried(session, out, node, handed_entities(context, node.initial))
     label = LoopLabel(node.label.name)
-    assign(context, node.parameters, carried.entities)
     join = Join(session, [t.name for t in targets])
 
     def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
         place.terminator = Next(label, carried.fit(place, entities, span), span)
 
-    context.handlers[node.label] = Handler(label, on_next, join.add)
+    context.handlers[node.label] = Handler(label, on_next, join.add, len(session.scopes))
     body, failures = Output(), session.failures
-    with session.where_it_may_not_run():
+    with session.where_it_may_not_run(), session.scope(body):
+        assign(context, node.parameters, carried.inside(body))
         elaborate_block(session, context, node.body, body, None)
     bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
-    entities = tuple(carried.settled(e, None) for e in entities)
-    arrives = assign_joined(session, context, targets, join, entities, failures)
 
     def build() -> Loop:
         return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), None, node.span)
 
     out.items.append(Later(bound, build))
+    entities = tuple(made_sizes.all_opened(session, out, carried.settled(e, None), node.span) for e in entities)
+    arrives = assign_joined(session, context, targets, join, entities, failures)
     if not arrives:
         out.terminator = Dead()

@@ -37,7 +37,7 @@ from relay.ir.types import (
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import axis_names, schemes, sizes
+from relay.typecheck.elaboration import axis_names, made_sizes, schemes, sizes
 from relay.typecheck.elaboration.attributes import dtype_of
 from relay.typecheck.elaboration.descriptions import kind_of, operand_notes, operator_name
 from relay.typecheck.elaboration.entities import (
@@ -52,6 +52,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.operand_dtypes import refuse_float, result_base, unify_token
 from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.hints import SizeQuestion
 from relay.typecheck.relations import broadcast, same
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
 
@@ -166,6 +167,8 @@ def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None
             return number
         if name in _COMPARE and (answer := sizes.compared(name, *numbers)) is not None:
             return _bool(answer, span)
+        if any(map(made_sizes.mentioned_in_number, numbers)):
+            return None  # the run knows
         values = [o.value for o in numbers]
         if name in _FOLD:
             try:
@@ -216,6 +219,22 @@ def apply(
 
     Raises TypeMismatch or ShapeError at `span`, with the operands' types as notes.
     """
+    while True:
+        try:
+            return _apply(session, out, operator, operands, attributes, span, described)
+        except SizeQuestion as question:
+            operands, attributes = made_sizes.agree(session, out, question, operands, attributes, span)
+
+
+def _apply(
+    session: Session,
+    out: Output,
+    operator: Operator,
+    operands: Sequence[Entity],
+    attributes: dict[str, object],
+    span: Span | None,
+    described: Sequence[str],
+) -> Typed:
     attributes = {**operator.attributes, **attributes}
     found: list[Typed | None] = [_operand(session, out, operator, e, i, span) for i, e in enumerate(operands)]
     result: Type

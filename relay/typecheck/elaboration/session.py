@@ -25,7 +25,7 @@ from relay.errors import (
     TypeMismatch,
     together,
 )
-from relay.ir.dims import Dim, settled, subtract, variables
+from relay.ir.dims import Dim, MadeDim, settled, subtract, variables
 from relay.ir.effects import Effect, Effects, Purity
 from relay.ir.expr import (
     Atom,
@@ -173,6 +173,7 @@ class Decisions:
     numbers that calls write."""
 
     growing: set[Place | None] = attrs.field(factory=set)
+    varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
     specialising: set[ParameterPlace] = attrs.field(factory=set)
 
     @property
@@ -201,6 +202,15 @@ class ListGrows(StartAnew):
         self.place = place
 
 
+class SizeVaries(StartAnew):
+    """A tensor gets another size, which the run makes, at a place that has been passed already: at these axes."""
+
+    def __init__(self, place: Place, axes: set[int]) -> None:
+        super().__init__()
+        self.place = place
+        self.axes = axes
+
+
 class Session:
     """One elaboration of one program."""
 
@@ -226,6 +236,11 @@ class Session:
         self._stored: dict[object, Effects] = {}  # of functions in the fields of data types
         self.rounds = Rounds()
         self.linear: dict[Var, tuple[dict[Var, Dim], Dim]] = {}  # integers of the run as sums (windows.py)
+        self.made: dict[str, int] = {}  # how many sizes of the run have a name
+        # the blocks in which elaboration is, and the sizes of the run that each has made
+        self.scopes: list[tuple[Output, list[MadeDim]]] = [(Output(), [])]
+        self.escaping: frozenset[MadeDim] = frozenset()  # the sizes that the `yield`, `next` or `exit` at hand leaves
+        self.hints.require = self._require
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
@@ -243,6 +258,28 @@ class Session:
             yield
         finally:
             self.maybe -= 1
+
+    @contextlib.contextmanager
+    def scope(self, out: Output) -> Iterator[int]:
+        """While a block is elaborated: sizes that the run makes end with it. Gives the number of scopes around it."""
+        depth = len(self.scopes)
+        if self.scopes[-1][0] is out:
+            yield depth
+            return
+        self.scopes.append((out, []))
+        try:
+            yield depth
+        finally:
+            del self.scopes[depth:]
+
+    def made_since(self, depth: int) -> frozenset[MadeDim]:
+        """The sizes that are made in the scopes inside of the first ones."""
+        return frozenset(dim for _, dims in self.scopes[depth:] for dim in dims)
+
+    def _require(self, constraint: DimConstraint) -> None:
+        from relay.typecheck.elaboration.made_sizes import require
+
+        require(self, self.scopes[-1][0], constraint, self.hints.span)
 
     def effect(self, kind: str, what: str, span: Span | None) -> None:
         """Note an effect of the function that is being elaborated."""

@@ -17,11 +17,12 @@ from relay.errors import Span, TypeMismatch
 from relay.ir import dims
 from relay.ir.dims import Dim
 from relay.ir.expr import Binding, Constant, Extent, OpCall
+from relay.ir.facts import mentions_made
 from relay.ir.types import FLOAT64, INT32, INT64, BaseType, TensorType, prune, scalar
 from relay.operator import lookup
-from relay.typecheck.dims import at_least, equal
+from relay.typecheck.dims import at_least, equal, follows_at_least
 from relay.typecheck.elaboration.entities import Computed, Number, Output, Size, Typed, dim_of, size
-from relay.typecheck.hints import fits_int32
+from relay.typecheck.hints import SizeQuestion, fits_int32
 
 if TYPE_CHECKING:
     from relay.typecheck.elaboration.session import Session
@@ -66,7 +67,7 @@ def calculated(
 
 
 def _positive(dim: Dim) -> bool:
-    return at_least(dim, 1)
+    return follows_at_least(dim, 1) if mentions_made(dim) else at_least(dim, 1)
 
 
 def compared(name: str, left: Number, right: Number) -> bool | None:
@@ -74,7 +75,12 @@ def compared(name: str, left: Number, right: Number) -> bool | None:
     if not isinstance(left, Size) and not isinstance(right, Size):
         return None
     a, b = dim_of(left), dim_of(right)
-    return None if a is None or b is None else _COMPARISONS[name](a, b)
+    if a is None or b is None:
+        return None
+    try:
+        return _COMPARISONS[name](a, b)
+    except SizeQuestion:
+        return None
 
 
 def constant(session: Session, out: Output, number: Size | Computed, base: object = None) -> Typed:

@@ -18,6 +18,7 @@ from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import ANY, Dim, add, settled, subtract
 from relay.ir.expr import Atom, Constant, RefRead, Slice
 from relay.ir.types import (
+    BOOL,
     BaseClass,
     BaseType,
     Kind,
@@ -289,7 +290,11 @@ def index(
         return structure_items.list_item(session, out, entity, items, span)
     if data.data_type(entity) is not None:
         return structure_items.own_item(session, out, entity, items, span)
+    from relay.typecheck.elaboration import masks, selections
+
     ranked(entity, span)
+    if len(items) == 1 and isinstance(items[0], Typed) and _is_mask(items[0]) and masks.known(items[0]) is None:
+        return selections.masked(session, out, entity, items[0], span)
     entity, items = _without_windows(session, out, entity, items, span)
     type_ = ranked(entity, span)
     items = _constant_indices(session, items, flat_shape(type_.shape), span)
@@ -335,14 +340,22 @@ def _without_windows(
     session: Session, out: Output, value: Typed, items: Sequence[Entity | SliceItem], span: Span | None
 ) -> tuple[Typed, list[Entity | SliceItem]]:
     """The value after its slices whose bounds the run computes, and the rest of the subscript."""
-    from relay.typecheck.elaboration import windows
+    from relay.typecheck.elaboration import selections, windows
 
     found = list(items)
     rank = len(ranked(value, span).shape)
     for position, (item, axis) in enumerate(zip(items, item_axes(items, rank), strict=True)):
-        if isinstance(item, SliceItem) and (count := windows.length(session, item, span)) is not None and axis < rank:
+        if not isinstance(item, SliceItem) or axis >= rank:
+            continue
+        if selections.is_sized_by_the_run(item, ranked(value, span).shape[axis]):
+            value = selections.sliced(session, out, value, axis, item, span)
+        elif not any(isinstance(bound, Typed) for bound in (item.start, item.stop)):
+            continue
+        elif (count := windows.length(session, item, span)) is not None:
             value = windows.read(session, out, value, axis, item, count, span)
-            found[position] = SliceItem(None, None, None)
+        else:
+            value = selections.sliced(session, out, value, axis, item, span)
+        found[position] = SliceItem(None, None, None)
     return value, found
 
 
@@ -373,6 +386,11 @@ def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
         known = tensor_type(position)
         moved += (known.rank if known is not None else 0) - 1
     return found
+
+
+def _is_mask(typed: Typed) -> bool:
+    known = tensor_type(typed)
+    return known is not None and known.base == BOOL and known.rank > 0
 
 
 def _constant_indices(

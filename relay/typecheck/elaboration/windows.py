@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relay.errors import Span, TypeCheckError
+from relay.errors import Span
 from relay.ir import dims
 from relay.ir.dims import Dim
 from relay.ir.expr import Assert, Binding, Constant, Var
+from relay.ir.facts import mentions_made
 from relay.ir.types import INT64, BaseClass, BaseType, TensorType, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration import operators
@@ -63,21 +64,19 @@ def _linear(session: Session, entity: Entity) -> Linear | None:
 
 
 def length(session: Session, item: SliceItem, span: Span | None) -> int | None:
-    """The length of a slice whose bounds the run computes; None for all other slices. Raises TypeCheckError."""
+    """The length of a slice whose bounds the run computes, if it is known before the program runs."""
     if not any(isinstance(bound, Typed) for bound in (item.start, item.stop)):
         return None
     if not _is_missing(item.step) and not (isinstance(item.step, Number) and item.step.value == 1):
-        raise TypeCheckError("a slice whose bounds the run computes has no step", span, help="take x[i:j][::k]")
+        return None
     start = _linear(session, Number(0) if _is_missing(item.start) or item.start is None else item.start)
     stop = None if item.stop is None else _linear(session, item.stop)
     if start is None or stop is None or start[0] != stop[0]:
-        raise TypeCheckError(
-            "how long this slice is must be known before the program runs",
-            span,
-            help="write both bounds with the same start, `x[i:i + 3]`; or keep the shape:"
-            " relay.where(relay.arange(len(x)) < i, x, 0.0)",
-        )
-    return max(int(size(dims.subtract(stop[1], start[1])).value), 0)
+        return None
+    difference = dims.subtract(stop[1], start[1])
+    if mentions_made(difference):
+        return None
+    return max(int(size(difference).value), 0)
 
 
 def _is_missing(bound: Entity | None) -> bool:

@@ -1,0 +1,292 @@
+"""Sizes that the run makes: where they begin, and what leaves their scope.
+
+A number of the run becomes a dim by `BindDim`, in the rest of the block at hand; everything that knows symbolic dims
+works with it there. A tensor that leaves the block has `Any` in its type for such dims, and whoever gets it (a call's
+result, a loop's parameter, what a reference, list or field holds) makes dims of what it finds: so two tensors of the
+type `Tensor[float32, (Any,)]` never count as equally long without a check.
+
+What an operator must know of such sizes is checked when the program runs: two that have to be equal are compared, and
+from there on the operator sees one for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+import attrs
+import numpy as np
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.dims import Dim, MadeDim, made_dim, settled, substitute, subtract, variables
+from relay.ir.expr import Ascribe, Assert, AxisSize, BindDim, Binding, Constant, OpCall
+from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, mentions_made, solve
+from relay.ir.types import ANY, BOOL, INT32, INT64, Form, TensorType, TupleType, Type, map_dims, prune, scalar, show
+from relay.operator import lookup
+from relay.typecheck.dims import is_dim
+from relay.typecheck.elaboration import sizes
+from relay.typecheck.elaboration.entities import Computed, Entity, Number, Output, Size, Tuple, Typed, dim_of
+from relay.typecheck.elaboration.session import Place, Session, SizeVaries
+from relay.typecheck.hints import SizeQuestion
+from relay.typecheck.unification import flat_shape, resolve
+
+
+def make(session: Session, out: Output, count: Typed, name: str, span: Span | None) -> MadeDim:
+    """A dim that is this number (int32 or int64) in the rest of the block."""
+    if resolve(count.type) != scalar(INT64):
+        call = OpCall("cast", (count.atom,), {"dtype": INT64}, span)
+        count = session.bind(out, call, scalar(INT64), "size", span)
+    number = session.made[name] = session.made.get(name, 0) + 1
+    dim = made_dim(name if number == 1 else f"{name}_{number}")
+    out.items.append(Binding((), BindDim(dim, count.atom, span)))
+    session.scopes[-1][1].append(dim)
+    return dim
+
+
+def as_sizes(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """Integers of the run as sizes, also in a tuple: `zeros((n, 4))`."""
+    match entity:
+        case Tuple(items, form):
+            return Tuple(tuple(as_sizes(session, out, i, span) for i in items), form)
+        case Typed(atom) if not isinstance(atom, Constant) and resolve(entity.type) in (scalar(INT32), scalar(INT64)):
+            return Size(make(session, out, entity, getattr(atom, "name", "size"), span), span)
+        case _:
+            return entity
+
+
+def mentioned(type_: Type) -> set[MadeDim]:
+    """The sizes that the run makes in a type."""
+    found: set[MadeDim] = set()
+
+    def look(dim: Dim) -> Dim:
+        found.update(v for v in variables(settled(dim)) if isinstance(v, MadeDim))
+        return dim
+
+    map_dims(resolve(type_), look)
+    return found
+
+
+def opened(session: Session, out: Output, typed: Typed, span: Span | None) -> Typed:
+    """A tensor with a dim for each `Any` in its type."""
+    type_ = prune(typed.type)
+    if not isinstance(type_, TensorType) or ANY not in (shape := flat_shape(type_.shape)):
+        return typed
+    found: list[Dim] = []
+    for axis, dim in enumerate(shape):
+        if dim is ANY:
+            size = session.bind(out, AxisSize(typed.atom, axis, span), scalar(INT64), "size", span)
+            dim = make(session, out, size, f"{getattr(typed.atom, 'name', 'axis')}_{axis}", span)
+        found.append(dim)
+    return ascribed(session, out, typed, attrs.evolve(type_, shape=tuple(found)), span)
+
+
+def all_opened(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """A value with a dim for each `Any` in the types of its tensors."""
+    match entity:
+        case Tuple(items, form):
+            return _same_or(entity, tuple(all_opened(session, out, i, span) for i in items), form)
+        case Typed():
+            return opened(session, out, entity, span)
+        case _:
+            return entity
+
+
+def _same_or(entity: Tuple, items: tuple[Entity, ...], form: Form | None) -> Tuple:
+    """A tuple with other items; itself if they are its own, since it is known by its identity."""
+    return entity if all(a is b for a, b in zip(items, entity.items, strict=True)) else Tuple(items, form)
+
+
+def ascribed(session: Session, out: Output, typed: Typed, type_: Type, span: Span | None) -> Typed:
+    """A tensor at another type with the same extents."""
+    name = getattr(typed.atom, "name", "value")
+    return session.bind(out, Ascribe(typed.atom, span), type_, name, span)
+
+
+def packed(
+    session: Session,
+    out: Output,
+    entity: Entity,
+    escaping: Collection[MadeDim] | None,
+    expected: Type | None,
+    span: Span | None,
+) -> Entity:
+    """A value that leaves the scope of sizes (None: of all), or goes where `expected` says `Any`.
+
+    Raises TypeCheckError for a value that holds such tensors inside and cannot be changed.
+    """
+    expected = None if expected is None else prune(expected)  # type: ignore[assignment]
+    match entity:
+        case Tuple(items, form):
+            same = isinstance(expected, TupleType) and len(expected.items) == len(items)
+            types: Sequence[Type | None] = expected.items if same else [None] * len(items)  # type: ignore[union-attr]
+            parts = zip(items, types, strict=True)
+            return _same_or(entity, tuple(packed(session, out, i, escaping, t, span) for i, t in parts), form)
+        case Size() | Computed() if _escapes(mentioned_in_number(entity), escaping):
+            return session.materialise(out, entity, span)
+        case Typed():
+            return packed_value(session, out, entity, escaping, expected, span)
+        case _:
+            return entity
+
+
+def packed_value(
+    session: Session,
+    out: Output,
+    typed: Typed,
+    escaping: Collection[MadeDim] | None,
+    expected: Type | None,
+    span: Span | None,
+) -> Typed:
+    """As `packed`, of one value."""
+    type_ = prune(typed.type)
+    if isinstance(type_, TensorType):
+        wanted = prune(expected) if expected is not None else None
+        shape = flat_shape(type_.shape)
+        others = flat_shape(wanted.shape) if isinstance(wanted, TensorType) else ()
+        if len(others) != len(shape):
+            others = shape
+        found = tuple(
+            ANY if other is ANY or _escapes(mentioned_in(dim), escaping) else dim
+            for dim, other in zip(shape, others, strict=True)
+        )
+        if found == shape:
+            return typed
+        return ascribed(session, out, typed, attrs.evolve(type_, shape=found), span)
+    if escaping is not None and not isinstance(type_, TupleType) and _escapes(mentioned(typed.type), escaping):
+        raise TypeCheckError(
+            f"a {show(resolve(typed.type))} cannot leave the block in which the sizes in it are made",
+            span,
+            help="give the tensors a size that is known before, or make the value outside",
+        )
+    return typed
+
+
+def mentioned_in(dim: Dim) -> set[MadeDim]:
+    """The sizes that the run makes in a dim."""
+    return {v for v in variables(settled(dim)) if isinstance(v, MadeDim)}
+
+
+def mentioned_in_number(number: Number) -> set[MadeDim]:
+    """The sizes that the run makes which a number is computed from."""
+    if isinstance(number, Computed):
+        return {dim for operand in number.operands for dim in mentioned_in_number(operand)}
+    found = dim_of(number)
+    return set() if found is None else mentioned_in(found)
+
+
+def _escapes(found: Collection[MadeDim], escaping: Collection[MadeDim] | None) -> bool:
+    return bool(found) if escaping is None else any(dim in escaping for dim in found)
+
+
+def meeting(left: Type, right: Type) -> Type | None:
+    """The type that a value has which is of one type on one path and of another on another, if they differ in sizes
+    that the run makes; None if they do not, or differ in more."""
+    a, b = prune(left), prune(right)
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return None
+    first, second = flat_shape(a.shape), flat_shape(b.shape)
+    if len(first) != len(second) or first == second:
+        return None
+    found = []
+    for x, y in zip(first, second, strict=True):
+        x, y = settled(x), settled(y)
+        if x is ANY or y is ANY or ((mentions_made(x) or mentions_made(y)) and x != y):
+            found.append(ANY)
+        else:
+            found.append(x)  # type: ignore[arg-type]
+    return attrs.evolve(a, shape=tuple(found)) if ANY in found else None
+
+
+def varying_axes(found: Type, expected: Type) -> set[int]:
+    """The axes at which a value does not have the size that a place has, since the run makes one of them."""
+    met = meeting(found, expected)
+    at = prune(expected)
+    if met is None or not isinstance(met, TensorType) or not isinstance(at, TensorType):
+        return set()
+    return {axis for axis, (m, e) in enumerate(zip(met.shape, flat_shape(at.shape), strict=True)) if m is ANY is not e}
+
+
+def widened(session: Session, out: Output, typed: Typed, axes: Collection[int], span: Span | None) -> Typed:
+    """A tensor with `Any` at axes."""
+    type_ = prune(typed.type)
+    if not isinstance(type_, TensorType):
+        return typed
+    shape = tuple(ANY if axis in axes else dim for axis, dim in enumerate(flat_shape(type_.shape)))
+    return typed if shape == type_.shape else ascribed(session, out, typed, attrs.evolve(type_, shape=shape), span)
+
+
+def refuse_sizes(session: Session, found: Type, expected: Type, place: Place) -> None:
+    """Begin anew with `Any` at axes of a place whose size changes, unless that has been tried."""
+    axes = varying_axes(found, expected) - session.decisions.varying.get(place, set())
+    if axes:
+        raise SizeVaries(place, axes)
+
+
+# ---- checks
+
+
+def require(session: Session, out: Output, constraint: DimConstraint, span: Span | None) -> None:
+    """Check at run time what is needed of sizes."""
+    left, right = (number(session, out, dim, span) for dim in (constraint.left, constraint.right))
+    operator = {EQUAL: "equal", AT_LEAST: "greater_equal"}[constraint.relation]
+    call = OpCall(lookup(operator).name, (left.atom, right.atom), {}, span)
+    holds = session.bind(out, call, scalar(BOOL), "holds", span)
+    out.items.append(Binding((), Assert(holds.atom, _needed(constraint), span)))
+
+
+def _needed(constraint: DimConstraint) -> str:
+    if constraint.relation == AT_LEAST and constraint.right == 1:
+        return "an axis is empty here, and must not be"
+    if constraint.relation == AT_LEAST:
+        return "index out of range: an axis has too few elements"
+    if isinstance(constraint.right, int):
+        return f"an axis must have {constraint.right} elements here, and has another number"
+    return "two axes must have the same number of elements here, and have different ones"
+
+
+def number(session: Session, out: Output, dim: Dim, span: Span | None) -> Typed:
+    """A dim as an int64."""
+    dim = settled(dim)
+    if isinstance(dim, int):
+        constant = Constant(np.asarray(dim, np.int64), span)
+        return Typed(constant, constant.type)
+    return sizes.extent(session, out, dim, INT64, span)
+
+
+def agree(
+    session: Session,
+    out: Output,
+    question: SizeQuestion,
+    operands: Sequence[Entity],
+    attributes: dict[str, object],
+    span: Span | None,
+) -> tuple[list[Entity], dict[str, object]]:
+    """Check that two sizes are equal, and put one for the other in what an operator gets. Raises the question if that
+    is no answer to it."""
+    solved = None
+    if question.relation == EQUAL:
+        solved = solve(subtract(question.left, question.right), lambda v: isinstance(v, MadeDim))
+    if solved is None:
+        raise question
+    variable, value = solved
+    require(session, out, DimConstraint(variable, EQUAL, value), span)
+
+    replaced = replacing(variable, value)
+    changed: list[Entity] = []
+    for operand in operands:
+        if isinstance(operand, Typed) and variable in mentioned(operand.type):
+            operand = ascribed(session, out, operand, map_dims(resolve(operand.type), replaced), span)
+        elif isinstance(operand, Size) and variable in mentioned_in(operand.dim):
+            operand = Size(replaced(operand.dim), operand.span)
+        changed.append(operand)
+    return changed, {name: _replaced_in(value, replaced) for name, value in attributes.items()}
+
+
+def replacing(variable: object, value: Dim) -> Callable[[Dim], Dim]:
+    """What puts a dim in place of a variable."""
+    return lambda dim: substitute(settled(dim), lambda v: value if v is variable else v)
+
+
+def _replaced_in(value: object, replaced: Callable[[Dim], Dim]) -> object:
+    if isinstance(value, tuple):
+        return tuple(_replaced_in(v, replaced) for v in value)
+    return replaced(value) if is_dim(value) and not isinstance(value, int) else value  # type: ignore[arg-type]

@@ -1,0 +1,161 @@
+"""Subscripts whose results have a size that the run makes: slices with bounds of the run, and masks.
+
+x[i:j:2]     as many positions as there are between the clipped bounds, which are taken
+x[mask]      the positions at which the mask holds, which a loop finds, are taken
+"""
+
+from __future__ import annotations
+
+from relay.errors import ShapeError, Span, TypeCheckError
+from relay.ir.dims import Dim, MadeDim, settled, subtract
+from relay.ir.expr import Arm, Block, Counter, If, Loop, LoopLabel, Next, OpCall, Var, Yield
+from relay.ir.facts import EQUAL, DimConstraint, facts, mentions_made, solve
+from relay.ir.types import BOOL, INT32, INT64, TensorType, map_dims, prune, scalar, show_shape
+from relay.operator import lookup
+from relay.typecheck.elaboration import made_sizes, operators, positions
+from relay.typecheck.elaboration.entities import Entity, Later, Number, Object, Output, SliceItem, Typed
+from relay.typecheck.elaboration.session import Session
+from relay.typecheck.unification import flat_shape, resolve
+
+__all__ = ["is_sized_by_the_run", "masked", "sliced"]
+
+
+def is_sized_by_the_run(item: SliceItem, extent: Dim) -> bool:
+    """Whether the length of a slice of an axis depends on sizes that the run makes."""
+    bounds = [item.start, item.stop]
+    if item.is_whole:
+        return False
+    return mentions_made(extent) or any(
+        isinstance(b, Number) and bool(made_sizes.mentioned_in_number(b)) for b in bounds
+    )
+
+
+def sliced(session: Session, out: Output, value: Typed, axis: int, item: SliceItem, span: Span | None) -> Typed:
+    """`value[.., start:stop:step, ..]` on one axis, clipped as in Python. The step is known."""
+    stride = 1
+    if isinstance(item.step, Number) and isinstance(item.step.value, int) and item.step.value != 0:
+        stride = item.step.value
+    elif item.step is not None and not (isinstance(item.step, Object) and item.step.value is None):
+        raise TypeCheckError("the step of a slice must be an integer known before the program runs", span)
+    type_ = prune(value.type)
+    assert isinstance(type_, TensorType)
+    size = made_sizes.number(session, out, flat_shape(type_.shape)[axis], span)
+    one = positions.number(1)
+    low, high = positions.number(0), size
+    if stride < 0:
+        low, high = positions.number(-1), positions.compute(session, out, "subtract", size, one, span)
+    start, stop = (_value(session, out, bound, span) for bound in (item.start, item.stop))
+    first = positions.bound(session, out, start, size, low, high, low if stride > 0 else high, span)
+    last = positions.bound(session, out, stop, size, low, high, high if stride > 0 else low, span)
+    count = positions.compute(session, out, "subtract", last, first, span)
+    if abs(stride) != 1:
+        round_up = positions.number(stride - (1 if stride > 0 else -1))
+        count = positions.compute(session, out, "add", count, round_up, span)
+    if stride != 1:
+        count = positions.compute(session, out, "floor_divide", count, positions.number(stride), span)
+    length = made_sizes.make(
+        session, out, positions.compute(session, out, "maximum", count, positions.number(0), span), "length", span
+    )
+    steps: dict[str, object] = {"start": 0, "stop": length, "step": 1, "dtype": INT64}
+    places = operators.apply(session, out, lookup("arange"), [], steps, span, [])
+    if stride != 1:
+        places = operators.apply(session, out, lookup("multiply"), [places, positions.number(stride)], {}, span, [])
+    places = operators.apply(session, out, lookup("add"), [places, first], {}, span, [])
+    return operators.apply(session, out, lookup("take"), [value, places], {"axis": axis}, span, [])
+
+
+def _value(session: Session, out: Output, bound: Entity | None, span: Span | None) -> Entity | None:
+    """A bound; one that is made from sizes of the run as a value."""
+    if isinstance(bound, Number) and made_sizes.mentioned_in_number(bound):
+        return session.materialise(out, bound, span)
+    return bound
+
+
+def masked(session: Session, out: Output, value: Typed, mask: Typed, span: Span | None) -> Typed:
+    """`value[mask]`, where the mask has the shape of the first axes. Raises ShapeError if it has not."""
+    type_, mask_type = prune(value.type), prune(mask.type)
+    assert isinstance(type_, TensorType) and isinstance(mask_type, TensorType)
+    dims, rows = flat_shape(type_.shape), flat_shape(mask_type.shape)
+    if len(rows) > len(dims):
+        raise ShapeError(f"a mask of rank {len(rows)} for a tensor of rank {len(dims)}", span)
+    # Both as they must be: the sum of equal shapes demands it, and puts one size of the run for the other.
+    wanted = TensorType(BOOL, dims[: len(rows)])
+    if rows != wanted.shape:
+        value, mask = _agreeing(session, out, value, mask, span)
+        type_, mask_type = prune(value.type), prune(mask.type)
+        assert isinstance(type_, TensorType) and isinstance(mask_type, TensorType)
+        dims, rows = flat_shape(type_.shape), flat_shape(mask_type.shape)
+    if len(rows) > 1:
+        flat: Dim = 1
+        for dim in rows:
+            flat = flat * dim
+        value = operators.apply(
+            session, out, lookup("reshape"), [value], {"shape": (flat, *dims[len(rows) :])}, span, []
+        )
+        mask = operators.apply(session, out, lookup("reshape"), [mask], {"shape": (flat,)}, span, [])
+    places = true_positions(session, out, mask, span)
+    return operators.apply(session, out, lookup("take"), [value, places], {"axis": 0}, span, [])
+
+
+def _agreeing(session: Session, out: Output, value: Typed, mask: Typed, span: Span | None) -> tuple[Typed, Typed]:
+    """A tensor and a mask of its first axes, where sizes of the run have to be checked for that."""
+    type_, mask_type = prune(value.type), prune(mask.type)
+    assert isinstance(type_, TensorType) and isinstance(mask_type, TensorType)
+    for left, right in zip(flat_shape(type_.shape), flat_shape(mask_type.shape), strict=False):
+        left, right = settled(left), settled(right)
+        if not (mentions_made(left) or mentions_made(right)):
+            if facts().ask(left, EQUAL, right) is not True:
+                shapes = f"{show_shape(flat_shape(mask_type.shape))} for a tensor of {show_shape(type_.shape)}"
+                raise ShapeError(f"a mask has the shape of the first axes; found one of {shapes}", span)
+            continue
+        if left == right:
+            continue
+        solved = solve(subtract(left, right), lambda v: isinstance(v, MadeDim))
+        if solved is None:
+            raise TypeCheckError("a mask has the shape of the first axes, and here only the run knows", span)
+        variable, found = solved
+        made_sizes.require(session, out, DimConstraint(variable, EQUAL, found), span)
+
+        replaced = made_sizes.replacing(variable, found)
+        value = made_sizes.ascribed(session, out, value, map_dims(resolve(value.type), replaced), span)
+        mask = made_sizes.ascribed(session, out, mask, map_dims(resolve(mask.type), replaced), span)
+        return _agreeing(session, out, value, mask, span)
+    return value, mask
+
+
+def true_positions(session: Session, out: Output, mask: Typed, span: Span | None) -> Typed:
+    """The indices (int32) at which a mask of rank 1 holds."""
+    type_ = prune(mask.type)
+    assert isinstance(type_, TensorType)
+    whole = operators.apply(session, out, lookup("cast"), [mask], {"dtype": INT64}, span, [])
+    count = operators.apply(session, out, lookup("sum"), [whole], {"axis": None, "keepdims": False}, span, [])
+    length = made_sizes.make(session, out, count, "chosen", span)
+    found_type = TensorType(INT32, (length,))
+    attributes: dict[str, object] = {"shape": found_type.shape, "dtype": INT32}
+    zeros = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+    rounds = made_sizes.number(session, out, flat_shape(type_.shape)[0], span)
+    index = session.variable("i", scalar(INT64), span)
+    places, filled = session.variable("places", found_type, span), session.variable("filled", scalar(INT64), span)
+    label, body, then, other = LoopLabel("positions"), Output(), Output(), Output()
+    holds = session.bind(body, OpCall(lookup("index").name, (mask.atom, index), {}, span), scalar(BOOL), "holds", span)
+    place = session.bind(then, OpCall("cast", (index,), {"dtype": INT32}, span), scalar(INT32), "place", span)
+    update = OpCall(lookup("index_update").name, (places, filled, place.atom), {}, span)
+    longer = session.bind(then, update, found_type, "places", span)
+    more = positions.compute(session, then, "add", Typed(filled, scalar(INT64)), positions.number(1), span)
+    then.terminator = Yield((longer.atom, more.atom), span)
+    other.terminator = Yield((places, filled), span)
+    after = (session.variable("places", found_type, span), session.variable("filled", scalar(INT64), span))
+
+    def choice() -> If:
+        return If((Arm(Block((), Yield((holds.atom,), span)), then.block()),), other.block(), span)
+
+    body.items.append(Later(after, choice))
+    body.terminator = Next(label, after, span)
+    results: tuple[Var, ...] = (
+        session.variable("places", found_type, span),
+        session.variable("filled", scalar(INT64), span),
+    )
+    initial = (zeros.atom, positions.number(0).atom)
+    trip = Counter(index, rounds.atom)
+    out.items.append(Later(results, lambda: Loop(label, (places, filled), initial, body.block(), trip, span)))
+    return Typed(results[0], found_type)
