@@ -1,8 +1,9 @@
-"""How the cost of derivatives grows: `python benchmarks/derivatives.py`. Both tables should be flat.
+"""How the cost of derivatives grows: `python benchmarks/derivatives.py`. The last columns should be flat.
 
-The first has the time to produce the gradient of a chain of bindings (elaborate, differentiate, optimise), for each
-binding. The second has the time to run compiled gradients of loops over n elements, for each element, and how much it
-grows when n does.
+The first table has the time to produce the gradient of a chain of bindings (elaborate, differentiate, optimise), for
+each binding. The second has the bytes of the tapes of a loop, and those with `memory="recompute"`, which grow with the
+square root of the number of rounds. The third has the time to run compiled gradients of loops over n elements, for each
+element, and how much it grows when n does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 import relay
 from relay import List
+from relay.ad.checkpoints import tape_bytes
 
 
 @relay
@@ -72,6 +74,22 @@ def production() -> None:
         print(f"  {length:8} {seconds:9.2f} {seconds / length * 1e6:14.0f}")
 
 
+def loop(rounds: int) -> Any:
+    """A loop of this many rounds."""
+    text = f"def loop(x, w):\n    for _ in range({rounds}):\n        x = relay.sin(x * w)\n    return x"
+    return relay.from_source(text, {"relay": relay})
+
+
+def taping() -> None:
+    print("\nthe tapes of a loop in bytes\n    rounds     store   recompute   times a root of the rounds")
+    for rounds in (100, 1_000, 10_000, 100_000):
+        sizes = []
+        for memory in ("store", "recompute"):
+            core = relay.grad(loop(rounds), memory=memory).core(np.float64(0.5), np.float64(0.9))
+            sizes.append(tape_bytes(core.functions.values()))
+        print(f"  {rounds:8} {sizes[0]:9.0f} {sizes[1]:11.0f} {sizes[1] / rounds**0.5:12.1f}")
+
+
 def running() -> None:
     print("\nrunning a gradient\n             n        ms   ns an element   times the time for times the elements")
     for function, argument, lengths in (
@@ -92,4 +110,5 @@ def running() -> None:
 
 if __name__ == "__main__":
     production()
+    taping()
     running()

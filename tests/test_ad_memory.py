@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import relay
+from relay import Float64, Int32, Tensor
 from relay.ad.checkpoints import tape_bytes
 from relay.errors import DifferentiationError, TypeCheckError
 from relay.ir.check import check
@@ -59,6 +60,40 @@ def with_effects(x, w):
     return relay.sum(r.value * x)
 
 
+@relay
+def two_hundred_rounds(x, w):
+    for i in range(200):
+        x = relay.tanh(x * w + float(i))
+    return x
+
+
+@relay
+def recursive(x, w, n: Tensor[Int32, ()]) -> Tensor[Float64, (3,)]:
+    if n == 0:
+        return x
+    for i in range(200):
+        x = relay.tanh(x * w + float(i))
+    return recursive(x, w, n - 1) * 1.1
+
+
+@relay
+def of_calls(x, w):
+    y = two_hundred_rounds(x, w) * two_hundred_rounds(x * 0.5, w)
+    return relay.sum(y * recursive(x, w, 3))
+
+
+@relay
+def of_closures(x, w):
+    f = two_hundred_rounds if x[0] > 0.0 else (lambda v, w: recursive(v * v, w, 2))
+
+    def step(v):
+        return relay.sin(v * w)
+
+    for _ in range(200):
+        x = step(x)
+    return relay.sum(f(x, w))
+
+
 def close(found: Any, expected: Any, rtol: float = 1e-10) -> None:
     for a, b in zip(found, expected, strict=True):
         if b is not None:
@@ -86,7 +121,7 @@ def test_a_loop_of_n_rounds_tapes_about_the_square_root() -> None:
     assert taped(relay.grad(steps, memory="recompute"), X, X) <= 0.15 * stored  # 10 states and 10 rounds of 100
 
 
-@pytest.mark.parametrize("function", [uneven, nested, with_effects], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [uneven, nested, with_effects, of_calls, of_closures], ids=lambda f: f.__name__)
 def test_rests_nests_and_effects(function: Any, capsys: pytest.CaptureFixture[str]) -> None:
     expected = relay.grad(function)(X, X)
     capsys.readouterr()
@@ -96,6 +131,34 @@ def test_rests_nests_and_effects(function: Any, capsys: pytest.CaptureFixture[st
 
 def test_nested_loops_keep_few_states_of_both() -> None:
     assert taped(relay.grad(nested, memory="recompute"), X, X) < 0.3 * taped(relay.grad(nested), X, X)
+
+
+@pytest.mark.parametrize("function", [of_calls, of_closures], ids=lambda f: f.__name__)
+def test_loops_of_called_functions_are_divided_too(function: Any) -> None:
+    assert taped(relay.grad(function, memory="recompute"), X, X) < 0.2 * taped(relay.grad(function), X, X)
+    with pytest.raises(DifferentiationError, match="need at least"):
+        relay.grad(function, memory=100)(X, X)
+
+
+def test_a_function_is_divided_for_one_derivative_only() -> None:
+    @relay
+    def both(x, w):
+        few = relay.grad(of_calls, wrt=0, memory="recompute")(x, w)
+        return few, relay.grad(of_calls, wrt=0)(x, w)
+
+    few, all_ = both(X, X)
+    close((few,), (all_,))
+    assert taped(both, X, X) >= taped(relay.grad(of_calls, wrt=0), X, X)
+
+
+@pytest.mark.parametrize(("rounds", "most"), [(100, 35), (400, 70), (1600, 140)])
+def test_memory_grows_with_the_square_root(rounds: int, most: int) -> None:
+    run = relay.from_source(
+        f"def run(x, w):\n    for _ in range({rounds}):\n        x = relay.sin(x * w)\n    return relay.sum(x)",
+        {"relay": relay},
+    )
+    assert taped(relay.grad(run), X, X) == 2 * rounds * STATE
+    assert taped(relay.grad(run, memory="recompute"), X, X) <= most * STATE
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 9, 50])

@@ -40,6 +40,7 @@ from relay.ir.expr import (
     LoopLabel,
     MakeTuple,
     Next,
+    OpCall,
     Recompute,
     RefNew,
     RefRead,
@@ -48,7 +49,7 @@ from relay.ir.expr import (
     StackPush,
     Var,
 )
-from relay.ir.traverse import blocks, copy_block, free_variables, map_blocks, walk
+from relay.ir.traverse import blocks, copy_block, copy_function, free_variables, map_blocks, map_parts, walk
 from relay.ir.types import (
     FLOAT64,
     BaseType,
@@ -61,7 +62,7 @@ from relay.ir.types import (
     Type,
     prune,
 )
-from relay.operator import Emitter, Value
+from relay.operator import Emitter, Value, lookup
 
 DEEPEST = 4
 """How often segments are divided at most."""
@@ -70,10 +71,34 @@ SHORTEST = 8
 """Loops with fewer rounds stay as they are."""
 
 
-def divided(function: Function, depth: int, fresh_name: Callable[[str], str]) -> tuple[Function, dict[str, Function]]:
-    """The function with its loops divided, and the functions that it calls for their segments."""
+def divided(
+    function: Function, called: Iterable[Function], depth: int, fresh_name: Callable[[str], str]
+) -> tuple[Function, dict[str, Function]]:
+    """A copy of a function with its loops divided, which calls such copies of the functions that it calls (`called`,
+    all of them), and the functions of the copies and segments by name. Functions with a rule stay as they are."""
     division = _Division(depth, fresh_name)
-    return attrs.evolve(function, body=division.block(function.body, depth)), division.functions  # type: ignore[misc]
+    originals = {f.name: f for f in (function, *called) if f.rule is None}
+    names = {name: fresh_name(name) for name in originals}
+
+    def renamed(atom: Atom) -> Atom:
+        return (
+            Global(names[atom.name], atom.type, atom.span) if isinstance(atom, Global) and atom.name in names else atom
+        )
+
+    for name, original in originals.items():
+        copy = _renamed(copy_function(original), names[name], renamed)
+        division.functions[names[name]] = attrs.evolve(copy, body=division.block(copy.body, depth))  # type: ignore[misc]
+    return division.functions[names[function.name]], division.functions
+
+
+def _renamed(function: Function, name: str, atom: Callable[[Atom], Atom]) -> Function:
+    """The function under another name, with other names of functions in it."""
+
+    def block(inside: Block) -> Block:
+        bindings = tuple(Binding(b.targets, map_parts(b.value, atom=atom, block=block)) for b in inside.bindings)
+        return Block(bindings, inside.terminator)
+
+    return attrs.evolve(function, name=name, body=block(function.body))  # type: ignore[misc]
 
 
 class _Division:
@@ -206,8 +231,8 @@ def _lengths(emitter: Emitter, count: Value, depth: int) -> tuple[Atom, Atom]:
 
 
 def tape_bytes(functions: Iterable[Function | Derivative]) -> float:
-    """The most bytes that the stacks of these functions hold at a time, each running once; infinity where loops have a
-    length that only the run knows."""
+    """The most bytes that the stacks of these functions, and the tensors that took their place, hold at a time, each
+    running once; infinity where loops have a length that only the run knows."""
     return sum(_Sizes().block(f.body) for f in functions if isinstance(f, Function))
 
 
@@ -229,6 +254,9 @@ class _Sizes:
                 case StackNew():
                     started += targets
                     self._grown(targets[0], targets[0], 0.0)
+                case OpCall(operator) if lookup(operator).arbitrary:
+                    started += targets
+                    self._grown(targets[0], targets[0], _bytes(type_of(targets[0])))
                 case StackPush(Var() as stack, pushed):
                     size = self._of(stack) + _bytes(type_of(pushed)) + self._of(pushed)
                     self._grown(targets[0], self.roots.get(stack, stack), size)

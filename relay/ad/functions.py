@@ -135,8 +135,8 @@ class ModuleReversal:
         function = self.function(derivative.of)
         depth = self._depth(derivative)
         if depth:
-            function, segments = divided(function, depth, self.fresh_name)
-            self.functions.update(segments)
+            function, made = self._divided(function, depth)
+            self.functions.update(made)
         self.functions[derivative.name] = self._derivative(derivative, function)
         while self._queue:
             self._make_versions(self._queue.popleft())
@@ -153,14 +153,12 @@ class ModuleReversal:
         smallest = math.inf
         for depth in range(DEEPEST + 1):
             trial = ModuleReversal(dict(self.functions), self._data)
-            function, segments = (
-                divided(self.function(derivative.of), depth, trial.fresh_name)
-                if depth
-                else (self.function(derivative.of), {})
-            )
-            trial.functions |= {**segments, derivative.of: function}
             grad = attrs.evolve(derivative.grad, memory="store")  # type: ignore[misc]
-            trial.derive(attrs.evolve(derivative, grad=grad))  # type: ignore[misc]
+            function = self.function(derivative.of)
+            if depth:
+                function, made = trial._divided(function, depth)
+                trial.functions |= made
+            trial.derive(attrs.evolve(derivative, grad=grad, of=function.name))  # type: ignore[misc]
             size = tape_bytes(f for n, f in trial.functions.items() if n not in self.functions or n == derivative.name)
             if size <= memory:
                 return depth
@@ -171,6 +169,10 @@ class ModuleReversal:
             derivative.span,
             help='memory="recompute" takes about the square root of the number of rounds',
         )
+
+    def _divided(self, function: Function, depth: int) -> tuple[Function, dict[str, Function]]:
+        called = [f for f in self.reachable(callees(function)) if isinstance(f, Function) and f is not function]
+        return divided(function, called, depth, self.fresh_name)
 
     def function(self, name: str) -> Function:
         """A finished function."""

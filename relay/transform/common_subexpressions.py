@@ -73,6 +73,8 @@ def _key(value: Expr) -> Hashable | None:
     match value:
         case OpCall(name, arguments, attributes):
             operator = lookup(name)
+            if operator.arbitrary:  # memory that is filled later, like a stack
+                return None
             keys = [_atom_key(a) for a in arguments]
             if operator.commutative:
                 keys.sort(key=hash)
