@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -378,7 +379,12 @@ class RelayFunction:
             own, other = rule.__relay__, None if kept is None else kept.__relay__
             if not isinstance(own, Definition) or not isinstance(other, Definition | None):
                 raise FrontendError("a gradient is a function, not a derivative", self._function.span)
-            self.__relay__ = attrs.evolve(definition, gradient=DefinedGradient(own, other))
+            names = [p.name for p in self._function.parameters]
+
+            def adapted(dynamic: Sequence[bool]) -> Function:
+                return adapted_gradient(names, dynamic, saving=other is not None)
+
+            self.__relay__ = attrs.evolve(definition, gradient=DefinedGradient(own, other, adapted))
             return rule
 
         return define if backward is None else define(backward)
@@ -690,6 +696,25 @@ def derivative(
 
     derived_entity(derived)  # checks the names and positions
     return RelayFunction(derived, function._options)
+
+
+def adapted_gradient(names: Sequence[str], dynamic: Sequence[bool], saving: bool) -> Function:
+    """The code of `DefinedGradient.adapted` for parameters with these names."""
+    rest, saved, asserted, found = itertools.count(), [], [], []
+    for position, (name, is_dynamic) in enumerate(zip(names, dynamic, strict=True)):
+        saved.append(f"saved[{next(rest)}]" if is_dynamic else f"static{position}__")
+        if is_dynamic:
+            found.append(f"found[{position}]")
+        else:
+            message = f"{name} specialises the function here: it has no gradient"
+            asserted.append(f"    assert found[{position}] is None, '{message}'")
+    text = f"""\
+def gradient(saved, seed):
+    found = backward__({"saved" if saving else f"({', '.join(saved)},)"}, seed)
+{chr(10).join(asserted)}
+    return {", ".join(found)}
+"""
+    return next(iter(lower.lower_text(text, "<relay.def_gradient>", {}).values())).function
 
 
 def from_source(

@@ -8,7 +8,7 @@ import pytest
 import relay
 from relay.errors import DifferentiationError, FrontendError, TypeCheckError
 from relay.ir.check import check
-from relay.ir.expr import Function, OpCall, StackPush
+from relay.ir.expr import Function, OpCall
 from relay.ir.traverse import walk
 
 X = np.array([0.5, -1.0, 2.0])
@@ -289,20 +289,16 @@ def checkpointed_steps(x, w):
 
 
 def taped(function, *arguments):
-    """The types of what a program pushes on stacks, in its entry."""
-    found = []
-    for b in walk(function.core(*arguments).main.body):
-        if isinstance(b.value, StackPush):
-            found.append(str(b.value.value.type))
-    return found
+    """The types of the buffers that take a program's tapes, in its entry."""
+    body = function.core(*arguments).main.body
+    return [str(b.targets[0].type) for b in walk(body) if isinstance(b.value, OpCall) and b.value.operator == "unset"]
 
 
 def test_a_checkpoint_in_a_loop_tapes_its_argument_only():
     for found, expected in zip(relay.grad(checkpointed_steps)(X, X), relay.grad(steps)(X, X), strict=True):
         close(found, expected)
-    assert taped(relay.grad(checkpointed_steps), X, X) == ["Tensor[float64, (3,)]"]  # and not w, from outside
-    (entry,) = taped(relay.grad(steps), X, X)
-    assert entry.count("Tensor") > 2
+    assert taped(relay.grad(checkpointed_steps), X, X) == ["Tensor[float64, (8, 3)]"]  # and not w, from outside
+    assert len(taped(relay.grad(steps), X, X)) > 2
 
 
 def test_what_a_checkpoint_prints_is_printed_once(capsys):
@@ -338,3 +334,54 @@ def test_the_text_of_a_checkpoint_is_read_back():
     text = relay.to_text(typed)
     assert " recompute {" in text
     assert relay.to_text(relay.parse(text)) == text
+
+
+# ---- arguments that specialise
+
+
+def powers(x, n, *, scale=1.0):
+    return x**n * scale
+
+
+def of_powers(saved, seed):
+    x, n, scale = saved
+    return float(n) * x ** (n - 1) * scale * seed, None, None
+
+
+def test_a_gradient_gets_the_numbers_that_specialise_the_function():
+    f = relay(powers, static_argnames=("n",))
+    f.def_gradient(of_powers)
+    x = np.float64(2.0)
+    for run in (relay.grad(f), relay.grad(f).interpret):
+        gradient, *rest = run(x, 3)
+        close(gradient, 12.0)
+        assert rest == [None, None]
+    close(relay.grad(relay.grad(f, wrt=0), wrt=0)(x, 3), 12.0)
+    with pytest.raises(TypeCheckError, match=r"the result of of_powers must be"):
+        relay.grad(f, wrt=0)(x, 3, scale=np.float64(2.0))  # which has a gradient then
+
+    wrong = relay(powers, static_argnames=("n",))
+    wrong.def_gradient(lambda saved, seed: (seed, seed, None))
+    with pytest.raises(Exception, match="n specialises the function here: it has no gradient"):
+        relay.grad(wrong, wrt=0)(x, 3)
+
+
+def chosen(x, mode):
+    return x * x if mode == "square" else x * x * x
+
+
+def kept(x, mode):
+    return (x * x, 2.0 * x) if mode == "square" else (x * x * x, 3.0 * x * x)
+
+
+def test_what_is_saved_may_depend_on_strings():
+    f = relay(chosen, static_argnames=("mode",))
+    f.def_gradient(lambda saved, seed: (saved * seed, None), saving=kept)
+    x = np.float64(3.0)
+    for mode, first, second in (("square", 6.0, 2.0), ("cube", 27.0, 18.0)):
+        close(relay.grad(f, wrt=0)(x, mode), first)
+        close(relay.grad(relay.grad(f, wrt=0), wrt=0)(x, mode), second)
+    g = relay(chosen, static_argnames=("mode",))
+    g.def_gradient(lambda saved, seed: (seed, None))
+    with pytest.raises(TypeCheckError, match="mode is no value of the run"):
+        relay.grad(g, wrt=0)(x, "cube")

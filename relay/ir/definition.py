@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import attrs
@@ -39,10 +39,16 @@ class Definition:
 
 @attrs.frozen(eq=False)
 class DefinedGradient:
-    """The gradient that a program gives a function: `backward(saved, seed)`, and `forward(..) -> (result, saved)`."""
+    """The gradient that a program gives a function: `backward(saved, seed)`, and `forward(..) -> (result, saved)`.
+
+    `adapted` is called for functions some of whose arguments specialise them, with which ones are values of the run. It
+    gives the surface code of a gradient (saved, seed) for those alone, which calls `backward__`; the others are
+    `static0__`, `static1__`, ...
+    """
 
     backward: Definition
     forward: Definition | None
+    adapted: Callable[[Sequence[bool]], Function]
 
 
 @attrs.frozen(eq=False)

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.errors import DifferentiationError, TypeCheckError
-from relay.ir.definition import DefinedGradient
+from relay.ir.definition import DefinedGradient, Definition
 from relay.ir.derivative import cotangent_type
 from relay.ir.expr import CustomGradient
 from relay.ir.types import Kind, TupleType, Type, Unknown
-from relay.typecheck.elaboration.arguments import static_positions
-from relay.typecheck.elaboration.entities import Entity, GlobalFunction, Typed
+from relay.typecheck.elaboration import operators
+from relay.typecheck.elaboration.entities import Derived, Entity, GlobalFunction, LocalFunction, Object, Typed
 from relay.typecheck.elaboration.functions import instantiate
 from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.elaboration.templates import Bound
 from relay.typecheck.unification import resolve, unknowns
 
 
@@ -32,11 +33,19 @@ def define_gradient(
     Raises TypeCheckError at the gradient where it does not fit the function.
     """
     code = gradient.backward.function
-    if static_positions(callee) or any(v is None for v in values):
-        raise TypeCheckError(
-            f"{callee.definition.function.name} has a gradient of its own, so its arguments are values of the run",
-            code.span,
-            help="make a function for each static argument",
+    of = GlobalFunction(gradient.backward)
+    dynamic = [v is not None for v in values]
+    if not any(dynamic):
+        return  # nor is there anything to differentiate by
+    if not all(dynamic):
+        _refuse_others(callee, entities, dynamic)
+        statics = {
+            f"static{i}__": operators.static_value(e, p.name, p.span)
+            for i, (e, p) in enumerate(zip(entities, callee.definition.function.parameters, strict=True))
+            if not dynamic[i]
+        }
+        of = GlobalFunction(
+            Definition(gradient.adapted(dynamic), Bound({"backward__": gradient.backward, "tuple": tuple, **statics}))
         )
 
     def attempt() -> Sequence[Unknown] | None:
@@ -59,7 +68,7 @@ def define_gradient(
             saved = session.solver.fresh(Kind.Type)
             session.unify_at(forward.result, TupleType((result, saved)), span, "the result of `saving`")
         arguments = [Typed(session.variable(n, t, code.span), t) for n, t in (("saved", saved), ("seed", seed))]
-        backward = instantiate(session, GlobalFunction(gradient.backward), arguments, arguments, code.span)
+        backward = instantiate(session, of, arguments, arguments, code.span)
         instance.effects.include(backward.effects)
         expected = gradients[0] if len(gradients) == 1 else TupleType(gradients)
         session.unify_at(backward.result, expected, code.span, f"the result of {code.name}")
@@ -67,3 +76,23 @@ def define_gradient(
         return None
 
     session.defer(attempt, code.span, f"the parameters of {callee.definition.function.name}")
+
+
+def _refuse_others(callee: GlobalFunction, entities: Sequence[Entity], dynamic: Sequence[bool]) -> None:
+    """Raise TypeCheckError for functions as arguments, for what they capture would get no gradient, and for strings and
+    their like, which cannot be saved."""
+    function = callee.definition.function
+    kept = callee.definition.gradient is not None and callee.definition.gradient.forward is not None
+    for parameter, entity, is_dynamic in zip(function.parameters, entities, dynamic, strict=True):
+        if isinstance(entity, Object) and entity.value is not None and not kept:
+            raise TypeCheckError(
+                f"{parameter.name} is no value of the run, so the gradient of {function.name} cannot get it",
+                parameter.span,
+                help="def_gradient(saving=..) takes the function's own parameters and keeps what the gradient needs",
+            )
+        if not is_dynamic and isinstance(entity, LocalFunction | Derived):
+            raise TypeCheckError(
+                f"{function.name} has a gradient of its own, so {parameter.name} cannot be a function that captures",
+                parameter.span,
+                help="pass what it captures as arguments of their own",
+            )
