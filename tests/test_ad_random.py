@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_programs import function_of, random_program
 
 import relay
 from relay.arguments import wrap
@@ -114,3 +115,47 @@ def test_the_second_derivative_by_transform_and_by_tapes(text: str) -> None:
     lowered, values = second._lower(POINT, {})
     transformed = wrap(interpreter.run(lowered.core, values), lowered.result)
     np.testing.assert_allclose([float(g) for g in transformed], by_tape, rtol=1e-8, atol=1e-10, err_msg=text)
+
+
+# ---- programs with everything in them
+
+ROUNDS = np.int32(2)
+
+
+def agreeing(seed: int, compiled: bool, second: bool) -> None:
+    """Raise if the derivatives of the program of a seed differ."""
+    text = random_program(seed)
+    program = function_of(text)
+
+    def value(x: float, y: float) -> float:
+        return float(program.interpret(np.float64(x), np.float64(y), ROUNDS))
+
+    (x, y), step = map(float, POINT), 1e-6
+    expected = [
+        (value(x + step, y) - value(x - step, y)) / (2 * step),
+        (value(x, y + step) - value(x, y - step)) / (2 * step),
+    ]
+    first = relay.grad(program, wrt=(0, 1))
+    orders = [first, relay.grad(relay.grad(program, wrt=0), wrt=(0, 1))] if second else [first]
+    for derivative in orders:
+        by_tape = [float(g) for g in derivative.interpret(*POINT, ROUNDS)]
+        if derivative is first:
+            np.testing.assert_allclose(by_tape, expected, rtol=1e-4, atol=1e-5, err_msg=text)
+        lowered, values = derivative._lower((*POINT, ROUNDS), {})
+        transformed = wrap(interpreter.run(lowered.core, values), lowered.result)
+        np.testing.assert_allclose([float(g) for g in transformed], by_tape, rtol=1e-7, atol=1e-9, err_msg=text)
+        if compiled:
+            found = [float(g) for g in derivative(*POINT, ROUNDS)]
+            np.testing.assert_allclose(found, by_tape, rtol=1e-7, atol=1e-9, err_msg=text)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=8)
+def test_programs_with_everything_in_them(seed: int) -> None:
+    agreeing(seed, compiled=False, second=False)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=3)
+def test_programs_with_everything_in_them_compiled_and_twice(seed: int) -> None:
+    agreeing(seed, compiled=True, second=True)

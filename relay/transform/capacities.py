@@ -275,7 +275,7 @@ class Kinds:
                 capacities = [c.found.capacity if isinstance(c, Kind) else c for c in kind.capacities]
                 numbers = [c for c in capacities if isinstance(c, int)]
                 if len(numbers) == len(capacities):
-                    kind.capacity = max(numbers)
+                    kind.capacity = max(1, *numbers)  # a loop without rounds reads nothing
                 elif all(c == capacities[0] for c in capacities):
                     kind.capacity = capacities[0]
             pending -= known

@@ -12,7 +12,7 @@ from relay.ir.definition import DefinedGradient, Definition
 from relay.ir.derivative import cotangent_type
 from relay.ir.expr import CustomGradient
 from relay.ir.types import Kind, TupleType, Type, Unknown
-from relay.typecheck.elaboration import operators
+from relay.typecheck.elaboration.attributes import static_value
 from relay.typecheck.elaboration.entities import Derived, Entity, GlobalFunction, LocalFunction, Object, Typed
 from relay.typecheck.elaboration.functions import instantiate
 from relay.typecheck.elaboration.session import Instance, Session
@@ -40,7 +40,7 @@ def define_gradient(
     if not all(dynamic):
         _refuse_others(callee, entities, dynamic)
         statics = {
-            f"static{i}__": operators.static_value(e, p.name, p.span)
+            f"static{i}__": static_value(e, p.name, p.span)
             for i, (e, p) in enumerate(zip(entities, callee.definition.function.parameters, strict=True))
             if not dynamic[i]
         }
