@@ -36,7 +36,11 @@ def lower_assignment(context: Context, node: ast.Assign) -> None:
             value=ast.Tuple(elts=values) | ast.List(elts=values),
         ) if not any(isinstance(item, ast.Starred) for item in (*targets, *values)):
             if len(targets) != len(values):
-                raise FrontendError(f"{len(values)} values for {len(targets)} names", context.span(pattern))
+                raise FrontendError(
+                    f"{len(values)} values for {len(targets)} names",
+                    context.span(pattern),
+                    help="write a name for each value, or one star: `a, *rest = ..`",
+                )
             atoms = [context.atom(value) for value in values]
             for part, atom in zip(targets, atoms, strict=True):
                 store(context, part, atom)

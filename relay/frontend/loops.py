@@ -199,7 +199,7 @@ def _older_cells(context: Context) -> frozenset[str]:
 
 def _frame(context: Context, node: ast.stmt, word: str) -> LoopFrame:
     if not context.loops:
-        raise FrontendError(f"`{word}` outside of a loop", context.span(node))
+        raise FrontendError(f"`{word}` outside of a loop", context.span(node), help="remove it, or write `return`")
     return context.loops[-1]
 
 

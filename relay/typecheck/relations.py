@@ -212,7 +212,9 @@ def matmul(left: Shape, right: Shape) -> Shape:
     """Matrix product over the last two axes, the others broadcast; a vector counts as a row on the left and as a
     column on the right, and its axis is missing in the result."""
     if not left or not right:
-        raise ShapeError(f"matmul needs operands with axes, found the shapes {_listed((left, right))}")
+        raise ShapeError(
+            f"matmul needs operands with axes, found the shapes {_listed((left, right))}", help="write `*` for scalars"
+        )
     inner = right[-2] if len(right) > 1 else right[0]
     _contract(left, right, left[-1], inner)
     batch = _broadcast_batch(left, right)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from relay.errors import Label, Span, TypeCheckError
@@ -82,7 +83,11 @@ def bind_arguments(
     names = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind != "positional_only"}
     for name, entity in keywords:
         if name not in names:
-            raise TypeCheckError(f"{function.name} has no parameter {name!r}", span, labels=defined)
+            close = difflib.get_close_matches(name, names, n=1)
+            by_place = any(p.name == name for p in function.parameters)
+            help = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names)}" if names else None
+            help = "it is given by its place, without a name" if by_place else help
+            raise TypeCheckError(f"{function.name} has no parameter {name!r}", span, labels=defined, help=help)
         if names[name] in found:
             raise TypeCheckError(f"{function.name} got two values for {name!r}", span, labels=defined)
         found[names[name]] = entity

@@ -85,5 +85,6 @@ def normalise_attribute(name: str, value: object) -> object:
         try:
             return base_of_dtype(value)
         except TypeError:
-            raise TypeMismatch(f"{value!r} is no dtype") from None
+            help = "write relay.Float32, relay.Int32, relay.Bool, or one of their kind"
+            raise TypeMismatch(f"{value!r} is no dtype", help=help) from None
     return value

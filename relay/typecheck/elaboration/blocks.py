@@ -331,7 +331,8 @@ def unpack(session: Session, out: Output, entity: Entity, count: int | None, spa
     if not isinstance(entity, Tuple):
         raise TypeCheckError(f"{_kind(entity)} cannot be unpacked", span)
     if count is not None and len(entity.items) != count:
-        raise TypeCheckError(f"expected {count} values to unpack, found {len(entity.items)}", span)
+        help = "write a name for each value, or one star: `a, *rest = t`"
+        raise TypeCheckError(f"expected {count} values to unpack, found {len(entity.items)}", span, help=help)
     return entity.items
 
 

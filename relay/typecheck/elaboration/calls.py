@@ -163,7 +163,7 @@ def apply(
                 raise TypeCheckError("`str` is not part of Relay", span, help='use an f-string in print: print(f"{x}")')
             raise TypeCheckError(f"{getattr(value, '__name__', value)!r} cannot be called", span)
         case _:
-            raise TypeCheckError("this value is no function", span)
+            raise TypeCheckError("this value is no function", span, help="write `*` for a product")
 
 
 def call_operator(
@@ -364,7 +364,7 @@ def _len(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
         return Number(len(entity.value), span)
     shape = tensors.attribute(session, out, entity, "shape", span, "the argument of len")
     if not isinstance(shape, Tuple) or not shape.items:
-        raise TypeCheckError("a scalar has no length", span)
+        raise TypeCheckError("a scalar has no length", span, help="tensors with axes, tuples, lists and dicts have")
     return shape.items[0]
 
 
@@ -423,11 +423,11 @@ def _convert(base: BaseType | None) -> Callable[..., Entity]:
         entity = arguments[0]
         if base is BOOL and (isinstance(entity, Tuple) or growing.is_growing(entity)):
             return require_bool(session, out, entity, span, "the argument of bool")
-        if isinstance(entity, Object) and isinstance(entity.value, str) and base is None:
+        if isinstance(entity, Object) and isinstance(entity.value, str) and base is not BOOL:
             try:
-                return Number(float(entity.value), span)  # float("inf")
+                return Number(float(entity.value) if base is None else int(entity.value), span)  # float("inf")
             except ValueError:
-                raise TypeMismatch(f"{entity.value!r} is no number", span) from None
+                raise TypeMismatch(f"{entity.value!r} is no number", span, help="write a number") from None
         if isinstance(entity, Size) and base is INT32:
             return entity
         if isinstance(entity, Size | Computed) and base is None:

@@ -228,7 +228,9 @@ class DecisionTree:
                 self.session.unify_at(entity.type, parts, pattern.span, "the matched value")
             entity = expand(self.session, out, entity, pattern.span)
         if not isinstance(entity, Tuple):
-            help = "test its length: `if len(xs) == 0:`, then read xs[0]" if growing.is_growing(entity) else None
+            help = "unpack it before: `a, b = x`"
+            if growing.is_growing(entity):
+                help = "test its length: `if len(xs) == 0:`, then read xs[0]"
             message = f"this pattern is a tuple, the value is {self._shown(entity)}"
             raise TypeCheckError(message, pattern.span, help=help)
         return self._open(occurrence, entity, entity.items)

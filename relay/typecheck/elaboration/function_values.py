@@ -26,6 +26,7 @@ from relay.ir.types import (
     Kind,
     RefType,
     StackType,
+    TensorType,
     TupleType,
     Type,
     Unknown,
@@ -50,10 +51,15 @@ from relay.typecheck.elaboration.entities import (
     GlobalFunction,
     Later,
     LocalFunction,
+    Method,
     Object,
     Output,
+    Progression,
+    Range,
+    Text,
     Tuple,
     Typed,
+    Zip,
 )
 from relay.typecheck.elaboration.functions import expand, instantiate
 from relay.typecheck.elaboration.session import Session
@@ -78,7 +84,7 @@ def function_value(
         return entity
     if not isinstance(entity, GlobalFunction | LocalFunction):
         what = type(entity.value).__name__ if isinstance(entity, Object) else type(entity).__name__.lower()
-        raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span)
+        raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span, help=_instead(entity))
     function = surface_function(entity)
     parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
     result = session.solver.fresh(Kind.Type)
@@ -117,6 +123,21 @@ def function_value(
         application=lambda: Application(function.name.strip("<>"), parameters),
     )
     return Typed(var, type_)
+
+
+def _instead(entity: Entity) -> str:
+    """What to write for something that is known before the run only."""
+    match entity:
+        case Range() | Progression() | Zip():
+            return "go through it by `for`, or make a list of it: [x for x in xs]"
+        case Object(str()) | Text():
+            return "text stands in print and assert, and in static arguments"
+        case Method(_, name):
+            return f"call it, or write a lambda: `lambda x: x.{name}()`"
+        case Object(value) if callable(value):
+            return "call it, or write a lambda that does: `lambda x: f(x)`"
+        case _:
+            return "a program computes with numbers, tensors, structures of them, and functions"
 
 
 def _operator_function(operator: Operator, out: Output, span: Span | None) -> LocalFunction:
@@ -165,7 +186,9 @@ def _derived_value(
             return waiting
         known = resolve(inner_type)
         if not isinstance(known, FunctionType):
-            raise TypeCheckError(f"only a function can be differentiated, found {show(known)}", span)
+            raise TypeCheckError(
+                f"only a function can be differentiated, found {show(known)}", span, help="write relay.grad(f)(x)"
+            )
         for position in range(len(known.parameters)) if wrt is None else wrt:
             parameter = known.parameters[position] if position < len(known.parameters) else None
             if parameter is not None and _holds(parameter, StackType):
@@ -225,7 +248,8 @@ def call_value(
         labels = (Label(where, f"it is {show(resolve(type_))}"),) if where is not None else ()
         raise TypeCheckError(wrong_count(name, count, count, len(values)), span, labels=labels)
     if not isinstance(type_, FunctionType | Unknown):
-        raise TypeCheckError(f"{name} is no function, it is {show(resolve(callee.type))}", span)
+        help = "its elements are x[i]" if isinstance(type_, TensorType) else None
+        raise TypeCheckError(f"{name} is no function, it is {show(resolve(callee.type))}", span, help=help)
     result, effects = session.solver.fresh(Kind.Type), Effects()
     session.unify_at(callee.type, FunctionType(tuple(v.type for v in values), result, (), effects), span, name)
     session.effects.include(effects)

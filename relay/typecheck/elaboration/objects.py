@@ -47,9 +47,8 @@ def resolve_name(scope: Scope, name: str, span: Span | None, variables: Iterable
         written = set(re.findall(r"\w+", span.source.text)) if span is not None else set()
         own = [variable for variable in variables if variable in written]
         close = difflib.get_close_matches(name, own, n=1) or difflib.get_close_matches(name, scope.names(), n=1)
-        raise FrontendError(
-            f"the name {name!r} is not defined", span, help=f"did you mean {close[0]!r}?" if close else None
-        )
+        help = f"did you mean {close[0]!r}?" if close else f"give {name} a value before, or define it in the module"
+        raise FrontendError(f"the name {name!r} is not defined", span, help=help)
     return object_entity(value, span)
 
 

@@ -276,6 +276,8 @@ def _operand(
             if isinstance(entity, Tuple)
             else 'put text together in print or assert: f"{x}"'
             if isinstance(entity, Object) and isinstance(entity.value, str)
+            else "test before: `if x is not None:`"
+            if isinstance(entity, Object) and entity.value is None
             else None,
         )
     type_ = prune(entity.type)

@@ -74,7 +74,10 @@ def tuple_item(
             return records.item(entity, records.key_of(item, span), span)
         if isinstance(item, Number) and isinstance(item.value, int):
             if not -len(entity.items) <= item.value < len(entity.items):
-                raise TypeCheckError(f"the tuple has {len(entity.items)} components; there is no {item.value}", span)
+                count = len(entity.items)
+                what = f"list has {count} items" if growing.is_literal(entity) else f"tuple has {count} components"
+                help = f"the last one is {count - 1}, or -1" if count else None
+                raise TypeCheckError(f"the {what}; there is no {item.value}", span, help=help)
             return entity.items[item.value]
         if isinstance(item, SliceItem):
             if growing.is_literal(entity) and any(isinstance(b, Typed) for b in (item.start, item.stop)):

@@ -419,7 +419,11 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
     dims = flat_shape(type_.shape)
     consumed = sum(not (isinstance(i, Object) and (i.value is None or i.value is Ellipsis)) for i in items)
     if consumed > len(dims):
-        raise ShapeError(f"{consumed} indices for {show(resolve(entity.type))}, which has rank {len(dims)}", span)
+        raise ShapeError(
+            f"{consumed} indices for {show(resolve(entity.type))}, which has rank {len(dims)}",
+            span,
+            help=f"write {len(dims)}, or fewer" if dims else "a scalar has no axes: write x itself",
+        )
     if sum(isinstance(i, Object) and i.value is Ellipsis for i in items) > 1:
         raise TypeCheckError("a subscript has at most one `...`", span)
     plan = _Plan([], [], [], [], [], [], [])
@@ -441,8 +445,12 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
             case Number() if (value := dim_of(item)) is not None:
                 first = _position(value, dims[axis])
                 if first is None:
+                    extent = dims[axis]
+                    known = isinstance(extent, int) and extent > 0
                     raise ShapeError(
-                        f"index {value} is out of range for axis {axis} of {show(resolve(entity.type))}", span
+                        f"index {value} is out of range for axis {axis} of {show(resolve(entity.type))}",
+                        span,
+                        help=f"the last one is {extent - 1}, or -1" if known and isinstance(extent, int) else None,
                     )
                 _add(plan, first, add(first, 1), 1, 1)
                 plan.dropped.append(axis)
@@ -472,7 +480,9 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
                 _add(plan, 0, dims[axis], 1, dims[axis])
                 axis, position = axis + 1, position + rank
             case _:
-                raise TypeMismatch("an index must be an integer, a slice, None or `...`", span)
+                text = isinstance(item, Object) and isinstance(item.value, str)
+                help = "only dicts have keys of text" if text else "make it one: x[int(i)]"
+                raise TypeMismatch("an index must be an integer, a slice, None or `...`", span, help=help)
     while axis < len(dims):
         whole()
     if sum((t := tensor_type(i)) is not None and t.rank > 0 for _, i in plan.dynamic) > 1:
@@ -537,5 +547,9 @@ def unpack_rows(session: Session, out: Output, entity: Typed, count: int, span: 
     """`a, b = x` for a tensor x: its rows."""
     type_ = ranked(entity, span)
     if type_.rank == 0 or not equal(type_.shape[0], count):
-        raise ShapeError(f"expected {count} values to unpack, found {show(resolve(entity.type))}", span)
+        raise ShapeError(
+            f"expected {count} values to unpack, found {show(resolve(entity.type))}",
+            span,
+            help="write a name for each row, or index it: x[0]",
+        )
     return tuple(index(session, out, entity, [Number(i, span)], span) for i in range(count))
