@@ -194,7 +194,7 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             if not flatten(argument, leaves, kinds):
                 return False
         elif kind is dict:
-            kinds.append(tuple(argument))
+            kinds += dict, tuple(argument)  # two as well: an empty dict is no plain argument
             if not flatten(argument.values(), leaves, kinds):
                 return False
         elif is_record_class(kind):
@@ -263,6 +263,10 @@ def describe(value: Any, function: Function, position: int, path: str = "") -> D
         return Described((value.base.name, value.shape), value, None)
     if isinstance(value, Array):
         value = value.numpy()
+    if isinstance(value, np.ma.MaskedArray):
+        raise _bad_argument(
+            function, position, "is a masked array, whose mask would be lost", path=path, help="pass x.filled(0.0)"
+        )
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
         base = base_of_dtype(array.dtype)
@@ -385,7 +389,8 @@ def run_time_value(value: Any, type_: Type, name: str) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         assert isinstance(type_.base, BaseType)
         if not holds(type_.base, value):
-            raise TypeMismatch(f"argument {name}: the number {value} is no {type_.base}")
+            help = "pass np.int64(n)" if isinstance(value, int) and -(2**63) <= value < 2**63 else None
+            raise TypeMismatch(f"argument {name}: the number {value} is no {type_.base}", help=help)
         return np.asarray(value, dtype=type_.dtype)
     return value
 

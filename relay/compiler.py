@@ -55,6 +55,7 @@ from relay.executable import Executable
 from relay.frontend import data_classes, lower
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
+from relay.ir.exchanged import refuse_references
 from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parameter, Static
 from relay.ir.extents import Place, symbolic_dims
 from relay.ir.types import SymbolicSize, Type
@@ -324,6 +325,7 @@ class RelayFunction:
         """Run the same program on the reference interpreter."""
         __tracebackhide__ = True
         lowered, values = self._lower(arguments, keywords, symbolic=True)
+        refuse_references(lowered.typed.main)
         return wrap(interpreter.run(lowered.typed, values), lowered.result)
 
     def reload(self) -> None:

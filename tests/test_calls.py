@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relay import Array, relay
-from relay.errors import TypeMismatch
+from relay.errors import CompileError, FrontendError, TypeMismatch
 
 
 @relay
@@ -158,3 +158,33 @@ def test_what_a_structure_cannot_hold_is_named_by_its_place() -> None:
         with_gaps({"weight": 1.0, "bias": None, "scales": (None, "relu")}, np.ones(3, np.float32))
     with pytest.raises(TypeMismatch, match=r"argument params\['bias'\] of with_gaps is a Python object"):
         with_gaps({"weight": 1.0, "bias": object(), "scales": ()}, np.ones(3, np.float32))
+
+
+@relay
+def unchanged(v):
+    return v
+
+
+def test_an_empty_dict_is_no_dict_of_other_keys() -> None:
+    for _ in range(2):  # compiled, remembered
+        assert unchanged({}) == {}
+        assert unchanged({"a": None}) == {"a": None}
+        assert float(unchanged({"a": 2.0})["a"]) == 2.0
+        with pytest.raises(FrontendError, match="strings as keys"):
+            unchanged({1: 2.0})
+
+
+@relay
+def held(x):
+    return x, relay.ref(x)
+
+
+def test_references_stay_inside_of_a_call() -> None:
+    for run in (held, held.interpret):
+        with pytest.raises(CompileError, match=r"held returns a reference, Ref\[Tensor"):
+            run(1.0)
+
+
+def test_masked_arrays_are_refused() -> None:
+    with pytest.raises(TypeMismatch, match="masked array, whose mask would be lost"):
+        unchanged(np.ma.masked_array([1.0, 2.0], mask=[True, False]))

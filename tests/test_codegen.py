@@ -771,7 +771,7 @@ def test_lists_at_the_border() -> None:
 
 
 def test_references_at_the_border_are_refused() -> None:
-    with pytest.raises(CompileError, match="cannot be compiled yet"):
+    with pytest.raises(CompileError, match="references live within a call"):
         compile_module(module(function([RefType(F)], lambda b, x: b.pack())))
 
 

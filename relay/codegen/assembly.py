@@ -40,6 +40,7 @@ from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.errors import CompileError, InternalError
 from relay.ir.dims import ANY, TypeId
+from relay.ir.exchanged import refuse_references
 from relay.ir.expr import Ascribe, Derivative, Function, Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
@@ -84,6 +85,7 @@ def _generate(
     module = _prepared(module)
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     entry = module.main
+    refuse_references(entry)
     for type_ in entry.type.parameters:
         _check_exchanged(type_, entry, set(), is_result=False)
     _check_exchanged(entry.type.result, entry, set(), is_result=True)

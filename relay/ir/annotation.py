@@ -211,6 +211,9 @@ def to_type(item: object) -> Type:
     definition = getattr(item, "__relay_type__", None)  # what stands for a data type carries it
     if definition is not None and definition is not item:
         return to_type(definition)
+    if item is typing.Any:
+        help = 'for what may be of any type, make a variable: `A = relay.type_var("A")`, and write `x: A`'
+        raise FrontendError("Any is no type of Relay", help=help)
     raise FrontendError(f"{described(item)} is no type of Relay", help=TENSOR_HELP)
 
 

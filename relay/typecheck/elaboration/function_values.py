@@ -22,6 +22,7 @@ from relay.ir.expr import (
 )
 from relay.ir.types import (
     Application,
+    BaseType,
     FunctionType,
     Kind,
     RefType,
@@ -84,6 +85,8 @@ def function_value(
         return entity
     if not isinstance(entity, GlobalFunction | LocalFunction):
         what = type(entity.value).__name__ if isinstance(entity, Object) else type(entity).__name__.lower()
+        if isinstance(entity, Object) and isinstance(entity.value, BaseType | Unknown):
+            raise TypeCheckError("a dtype is no value of the run", span, help="compare it: x.dtype == relay.Float32")
         raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span, help=_instead(entity))
     function = surface_function(entity)
     parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
