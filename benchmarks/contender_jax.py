@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 from jax import numpy as jnp
-from models.jax import FUNCTIONS
+from models.jax import FUNCTIONS, ON_TREES
 
 
 def loss(a, b, x, y):
@@ -96,6 +96,9 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             function = jax.jit(newton)
         case "newton_gradient":
             function = jax.grad(newton_unrolled)  # a lax.while_loop has no reverse derivative
+        case _ if workload in ON_TREES:
+            call = ON_TREES[workload]((inputs[0], *arguments[1:]))
+            return lambda: jax.block_until_ready(call())
         case _ if workload in FUNCTIONS:
             function = FUNCTIONS[workload]
         case _:

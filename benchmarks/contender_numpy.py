@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from models.inputs import grown, on_trees
 
 
 def loss_gradient(a, b, x, y):
@@ -85,6 +86,25 @@ def newton_gradient(x):
     return slope
 
 
+def treelstm_state(tree, w, u, v, b, d):
+    """A tree is a row or a pair of trees."""
+    if not isinstance(tree, tuple):
+        gates = tree @ w + b
+        memory = sigmoid(gates[:128]) * np.tanh(gates[256:])
+    else:
+        left_state, left_memory = treelstm_state(tree[0], w, u, v, b, d)
+        right_state, right_memory = treelstm_state(tree[1], w, u, v, b, d)
+        gates = (left_state + right_state) @ u + b
+        memory = sigmoid(gates[:128]) * np.tanh(gates[256:])
+        memory = memory + sigmoid(left_state @ v + d) * left_memory
+        memory = memory + sigmoid(right_state @ v + d) * right_memory
+    return sigmoid(gates[128:256]) * np.tanh(memory), memory
+
+
+def treelstm(tree, w, u, v, b, d):
+    return treelstm_state(tree, w, u, v, b, d)[0].sum()
+
+
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "call": lambda x: x + 1,
     "loss_gradient": loss_gradient,
@@ -109,6 +129,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
 
 def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], object]:
     """A call without arguments that runs the workload once."""
+    if workload == "treelstm":
+        return on_trees(treelstm, inputs, lambda splits, rows: grown(splits, rows, lambda row: row, lambda *two: two))
     if workload not in FUNCTIONS:
         raise NotImplementedError(workload)
     function = FUNCTIONS[workload]

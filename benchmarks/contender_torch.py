@@ -93,6 +93,23 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             fast_newton = accelerate(newton)
             x = arguments[0].requires_grad_()
             return lambda: torch.autograd.grad(fast_newton(x), x)
+        case "treelstm":
+            fast_tree = accelerate(models.treelstm)
+            call = models.on_trees(fast_tree, (inputs[0], *arguments[1:]), models.grow)
+
+            def untracked() -> object:
+                with torch.no_grad():
+                    return call()
+
+            return untracked
+        case "treelstm_gradient":
+            fast_tree = accelerate(models.treelstm)
+            wrt = [value.requires_grad_() for value in arguments[2:]]
+
+            def differentiate(tree, *weights):
+                return torch.autograd.grad(fast_tree(tree, *weights), weights)
+
+            return models.on_trees(differentiate, (inputs[0], arguments[1], *wrt), models.grow)
         case _ if workload in models.FUNCTIONS:
             return without_gradient(models.FUNCTIONS[workload])
         case _ if workload in models.DERIVATIVES:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -100,3 +101,58 @@ def lstm(steps: int, units: int, batch: int) -> Any:
         return (x, *weights, np.zeros(4 * units, np.float32))
 
     return make
+
+
+TREES = 8
+"""How many trees a workload on trees takes by turns, all of different forms."""
+
+
+def trees(leaves: int, units: int) -> Any:
+    """What makes trees and the weights of a child-sum LSTM on them (Tai, Socher and Manning, 2015).
+
+    splits: (TREES, leaves - 1) int32, how many leaves are on the left of each inner node, from the root on, left to
+    right; rows: (TREES, leaves, units), those of the leaves; w, u: (units, 3 units); v: (units, units); b: (3 units,);
+    d: (units,).
+    """
+
+    def split(random: np.random.Generator, count: int) -> list[int]:
+        if count == 1:
+            return []
+        left = int(random.integers(1, count))
+        return [left, *split(random, left), *split(random, count - left)]
+
+    def make(random: np.random.Generator) -> Arrays:
+        splits = np.array([split(random, leaves) for _ in range(TREES)], np.int32)
+        rows = random.standard_normal((TREES, leaves, units)).astype(np.float32)
+        shapes = [(units, 3 * units), (units, 3 * units), (units, units), (3 * units,), (units,)]
+        return (splits, rows, *(0.1 * random.standard_normal(shape).astype(np.float32) for shape in shapes))
+
+    return make
+
+
+def grown(splits: Sequence[int], rows: Sequence[Any], leaf: Callable[[Any], Any], node: Callable[..., Any]) -> Any:
+    """One of these trees, made of `leaf(row)` and `node(left, right)`."""
+    left_counts, values = iter(splits), iter(rows)
+
+    def grow(count: int) -> Any:
+        if count == 1:
+            return leaf(next(values))
+        left = int(next(left_counts))
+        first = grow(left)
+        return node(first, grow(count - left))
+
+    return grow(len(rows))
+
+
+def on_trees(function: Callable[..., Any], inputs: Sequence[Any], grow: Callable[..., Any]) -> Callable[[], Any]:
+    """A call of `function(tree, *weights)` on one tree after the other, the first one first.
+
+    `grow(splits, rows)` makes the trees. Each has been in a call before: what a framework does once for each form of a
+    tree belongs to the first call.
+    """
+    splits, rows, *weights = inputs
+    forest = [grow(s, r) for s, r in zip(splits, rows, strict=True)]
+    for tree in forest:
+        function(tree, *weights)
+    turns = itertools.cycle(forest)
+    return lambda: function(next(turns), *weights)

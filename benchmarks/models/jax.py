@@ -4,7 +4,7 @@ import jax
 from jax import lax
 from jax import numpy as jnp
 
-from models.inputs import NETWORKS
+from models.inputs import NETWORKS, grown, on_trees
 
 
 def chain_ten(x, y):
@@ -61,6 +61,36 @@ def residual(x, params):
 
 
 lstm_gradient = jax.jit(jax.grad(lstm_sum, argnums=(1, 2, 3)))
+
+
+def treelstm_state(tree, w, u, v, b, d):
+    """A tree is a row or a pair of trees."""
+    if not isinstance(tree, tuple):
+        gates = tree @ w + b
+        memory = jax.nn.sigmoid(gates[:128]) * jnp.tanh(gates[256:])
+    else:
+        left_state, left_memory = treelstm_state(tree[0], w, u, v, b, d)
+        right_state, right_memory = treelstm_state(tree[1], w, u, v, b, d)
+        gates = (left_state + right_state) @ u + b
+        memory = jax.nn.sigmoid(gates[:128]) * jnp.tanh(gates[256:])
+        memory = memory + jax.nn.sigmoid(left_state @ v + d) * left_memory
+        memory = memory + jax.nn.sigmoid(right_state @ v + d) * right_memory
+    return jax.nn.sigmoid(gates[128:256]) * jnp.tanh(memory), memory
+
+
+def treelstm(tree, w, u, v, b, d):
+    return treelstm_state(tree, w, u, v, b, d)[0].sum()
+
+
+def grow(splits, rows):
+    return grown(splits, rows, leaf=lambda row: row, node=lambda left, right: (left, right))
+
+
+ON_TREES = {
+    "treelstm": lambda inputs: on_trees(jax.jit(treelstm), inputs, grow),
+    "treelstm_gradient": lambda inputs: on_trees(jax.jit(jax.grad(treelstm, argnums=(1, 2, 3, 4, 5))), inputs, grow),
+}
+"""Each form of a tree is traced and compiled."""
 
 FUNCTIONS = {
     "chain_ten": jax.jit(chain_ten),

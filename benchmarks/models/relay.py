@@ -1,7 +1,11 @@
 """The larger workloads in Relay."""
 
+from __future__ import annotations
+
+from functools import partial
+
 import relay
-from models.inputs import NETWORKS
+from models.inputs import NETWORKS, grown, on_trees
 from relay import relay as function
 
 
@@ -81,6 +85,46 @@ def residual(x, params):
 def matmul(x, y):
     return x @ y
 
+
+@relay.data
+class Tree:
+    class Leaf:
+        row: relay.Tensor[relay.Float, (128,)]
+
+    class Node:
+        left: Tree
+        right: Tree
+
+
+@function
+def treelstm_state(tree, w, u, v, b, d):
+    match tree:
+        case Tree.Leaf(row):
+            gates = row @ w + b
+            memory = relay.sigmoid(gates[:128]) * relay.tanh(gates[256:])
+            return relay.sigmoid(gates[128:256]) * relay.tanh(memory), memory
+        case Tree.Node(left, right):
+            left_state, left_memory = treelstm_state(left, w, u, v, b, d)
+            right_state, right_memory = treelstm_state(right, w, u, v, b, d)
+            gates = (left_state + right_state) @ u + b
+            memory = relay.sigmoid(gates[:128]) * relay.tanh(gates[256:])
+            memory = memory + relay.sigmoid(left_state @ v + d) * left_memory
+            memory = memory + relay.sigmoid(right_state @ v + d) * right_memory
+            return relay.sigmoid(gates[128:256]) * relay.tanh(memory), memory
+
+
+@function
+def treelstm(tree, w, u, v, b, d):
+    state, _ = treelstm_state(tree, w, u, v, b, d)
+    return relay.sum(state)
+
+
+grow = partial(grown, leaf=Tree.Leaf, node=Tree.Node)
+
+ON_TREES = {
+    "treelstm": lambda inputs: on_trees(treelstm, inputs, grow),
+    "treelstm_gradient": lambda inputs: on_trees(relay.grad(treelstm, wrt=(1, 2, 3, 4, 5)), inputs, grow),
+}
 
 FUNCTIONS = {
     "chain_ten": chain_ten,

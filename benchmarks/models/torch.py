@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional
 
-from models.inputs import NETWORKS
+from models.inputs import NETWORKS, grown
 
 
 def chain_ten(x, y):
@@ -45,6 +45,29 @@ def residual(x, params):
         x = torch.relu(x + y)
     weight, bias = params["last"]
     return x.mean(dim=(2, 3)) @ weight + bias
+
+
+def treelstm_state(tree, w, u, v, b, d):
+    """A tree is a row or a pair of trees."""
+    if not isinstance(tree, tuple):
+        gates = tree @ w + b
+        memory = torch.sigmoid(gates[:128]) * torch.tanh(gates[256:])
+    else:
+        left_state, left_memory = treelstm_state(tree[0], w, u, v, b, d)
+        right_state, right_memory = treelstm_state(tree[1], w, u, v, b, d)
+        gates = (left_state + right_state) @ u + b
+        memory = torch.sigmoid(gates[:128]) * torch.tanh(gates[256:])
+        memory = memory + torch.sigmoid(left_state @ v + d) * left_memory
+        memory = memory + torch.sigmoid(right_state @ v + d) * right_memory
+    return torch.sigmoid(gates[128:256]) * torch.tanh(memory), memory
+
+
+def treelstm(tree, w, u, v, b, d):
+    return treelstm_state(tree, w, u, v, b, d)[0].sum()
+
+
+def grow(splits, rows):
+    return grown(splits, rows, leaf=lambda row: row, node=lambda left, right: (left, right))
 
 
 FUNCTIONS = {
