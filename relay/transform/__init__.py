@@ -5,6 +5,7 @@ from relay.transform.common_subexpressions import eliminate_common_subexpression
 from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
 from relay.transform.counter_folding import fold_counters
+from relay.transform.data_narrowing import narrow_data
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.deferred_sums import defer_sums
 from relay.transform.function_narrowing import narrow_functions
@@ -70,6 +71,7 @@ __all__ = [
     "inline",
     "join_products",
     "loop_tail_calls",
+    "narrow_data",
     "narrow_functions",
     "optimize",
     "prepare",

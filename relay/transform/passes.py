@@ -24,6 +24,7 @@ from relay.transform.common_subexpressions import eliminate_common_subexpression
 from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
 from relay.transform.counter_folding import fold_counters
+from relay.transform.data_narrowing import narrow_data
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.deferred_sums import defer_sums
 from relay.transform.function_narrowing import narrow_functions
@@ -73,6 +74,7 @@ PASSES: dict[str, Pass] = {
     "eliminate_common_subexpressions": eliminate_common_subexpressions,
     "eliminate_dead_code": eliminate_dead_code,
     "narrow_functions": narrow_functions,
+    "narrow_data": narrow_data,
     "reorder_products": reorder_products,
     "join_products": join_products,
     "fold_scales": fold_scales,

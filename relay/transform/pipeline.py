@@ -46,12 +46,13 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     BETWEEN[0],
     BETWEEN[1],
     (
-        *(*BETWEEN[2], "narrow_functions", "eliminate_references", "choose_layouts"),
+        *(*BETWEEN[2], "narrow_functions", "narrow_data", "eliminate_references", "choose_layouts"),
         *(*_LOOPS, "reorder_products", "split_loops", "defer_sums", *_FLAT),
     ),
     (
-        *(*BETWEEN[3], "narrow_functions", "eliminate_references", "unroll_loops", "fold_scales", "join_products"),
-        *("choose_layouts", *_LOOPS, "reorder_products", "split_loops", "defer_sums", *_FLAT),
+        *(*BETWEEN[3], "narrow_functions", "narrow_data", "eliminate_references", "unroll_loops"),
+        *("fold_scales", "join_products", "choose_layouts", *_LOOPS),
+        *("reorder_products", "split_loops", "defer_sums", *_FLAT),
     ),
 )
 """What `optimize` does with a structured core module at the levels 0 to 3."""
