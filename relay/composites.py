@@ -16,6 +16,7 @@ from relay.ir.definition import Definition
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import TupleType, Type
 from relay.operator import Composition, use_composer
+from relay.transform.composites import expand_composites
 from relay.transform.pipeline import optimize, prepare
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
@@ -36,9 +37,11 @@ class ComposedBody:
     @property
     def core(self) -> Module:
         if self._core is None:
-            core = prepare(structure(specialise(self.typed)), _LEVEL)
-            core = reverse.differentiate(core, lambda module: optimize(module, _LEVEL))
-            self._core = optimize(core, _LEVEL)
+            # What has a gradient of its own stays: derivatives of the body use it.
+            core = expand_composites(structure(specialise(self.typed)), will_be_differentiated=True)
+            core = prepare(core, _LEVEL, expand=False)
+            core = reverse.differentiate(core, lambda module: optimize(module, _LEVEL, expand=False))
+            self._core = optimize(core, _LEVEL, expand=False)
         return self._core
 
     def run(self, operands: Sequence[np.ndarray]) -> Any:

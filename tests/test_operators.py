@@ -335,6 +335,8 @@ def test_gradients_where_the_derivative_jumps() -> None:
     np.testing.assert_array_equal(gradient_of("min", np.float64([[1, 1], [0, 2]]), axis=1)[0], [[0.5, 0.5], [1, 0]])
     np.testing.assert_array_equal(gradient_of("maximum", zero, zero), [[0.5], [0.5]])
     np.testing.assert_array_equal(gradient_of("prod", np.float64([2, 0, 3]))[0], [0, 6, 0])
+    scale = 1.0507009873554805 * 1.6732632423543772  # elu's own rule for 0, also within selu
+    np.testing.assert_allclose(gradient_of("selu", zero)[0], [scale])
 
 
 def test_the_gradient_of_power_is_finite_at_zero() -> None:

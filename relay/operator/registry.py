@@ -170,6 +170,8 @@ def composite(
     compute: Callable[..., Any] | None = ...,
     idempotent: bool = ...,
     involution: bool = ...,
+    sensitive: bool = ...,
+    intricate: bool = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def composite(function: Callable[..., Any] | None = None, /, **definition: Any) -> Any:

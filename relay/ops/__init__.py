@@ -20,7 +20,8 @@ shapes would not do.
     rearrangement axes and elements elsewhere: flip, roll, tile, layouts, ..
     padding       pad
     triangles     eye, tri, tril, triu
-    gathering     along an axis, by index vectors, windows, sequences of different lengths
+    gathering     along an axis, by index vectors; dynamic_windows, at run-time places
+    sequences     of different lengths: masks, reversal
     indexing      run-time indices: index, take, scatter_add, one_hot
     linalg        matmul, dense
     contraction   einsum, tensordot, dot, outer, batch_matmul
@@ -59,6 +60,7 @@ from relay.ops import (
     decompositions,
     diagonals,
     distributions,
+    dynamic_windows,
     elementary,
     elementwise,
     equations,
@@ -77,6 +79,7 @@ from relay.ops import (
     reduction,
     rounding,
     scan,
+    sequences,
     shape,
     slicing,
     sorting,
@@ -100,6 +103,7 @@ __all__ = [
     "decompositions",
     "diagonals",
     "distributions",
+    "dynamic_windows",
     "elementary",
     "elementwise",
     "equations",
@@ -118,6 +122,7 @@ __all__ = [
     "reduction",
     "rounding",
     "scan",
+    "sequences",
     "shape",
     "slicing",
     "sorting",

@@ -1,19 +1,36 @@
-"""Activation functions, composed of others; `relu` and `sigmoid` are in elementary."""
+"""Activation functions, composed of others; `sigmoid` is in elementary."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from relay.operator import composite
+from relay.ops import scalar
 from relay.ops.comparison import where
 from relay.ops.elementary import exp, expm1, log1p, sigmoid, tanh
 from relay.ops.elementwise import absolute, maximum, minimum, square
-from relay.ops.notation import Relation, Tensor, Value, number_like
+from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, number_like
 from relay.ops.samples import case, cases
 from relay.ops.trigonometric import erfc
 from relay.typecheck.relations import same
 
 _FLOAT = Relation("T:float -> T", same)
+
+
+@composite(
+    relation=Relation("T:number -> T", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.relu),
+    gradient=lambda x, out, dout: where(x > 0, dout, number_like(dout, 0)),
+    idempotent=True,
+)
+def relu(x: Tensor) -> Tensor:
+    """The larger of x and 0, NaN of NaN; its gradient at 0 is 0. x: (T, s) -> (T, s).
+
+    >>> relay.relu(np.float32([3, -2]))
+    array([3., 0.], dtype=float32)
+    """
+    return maximum(x, 0)
 
 
 @composite(relation=_FLOAT, gradient=lambda x, out, dout: dout * x.op("sigmoid"))

@@ -7,8 +7,7 @@ import math
 import numpy as np
 
 from relay.ops import circular, scalar, transcendental
-from relay.ops.comparison import where
-from relay.ops.notation import Pattern, Relation, Tensor, elementwise, number_like, register_op
+from relay.ops.notation import Pattern, Relation, Tensor, elementwise, register_op
 from relay.ops.samples import uniform
 from relay.typecheck.relations import same
 
@@ -247,19 +246,3 @@ def sigmoid(x: Tensor) -> Tensor:
     """
     e = np.exp(-np.abs(x))
     return np.asarray(np.where(x < 0, e, np.ones_like(e)) / (1 + e))
-
-
-@register_op(
-    relation=Relation("T:number -> T", same),
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(scalar.relu),
-    gradient=lambda x, out, dout: where(x > 0, dout, number_like(dout, 0)),
-    idempotent=True,
-)
-def relu(x: Tensor) -> Tensor:
-    """The larger of x and 0, NaN of NaN; its gradient at 0 is 0. x: (T, s) -> (T, s).
-
-    >>> relay.relu(np.float32([3, -2]))
-    array([3., 0.], dtype=float32)
-    """
-    return np.maximum(x, np.zeros((), x.dtype))

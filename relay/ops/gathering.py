@@ -1,5 +1,5 @@
-"""Elements and slices at run-time places: along an axis, by index vectors, and windows. Negative indices count from the
-end; an index out of range stops the program.
+"""Elements and slices at run-time places: along an axis, and by index vectors. Negative indices count from the end; an
+index out of range stops the program.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.expr import Constant
-from relay.ir.types import INT32, INT64, Dim, Shape, show_shape
+from relay.ir.types import INT64, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.indexing import from_start, in_range
@@ -31,8 +31,7 @@ from relay.ops.notation import (
 )
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
-from relay.typecheck import relations
-from relay.typecheck.dims import equal, equal_shapes, known, normalise_axis, numbers, resolve
+from relay.typecheck.dims import equal_shapes, known, normalise_axis, numbers
 
 _OUT_OF_RANGE = "index out of range"
 
@@ -121,21 +120,8 @@ def _add_along(x: Stage, indices: Stage, axis: int) -> Callable[[Any, Any, Any],
     return statement
 
 
-def copied(x: Stage, inputs: Sequence[Stage], statement: Callable[..., Any], *, changes: bool) -> Stage:
-    """A copy of x on which `statement(result, *inputs)` then runs; just the copy where it changes nothing."""
-    shape = dims(x)
-    if not changes:
-        return te.compute(shape, lambda *index: x(*index))
-
-    def both(result: Any, old: Any, *rest: Any) -> Any:
-        copy = loops(shape, lambda index: tirx.BufferStore(result, tirx.BufferLoad(old, index), index))
-        return tirx.SeqStmt([copy, statement(result, *rest)])
-
-    return stages.written(shape, [x, *inputs], str(x.dtype), both)
-
-
 def _add_along_axis(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
-    return copied(x, (indices, updates), _add_along(x, indices, axis), changes=0 not in dims(updates))
+    return stages.copied(x, (indices, updates), _add_along(x, indices, axis), changes=0 not in dims(updates))
 
 
 def _numpy_add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
@@ -286,7 +272,7 @@ def _scatter(x: Stage, indices: Stage, updates: Stage, reduction: str) -> Callab
 
 def _scatter_nd(x: Stage, indices: Stage, updates: Stage, reduction: str) -> Stage:
     statement = _scatter(x, indices, updates, reduction)
-    return copied(x, (indices, updates), statement, changes=0 not in dims(updates))
+    return stages.copied(x, (indices, updates), statement, changes=0 not in dims(updates))
 
 
 def _scatter_nd_gradient(
@@ -346,252 +332,3 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, reduction: str = "no
         at = tuple(int(i) for i in indices[place])
         result[at] = result[at] + updates[place] if reduction == "add" else updates[place]
     return result
-
-
-# ---- windows
-
-
-def _window_shape(shape: Shape, starts: Shape, *, sizes: tuple[int, ...]) -> Shape:
-    wanted = relations.literal_shape(sizes)
-    _check_window(shape, starts, wanted)
-    return wanted
-
-
-def _check_window(shape: Shape, starts: Shape, window: Shape) -> None:
-    if len(starts) != 1 or not equal(starts[0], len(shape)) or len(window) != len(shape):
-        raise ShapeError(
-            f"a window in the shape {show_shape(shape)} has a start and an extent for each of the {len(shape)} axes, "
-            f"found starts of shape {show_shape(starts)} and the window {show_shape(window)}"
-        )
-    for axis, (dim, extent) in enumerate(zip(shape, window, strict=True)):
-        if _is_longer(extent, dim):
-            raise ShapeError(f"a window of {show_shape(window)} does not fit into axis {axis} of {show_shape(shape)}")
-
-
-def _is_longer(extent: Dim, dim: Dim) -> bool:
-    return resolve(extent) is not resolve(dim) and known(extent) > known(dim)
-
-
-def _update_window_shape(shape: Shape, new: Shape, starts: Shape) -> Shape:
-    _check_window(shape, starts, new)
-    return shape
-
-
-def _windows_in_range(x: Value, starts: Value, extents: Sequence[int]) -> Value | None:
-    """0 <= start <= dim - extent, where a negative start counts from the end."""
-    dims_of_x = numbers(x.shape)
-    if all(dim == extent == 0 for dim, extent in zip(dims_of_x, extents, strict=True)):
-        return None
-    wide = starts if starts.base == INT64 else starts.op("cast", dtype=INT64)
-    shape = starts.emitter.value(Constant(np.asarray(dims_of_x, np.int64)))
-    room = starts.emitter.value(
-        Constant(np.asarray([d - e for d, e in zip(dims_of_x, extents, strict=True)], np.int64))
-    )
-    from_zero = (wide < 0).op("where", wide + shape, wide)
-    return ((from_zero >= 0) & (from_zero <= room)).op("all")
-
-
-def _slice_in_range(x: Value, starts: Value, sizes: tuple[int, ...]) -> Value | None:
-    return _windows_in_range(x, starts, numbers(relations.literal_shape(sizes)))
-
-
-def _update_in_range(x: Value, new: Value, starts: Value) -> Value | None:
-    return _windows_in_range(x, starts, numbers(new.shape))
-
-
-def _dynamic_slice(x: Stage, starts: Stage, sizes: tuple[int, ...]) -> Stage:
-    shape, window = dims(x), relations.literal_shape(sizes)
-    if 0 in window:
-        return stages.full(window, 0, str(x.dtype))
-    return te.compute(
-        window,
-        lambda *index: x(*(from_start(starts(axis), shape[axis]) + i for axis, i in enumerate(index))),
-    )
-
-
-def _numpy_window(shape: Sequence[int], starts: Tensor, extents: Sequence[int]) -> tuple[slice, ...]:
-    begins = [int(s) + dim if s < 0 else int(s) for s, dim in zip(starts, shape, strict=True)]
-    return tuple(slice(b, b + extent) for b, extent in zip(begins, extents, strict=True))
-
-
-_START = np.array([1, -2], np.int32)
-
-
-@register_op(
-    relation=Relation("T, I:int -> T", _window_shape),
-    pattern=Pattern.INJECTIVE,
-    compute=_dynamic_slice,
-    gradient=lambda x, starts, out, dout, sizes: (
-        x.op("zeros_like").op("dynamic_update_slice", dout, starts),
-        None,
-    ),
-    requirements=(Requirement(_slice_in_range, "slice out of range"),),
-    linear=(0,),
-    sampler=cases(
-        case((3, 4), _START, sizes=(2, 1)),
-        case((3, 4), _START, sizes=(1, 2)),
-        case((5,), np.array([2], np.int64), sizes=(3,)),
-        case((3, 4), _START, sizes=(0, 2)),
-        case((), np.zeros(0, np.int32), sizes=()),
-    ),
-)
-def dynamic_slice(x: Tensor, starts: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """A window of x whose place is known only at run time; it must lie in x. x: (T, s), starts: (int, (rank,)) ->
-    (T, sizes).
-
-    >>> relay.dynamic_slice(np.float32([1, 2, 3, 4]), np.int32([1]), (2,))
-    array([2., 3.], dtype=float32)
-    """
-    return x[_numpy_window(x.shape, starts, sizes)].copy()
-
-
-def _write_window(x: Stage) -> Callable[[Any, Any, Any], Any]:
-    shape = dims(x)
-
-    def statement(result: Any, new: Any, starts: Any) -> Any:
-        def store(index: list[Any]) -> Any:
-            place = [from_start(tirx.BufferLoad(starts, [axis]), shape[axis]) + i for axis, i in enumerate(index)]
-            return tirx.BufferStore(result, tirx.BufferLoad(new, index), place)
-
-        return loops([int(dim) for dim in new.shape], store)
-
-    return statement
-
-
-@register_op(
-    relation=Relation("T, T, I:int -> T", _update_window_shape),
-    pattern=Pattern.OPAQUE,
-    compute=lambda x, new, starts: copied(x, (new, starts), _write_window(x), changes=0 not in dims(new)),
-    gradient=lambda x, new, starts, out, dout: (
-        dout.op("dynamic_update_slice", new.op("zeros_like"), starts),
-        dout.op("dynamic_slice", starts, sizes=new.shape),
-        None,
-    ),
-    requirements=(Requirement(_update_in_range, "slice out of range"),),
-    in_place=InPlace(0, lambda x, new, starts: stages.written(dims(x), [new, starts], str(x.dtype), _write_window(x))),
-    sampler=cases(
-        case((3, 4), (2, 1), _START),
-        case((3, 4), (1, 2), _START),
-        case((5,), (3,), np.array([2], np.int64)),
-        case((3, 4), (0, 2), _START),
-    ),
-)
-def dynamic_update_slice(x: Tensor, new: Tensor, starts: Tensor) -> Tensor:
-    """x with a window replaced whose place is known only at run time; it must lie in x. x: (T, s), new: (T, t), starts:
-    (int, (rank,)) -> (T, s).
-
-    >>> relay.dynamic_update_slice(np.float32([1, 2, 3, 4]), np.float32([7, 8]), np.int32([-2]))
-    array([1., 2., 7., 8.], dtype=float32)
-    """
-    result = x.copy()
-    result[_numpy_window(x.shape, starts, new.shape)] = new
-    return result
-
-
-# ---- sequences of different lengths
-
-
-def _lengths_shape(shape: Shape, lengths: Shape, *, axis: int, batch_axis: int, **attributes: object) -> Shape:
-    position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
-    if position == batch:
-        raise ShapeError(f"the axes of time and batch must differ, found {axis} and {batch_axis}")
-    if len(lengths) != 1 or not equal(lengths[0], shape[batch]):
-        raise ShapeError(
-            f"the lengths must have the shape {show_shape((shape[batch],))}, one for each sequence in axis {batch_axis} "
-            f"of {show_shape(shape)}, found {show_shape(lengths)}"
-        )
-    return shape
-
-
-_LENGTHS = cases(
-    case((4, 3), np.array([2, 0, 4], np.int32)),
-    case((3, 4), np.array([2, 0, 7], np.int64), axis=1, batch_axis=0),
-    case((2, 3, 4, 2), np.array([1, 2], np.int32), axis=1, batch_axis=0),
-    case((0, 3), np.array([2, 0, 4], np.int32)),
-)
-
-
-def _mask(x: Stage, lengths: Stage, axis: int, batch_axis: int, value: float) -> Stage:
-    shape = dims(x)
-    position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
-
-    def element(*index: Element) -> Element:
-        inside = tirx.LT(tirx.Cast("int64", index[position]), scalar.cast(lengths(index[batch]), INT64))
-        return scalar.guarded(inside, x(*index), scalar.number(value, str(x.dtype)))
-
-    return te.compute(shape, element)
-
-
-def _mask_gradient(
-    x: Value, lengths: Value, out: Value, dout: Value, axis: int, batch_axis: int, value: float
-) -> tuple[Value, None]:
-    return dout.op("sequence_mask", lengths, axis=axis, batch_axis=batch_axis, value=0), None
-
-
-@register_op(
-    relation=Relation("T:number, I:int -> T", _lengths_shape),
-    pattern=Pattern.INJECTIVE,
-    compute=_mask,
-    gradient=_mask_gradient,
-    sampler=_LENGTHS,
-)
-def sequence_mask(x: Tensor, lengths: Tensor, axis: int = 0, batch_axis: int = 1, value: float = 0) -> Tensor:
-    """x with what lies behind the length of each sequence replaced by a number. x: (T, s), lengths: (int, (batch,)) ->
-    (T, s).
-
-    >>> relay.sequence_mask(np.float32([[1, 2], [3, 4]]), np.int32([1, 2]))
-    array([[1., 2.],
-           [0., 4.]], dtype=float32)
-    """
-    time, batch = axis % x.ndim, batch_axis % x.ndim
-    steps = np.arange(x.shape[time]).reshape([-1 if a == time else 1 for a in range(x.ndim)])
-    ends = lengths.reshape([-1 if a == batch else 1 for a in range(x.ndim)])
-    return np.where(steps < ends, x, np.asarray(value, x.dtype))
-
-
-def _lengths_fit(x: Value, lengths: Value, axis: int, batch_axis: int) -> Value | None:
-    wide = lengths if lengths.base in (INT32, INT64) else lengths.op("cast", dtype=INT32)
-    return ((wide >= 0) & (wide <= x.shape[normalise_axis(axis, x.ndim)])).op("all")
-
-
-def _reverse(x: Stage, lengths: Stage, axis: int, batch_axis: int) -> Stage:
-    shape = dims(x)
-    position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
-
-    def element(*index: Element) -> Element:
-        length, time = scalar.cast(lengths(index[batch]), INT32), index[position]
-        source = scalar.select(tirx.LT(time, length), length - 1 - time, time)
-        return x(*index[:position], source, *index[position + 1 :])
-
-    return te.compute(shape, element)
-
-
-@register_op(
-    relation=Relation("T, I:int -> T", _lengths_shape),
-    pattern=Pattern.INJECTIVE,
-    compute=_reverse,
-    gradient=lambda x, lengths, out, dout, axis, batch_axis: (
-        dout.op("reverse_sequence", lengths, axis=axis, batch_axis=batch_axis),
-        None,
-    ),
-    requirements=(Requirement(_lengths_fit, "a length is negative or longer than the axis"),),
-    linear=(0,),
-    sampler=cases(
-        case((4, 3), np.array([2, 0, 4], np.int32)),
-        case((3, 4), np.array([2, 0, 3], np.int64), axis=1, batch_axis=0),
-        case((2, 3, 2), np.array([1, 2], np.int32), axis=1, batch_axis=0),
-    ),
-)
-def reverse_sequence(x: Tensor, lengths: Tensor, axis: int = 0, batch_axis: int = 1) -> Tensor:
-    """x with the first elements of each sequence, as many as its length, in reverse. x: (T, s), lengths: (int,
-    (batch,)) -> (T, s).
-
-    >>> relay.reverse_sequence(np.float32([[1, 2], [3, 4]]), np.int32([1, 2]))
-    array([[1., 4.],
-           [3., 2.]], dtype=float32)
-    """
-    moved = np.moveaxis(x, (batch_axis, axis), (0, 1))
-    result = moved.copy()
-    for row, length in enumerate(lengths):
-        result[row, :length] = moved[row, :length][::-1]
-    return np.moveaxis(result, (0, 1), (batch_axis, axis)).copy()

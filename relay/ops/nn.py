@@ -1,12 +1,15 @@
-"""Normalising functions of neural networks."""
+"""Normalising functions of neural networks, composed of others, with code of their own."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from relay.operator import composite
 from relay.ops import scalar, stages, transcendental
+from relay.ops.elementary import exp, log
 from relay.ops.lazy import te
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims
+from relay.ops.reduction import max_, sum_
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
 from relay.typecheck.dims import normalise_axis
@@ -52,7 +55,7 @@ def _softmax(x: Stage, axis: int) -> Stage:
     return te.compute(dims(x), element)
 
 
-@register_op(
+@composite(
     relation=Relation("T:float -> T", relations.along_axis),
     pattern=Pattern.OPAQUE,
     compute=_softmax,
@@ -66,13 +69,8 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     >>> relay.softmax(np.float32([1000, 1000]))
     array([0.5, 0.5], dtype=float32)
     """
-    exponentials = np.exp(_numpy_shifted(x, axis))
-    return np.asarray(exponentials / np.sum(exponentials, axis=axis, keepdims=True))
-
-
-def _numpy_shifted(x: Tensor, axis: int) -> Tensor:
-    highest = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
-    return np.asarray(x - highest)
+    exponentials = exp(x - max_(x, axis=axis, keepdims=True))
+    return exponentials / sum_(exponentials, axis=axis, keepdims=True)
 
 
 def _log_softmax(x: Stage, axis: int) -> Stage:
@@ -92,7 +90,7 @@ def _log_softmax_gradient(x: Value, out: Value, dout: Value, axis: int) -> Value
     return dout - out.op("exp") * dout.op("sum", axis=axis, keepdims=True)
 
 
-@register_op(
+@composite(
     relation=Relation("T:float -> T", relations.along_axis),
     pattern=Pattern.OPAQUE,
     compute=_log_softmax,
@@ -106,5 +104,5 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     >>> relay.log_softmax(np.float32([1000, 1000]))
     array([-0.6931472, -0.6931472], dtype=float32)
     """
-    shifted = _numpy_shifted(x, axis)
-    return np.asarray(shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True)))
+    shifted = x - max_(x, axis=axis, keepdims=True)
+    return shifted - log(sum_(exp(shifted), axis=axis, keepdims=True))

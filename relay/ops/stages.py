@@ -118,6 +118,19 @@ def written(shape: Sequence[int], inputs: Sequence[Stage], dtype: str, statement
     )
 
 
+def copied(x: Stage, inputs: Sequence[Stage], statement: Callable[..., Any], *, changes: bool) -> Stage:
+    """A copy of x on which `statement(result, *inputs)` then runs; just the copy where it changes nothing."""
+    shape = dims(x)
+    if not changes:
+        return te.compute(shape, lambda *index: x(*index))
+
+    def both(result: Any, old: Any, *rest: Any) -> Any:
+        copy = loops(shape, lambda index: tirx.BufferStore(result, tirx.BufferLoad(old, index), index))
+        return tirx.SeqStmt([copy, statement(result, *rest)])
+
+    return written(shape, [x, *inputs], str(x.dtype), both)
+
+
 class Registers:
     """Names for the values of a long computation, each in a buffer of one element, which LLVM makes a register.
 

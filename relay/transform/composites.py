@@ -32,9 +32,10 @@ from relay.transform.graph import call_graph
 from relay.transform.inlining import inlined_call
 
 
-def expand_composites(module: Module) -> Module:
-    """The module with composite operators replaced by their bodies."""
-    differentiated = _differentiated(module)
+def expand_composites(module: Module, *, will_be_differentiated: bool = False) -> Module:
+    """The module with composite operators replaced by their bodies; those with a gradient of their own stay where a
+    pending derivative reaches them, or everywhere if derivatives of the module may be asked for later."""
+    differentiated = set(module.functions) if will_be_differentiated else _differentiated(module)
     expansion = _Expansion(module)
     for name, function in module.functions.items():
         if isinstance(function, Function):
