@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -162,11 +163,22 @@ def resized(sample: Sample, rng: np.random.Generator) -> Sample | None:
             return None
         chosen_again = np.asarray(rng.choice(operand.reshape(-1), shape)).astype(operand.dtype)
         # no ties, where derivatives jump, and still away from the integers
-        operands.append(np.asarray(chosen_again + rng.uniform(-0.02, 0.02, shape).astype(operand.dtype)))
+        operands.append(apart(np.asarray(chosen_again + rng.uniform(-0.02, 0.02, shape).astype(operand.dtype))))
     made = Sample(sample.operator, tuple(operands), sample.attributes)
     if not made.is_typed or any(t.dims and np.prod(t.dims) > LARGEST for t in made.results):
         return None
     return made
+
+
+def apart(numbers: Array, least: float = 4e-5) -> Array:
+    """Numbers of float64 no two of which are so near that a finite difference steps from one to the other."""
+    if numbers.dtype != np.float64:
+        return numbers
+    flat = numbers.reshape(-1).copy()
+    order = np.argsort(flat)
+    for before, after in itertools.pairwise(order):
+        flat[after] = max(flat[after], flat[before] + least)
+    return flat.reshape(numbers.shape)
 
 
 def all_samples() -> list[Sample]:
