@@ -221,6 +221,21 @@ def test_functions_in_fields_have_the_effects_of_all_that_are_stored_there() -> 
 
     assert str(use.type).endswith("! {io}")
 
+    @R.data
+    class Pure:
+        f: R.PureFn[[float], float]
+
+    @relay
+    def stored(x: float):
+        def inner(v: float):
+            print(v)
+            return v
+
+        return Pure(inner).f(x)
+
+    with pytest.raises(R.TypeCheckError, match="must be pure, but it prints"):
+        str(stored.type)
+
 
 def test_derivatives_have_the_effects_of_a_gradient_that_a_program_gives() -> None:
     @relay

@@ -48,6 +48,7 @@ from relay.ir.types import (
 from relay.ir.types import (
     FunctionType as RelayFunctionType,
 )
+from relay.typecheck.mapping import erased
 
 _ARITHMETIC = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
@@ -299,7 +300,9 @@ def _complete(reading: _Reading) -> None:
         definition.parameters = tuple(parameters)
         own = DataType(definition, definition.parameters)
         definition.constructors = tuple(
-            Constructor(c.name, tuple(_with_own(t, own) for t in c.fields), c.names) for c in constructors
+            Constructor(c.name, tuple(map(erased, declared)), c.names, declared)
+            for c in constructors
+            for declared in [tuple(_with_own(t, own) for t in c.fields)]
         )
         _check_applications(reading, definition)
         reading.state = "read"
@@ -341,7 +344,8 @@ def _with_own(type_: Type, own: DataType) -> Type:
         case TupleType(items):
             return TupleType(tuple(_with_own(t, own) for t in items))
         case RelayFunctionType(parameters, result, where):
-            return RelayFunctionType(tuple(_with_own(t, own) for t in parameters), _with_own(result, own), where)
+            inputs = tuple(_with_own(t, own) for t in parameters)
+            return RelayFunctionType(inputs, _with_own(result, own), where, type_.effects)
         case RefType(content):
             return RefType(_with_own(content, own))
         case DataType(definition, arguments):

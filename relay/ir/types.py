@@ -216,11 +216,13 @@ class StackType:
 
 @attrs.frozen
 class Constructor:
-    """One alternative of a data type. `names` are those of its fields, where the user gave them."""
+    """One alternative of a data type. `names` are those of its fields, where the user gave them; `declared` are their
+    types as the user wrote them, with names of axes and effects, which those of finished modules do not have."""
 
     name: str
     fields: tuple[Type, ...] = attrs.field(converter=_types)
     names: tuple[str, ...] = ()
+    declared: tuple[Type, ...] | None = attrs.field(default=None, eq=False)
 
 
 @attrs.define(eq=False)

@@ -17,6 +17,11 @@ def _same_tensor(type_: TensorType) -> TensorType:
     return type_
 
 
+def erased(type_: Type) -> Type:
+    """The type as finished modules have it: without names of axes and effects."""
+    return map_type(type_, lambda t: attrs.evolve(t, axes=None), lambda f: attrs.evolve(f, effects=None))
+
+
 def map_type(
     type_: Type,
     tensor: Callable[[TensorType], TensorType] = _same_tensor,

@@ -57,7 +57,6 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import axis_names
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.entities import Consequence, Context, Derived, Entity, GlobalFunction, Output, Typed
@@ -75,7 +74,7 @@ from relay.typecheck.elaboration.session import (
     StartAnew,
 )
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
-from relay.typecheck.mapping import map_type
+from relay.typecheck.mapping import erased, map_type
 from relay.typecheck.unification import is_known, resolve
 
 __all__ = [
@@ -157,7 +156,7 @@ def elaborate_structured(
     session, module = _run(False, definition, arguments, frozenset(symbolic))
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
     entry = session.globals[module.entry]
-    result = axis_names.erased(resolve(entry.result))
+    result = erased(resolve(entry.result))
     return Elaborated(module, result, used, tuple(session.hints.pins), tuple(entry.effects.all()))
 
 

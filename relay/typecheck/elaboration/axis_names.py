@@ -73,11 +73,6 @@ def opened(type_: Type, solver: Solver) -> Type:
     return map_type(type_, lambda t: t if t.axes is not None else attrs.evolve(t, axes=solver.fresh(Kind.Shape)))
 
 
-def erased(type_: Type) -> Type:
-    """The type without names."""
-    return map_type(type_, lambda t: attrs.evolve(t, axes=None))
-
-
 def all_names(types: Sequence[Type]) -> tuple[AxisNames, ...]:
     """The names in types, which tell instances of functions apart beside the types."""
     found: list[AxisNames] = []

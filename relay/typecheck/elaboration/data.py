@@ -60,7 +60,7 @@ def field_types(session: Session, type_: DataType, constructor: Constructor) -> 
     bound = dict(zip(type_.definition.parameters, type_.arguments, strict=True))
     return tuple(
         substitute(session.with_effects(t, (type_.definition, constructor.name, position)), bound)
-        for position, t in enumerate(constructor.fields)
+        for position, t in enumerate(constructor.declared or constructor.fields)
     )
 
 
