@@ -12,6 +12,7 @@ from relay.ad import reverse
 from relay.errors import RelayError, TypeCheckError, TypeMismatch
 from relay.eval import interpreter
 from relay.frontend import lower
+from relay.ir.axes import AxisNames
 from relay.ir.definition import Definition
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import TupleType, Type
@@ -21,6 +22,7 @@ from relay.transform.pipeline import optimize, prepare
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
 from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured
+from relay.typecheck.elaboration.axis_names import all_names
 
 _LEVEL = 2  # of the core form: what is inlined and folded here is not again at each call
 
@@ -28,10 +30,11 @@ _LEVEL = 2  # of the core form: what is inlined and folded here is not again at 
 class ComposedBody:
     """The body of one composition at one choice of types and attributes; see `relay.operator.composition.Body`."""
 
-    def __init__(self, composition: Composition, typed: Module, result: Type) -> None:
+    def __init__(self, composition: Composition, typed: Module, result: Type, names: AxisNames | None) -> None:
         self.composition = composition
         self.typed = typed
         self.result = result
+        self.names = names
         self._core: Module | None = None
 
     @property
@@ -65,7 +68,8 @@ class _Composer:
     def __call__(
         self, composition: Composition, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]
     ) -> ComposedBody:
-        key = (composition, types, tuple((name, repr(value)) for name, value in sorted(attributes.items())))
+        told = tuple((name, repr(value)) for name, value in sorted(attributes.items()))
+        key = (composition, types, all_names(types), told)
         found = self._bodies.get(key)
         if found is None:
             with self._lock:
@@ -92,7 +96,7 @@ class _Composer:
             if effect.kind == "io":
                 message = f"the operator {composition.name} must be pure, but it {effect.what}"
                 raise _at_the_call(TypeCheckError(message, effect.span, help="print where it is called"), composition)
-        return ComposedBody(composition, made.module, made.result)
+        return ComposedBody(composition, made.module, made.result, made.names)
 
 
 def _at_the_call(error: TypeCheckError, composition: Composition) -> TypeCheckError:

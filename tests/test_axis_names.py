@@ -180,6 +180,26 @@ def test_an_operator_of_ones_own_declares_its_layouts() -> None:
         )(of_images.reference)
 
 
+def test_names_go_through_the_body_of_a_composite_operator() -> None:
+    @R.composite
+    def softened(x: Tensor, scale: float = 1.0) -> Tensor:
+        """tanh of each row's distance to the mean. x: (T float, s) -> (T, s)."""
+        return R.tanh(x * scale - x.mean(axis=-1, keepdims=True)).T
+
+    @relay
+    def use(x: Tensor[Float, dict(batch=2, feature=3)]):
+        return softened(x, scale=2.0)
+
+    @relay
+    def forgotten(x: Tensor[Float, (2, 3)]):
+        return softened(x, scale=2.0)
+
+    assert str(use.type).endswith("-> Tensor[float32, dict(feature=3, batch=2)]")
+    assert str(forgotten.type).endswith("-> Tensor[float32, (3, 2)]")
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(use.interpret(x), forgotten.interpret(x))
+
+
 def test_definitions_tell_to_which_operators_a_layout_matters() -> None:
     assert lookup("relu").is_layout_agnostic and lookup("add").is_layout_agnostic
     assert not lookup("conv2d").is_layout_agnostic and not lookup("matmul").is_layout_agnostic

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from relay.errors import InternalError
+from relay.ir.axes import AxisNames
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import Type
 
@@ -23,6 +24,11 @@ class Body(Protocol):
     @property
     def result(self) -> Type:
         """The type that the body gives."""
+        ...
+
+    @property
+    def names(self) -> AxisNames | None:
+        """The names of the result's axes, for operands whose axes have names."""
         ...
 
     @property

@@ -39,6 +39,7 @@ class ExpandedBody:
     def __init__(self, name: str, parameters: tuple[Var, ...], emitter: Emitter, made: Value | Sequence[Value]) -> None:
         result = made if isinstance(made, Value) else emitter.tuple(made)
         self.result = result.type
+        self.names = None
         self.parameters = parameters
         label = LoopLabel(name)
         block = Block(tuple(emitter.bindings), Exit(label, (result.atom,)))

@@ -32,6 +32,7 @@ from typing import NamedTuple, TypeAlias
 import attrs
 
 from relay.errors import RelayError, Span, TypeCheckError, TypeMismatch
+from relay.ir.axes import AxisNames
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.derivative import cotangent_type, gradient_definition
 from relay.ir.dims import Dim
@@ -56,6 +57,7 @@ from relay.ir.types import (
     scalar,
     type_variables,
 )
+from relay.ir.types import axis_names as names_of_axes
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
@@ -143,6 +145,7 @@ class Elaborated:
     used: list[Definition]
     pins: tuple[Pin, ...]
     effects: tuple[Effect, ...]
+    names: AxisNames | None = None
 
 
 def elaborate_structured(
@@ -156,8 +159,9 @@ def elaborate_structured(
     session, module = _run(False, definition, arguments, frozenset(symbolic))
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
     entry = session.globals[module.entry]
-    result = erased(resolve(entry.result))
-    return Elaborated(module, result, used, tuple(session.hints.pins), tuple(entry.effects.all()))
+    result = resolve(entry.result)
+    names = names_of_axes(result) if isinstance(result, TensorType) else None
+    return Elaborated(module, erased(result), used, tuple(session.hints.pins), tuple(entry.effects.all()), names)
 
 
 class Scheme(NamedTuple):
@@ -293,7 +297,7 @@ class _Reader:
             case Fixed():
                 return TupleType(())  # None: others are refused before
             case TensorType(base, shape):
-                return TensorType(base, tuple(self._dim(d, path, axis) for axis, d in enumerate(shape)))
+                return TensorType(base, tuple(self._dim(d, path, axis) for axis, d in enumerate(shape)), argument.axes)
             case _:
                 return argument
 

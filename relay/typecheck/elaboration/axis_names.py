@@ -32,7 +32,7 @@ from relay.typecheck.elaboration.descriptions import operator_name
 from relay.typecheck.elaboration.entities import Entity, Tuple, Typed
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.mapping import map_type
-from relay.typecheck.unification import Solver, flat_shape, shape_variable
+from relay.typecheck.unification import Solver, flat_shape, is_known, resolve, shape_variable
 
 AXIS_ATTRIBUTES = ("axis", "axes", "axis1", "axis2", "source", "destination", "start_axis", "end_axis")
 """Attributes of operators that tell axes, which may be given by name."""
@@ -120,11 +120,21 @@ def result_names(
         relation = operator.relation
         rule = axis_rule(relation.shape if isinstance(relation, Relation) else relation)
         if rule is None:
-            return None
+            return _of_the_body(operator, values, attributes)
         found = rule(*((tuple(names),) if operator.variadic else names), **attributes)
     except AxesDiffer as error:
         raise _mismatch(operator, values, described, error, span) from None
     return found if found is not None and any(found) else None
+
+
+def _of_the_body(
+    operator: Operator, values: Sequence[Typed], attributes: dict[str, object]
+) -> AxisNames | None:
+    """What the body of a composite operator makes of names."""
+    types = [resolve(value.type) for value in values]
+    if operator.composition is None or not all(map(is_known, types)):
+        return None
+    return operator.composition.body(types, attributes).names  # type: ignore[arg-type]
 
 
 def _in_layouts(names: Sequence[AxisNames], layouts: Sequence[Sequence[str | None]]) -> AxisNames | None:
