@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import numpy as np
 import pytest
+from matrix import sample
+from programs import Program, programs
 
 import relay
 from relay import Float64, Int32, List, Tensor
 from relay.eval.interpreter import Machine
 from relay.eval.values import Closure
-from relay.ir.expr import Function, If, Loop, Match, Module, OpCall, RefNew, StackNew, StackPush
+from relay.ir.expr import (
+    Constant,
+    Function,
+    If,
+    Loop,
+    MakeTuple,
+    Match,
+    Module,
+    OpCall,
+    Project,
+    RefNew,
+    StackNew,
+    StackPush,
+    Var,
+)
 from relay.ir.traverse import all_blocks, blocks, walk
 from relay.ir.types import DataType, RefType, StackType, TensorType
 from relay.operator import lookup
@@ -258,11 +275,67 @@ def test_straight_line_derivatives_do_at_most_four_times_the_arithmetic() -> Non
     assert arithmetic(relay.value_and_grad(straight).core(X)) <= 4 * primal
 
 
+def flops(module: Module) -> int | None:
+    """The floating-point operations of straight-line code with known sizes; None for anything else."""
+    total = 0
+    for b in bindings(module):
+        match b.value:
+            case OpCall(operator, arguments):
+                types = [t.type for t in (*arguments, *b.targets)]
+                if any(not isinstance(d, int) for t in types for d in getattr(t, "shape", ())):
+                    return None
+                total += lookup(operator).flops(types[:-1], types[-1])
+            case Var() | Constant() | MakeTuple() | Project():
+                pass
+            case _:
+                return None
+    return total
+
+
+@pytest.mark.parametrize("program", sample([p for p in programs() if p.differentiable], 60), ids=lambda p: p.name)
+def test_straight_line_programs_of_the_zoo_cost_at_most_four_times_as_much(program: Program) -> None:
+    primal = flops(program.function.core(*program.arguments))
+    if not primal:
+        pytest.skip("no straight-line code")
+    found = flops(relay.value_and_grad(program.function).core(*program.arguments))
+    assert found is not None and found <= 4 * primal
+
+
+STEPS = (
+    *("relay.sin({a})", "relay.tanh({a})", "{a} * {b}", "{a} + {b}", "{a} - {b}", "relay.exp(-{a})", "w @ {a}"),
+    *("{a} / (1.0 + {b} * {b})", "relay.sqrt(1.0 + {a} * {a})", "relay.sigmoid({a})", "relay.log(2.0 + {a} * {a})"),
+    *(
+        "relay.maximum({a}, {b})",
+        "relay.where({a} > 0.0, {a}, {b})",
+        "{a} ** 3",
+        "relay.softmax({a})",
+        "relay.relu({a})",
+    ),
+)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_straight_line_code_costs_at_most_four_times_as_much(seed: int) -> None:
+    choose, names, lines = random.Random(seed), ["x", "y"], []
+    for position in range(14):
+        step = choose.choice(STEPS).format(a=choose.choice(names[-4:]), b=choose.choice(names))
+        names.append(f"v{position}")
+        lines.append(f"    {names[-1]} = {step}")
+    text = "\n".join(["def f(x, y, w):", *lines, f"    return relay.sum({' + '.join(names[-3:])})"])
+    function = relay.from_source(text, {"relay": relay})
+    given = (X, X[::-1].copy(), np.eye(64))
+    primal = flops(function.core(*given))
+    both = flops(relay.value_and_grad(function).core(*given))
+    one = flops(relay.value_and_grad(function, wrt=0).core(*given))
+    assert primal and both and one and one <= both <= 4 * primal
+
+
 def test_derivatives_of_straight_line_code_and_branches_hold_no_data() -> None:
     @relay
     def program(x, k):
         def f(v):
             return v * x if k > 0 else relay.sin(v)
+
         y = f(x) * x
         if k > 2:
             y = f(y) + x[3]

@@ -281,7 +281,10 @@ class Reversal:
             if into is not None:
                 scope.known[atom] = scope.emitter.bind(into, operand.type, f"d_{atom.name}").atom
                 return
-        self.accumulate(scope, atom, _sum_to(gradient, operand).atom)
+        part = _sum_to(gradient, operand).atom
+        if part is not gradient.atom and isinstance(part, Var) and part.name == UNNAMED:
+            part.name = f"d_{atom.name}"
+        self.accumulate(scope, atom, part)
 
     def _no_gradient(self, operator: Operator, call: OpCall) -> DifferentiationError:
         reason = f": {operator.no_gradient}" if operator.no_gradient else ""

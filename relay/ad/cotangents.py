@@ -91,11 +91,12 @@ def pack(emitter: Emitter, atoms: Sequence[Atom]) -> Atom:
     return emitter.bind(MakeTuple(tuple(atoms)), TupleType(tuple(type_of(a) for a in atoms)), "packed").atom
 
 
-def unpack(emitter: Emitter, atom: Atom, types: Sequence[Type]) -> list[Atom]:
+def unpack(emitter: Emitter, atom: Atom, types: Sequence[Type], names: Sequence[str] = ()) -> list[Atom]:
     """The values that `pack` made one of."""
     if len(types) == 1:
         return [atom]
-    return [emitter.bind(Project(atom, i), t, "part").atom for i, t in enumerate(types)]
+    called = names or ("part",) * len(types)
+    return [emitter.bind(Project(atom, i), t, n).atom for i, (t, n) in enumerate(zip(types, called, strict=True))]
 
 
 class Cotangents:
