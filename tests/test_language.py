@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -210,3 +211,75 @@ def test_gradients_have_the_structure_of_the_arguments(run: Callable[..., Any]) 
 def test_other_keys_are_refused() -> None:
     with pytest.raises(relay.RelayError, match="strings as keys"):
         squares({1: 2.0})
+
+
+# ---- methods of dataclasses
+
+
+@dataclasses.dataclass
+class Undecorated:
+    weight: Any
+
+    def forward(self, x):
+        return x @ self.weight
+
+    def __call__(self, x):
+        return x @ self.weight
+
+
+def test_methods_that_are_not_decorated_are_no_part_of_a_program() -> None:
+    @relay.relay
+    def forward(layer, x):
+        return layer.forward(x)
+
+    @relay.relay
+    def called(layer, x):
+        return layer(x)
+
+    layer = Undecorated(np.eye(2))
+    with pytest.raises(relay.TypeCheckError, match="Undecorated has no field 'forward'") as error:
+        forward(layer, np.ones(2))
+    assert "decorate the method with @relay, or the class with @relay.data" in str(error.value)
+    with pytest.raises(relay.TypeCheckError, match="methods of this class are no part of Relay") as error:
+        called(layer, np.ones(2))
+    assert "decorate its method __call__" in str(error.value)
+
+
+# ---- assertions that never hold
+
+
+@relay.relay
+def activation(x, kind):
+    if kind == "tanh":
+        return relay.tanh(x)
+    raise AssertionError(f"there is no {kind}")
+
+
+@relay.relay
+def signed(x):
+    if x > 0.0:
+        return 1
+    elif x < 0.0:
+        return -1
+    assert False, "zero has no sign"  # noqa: B011
+
+
+def test_a_path_may_end_in_an_assertion(run: Callable[..., Any]) -> None:
+    assert float(run(activation, 0.0, "tanh")) == 0.0
+    assert [int(run(signed, x)) for x in (2.0, -2.0)] == [1, -1]
+    with pytest.raises(relay.ExecutionError, match="there is no sine"):
+        run(activation, 0.0, "sine")
+    with pytest.raises(relay.ExecutionError, match="zero has no sign"):
+        run(signed, 0.0)
+
+
+def test_a_number_that_its_type_does_not_hold_is_found_late() -> None:
+    @relay.relay
+    def counted(x):
+        i = 0
+        while i < 4000000000:
+            i = i + 1
+        return x
+
+    with pytest.raises(relay.TypeMismatch, match="the number 4000000000 is no int32"):
+        counted(1.0)

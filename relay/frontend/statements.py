@@ -14,7 +14,7 @@ from relay.frontend.lists import lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
 from relay.frontend.matching import lower_match
 from relay.frontend.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
-from relay.ir.expr import Apply, Arm, Assert, Atom, Block, Exit, If, MakeTuple, Static, Yield
+from relay.ir.expr import Apply, Arm, Assert, Atom, Block, Dead, Exit, If, MakeTuple, Static, Yield
 from relay.ir.intrinsic import Intrinsic
 
 
@@ -43,6 +43,8 @@ def lower_statements(context: Context, statements: Sequence[ast.stmt]) -> None:
             context.recover(error, statements[position:end], loops)
         context.block.last_span = context.file.keyword_span(statements[end - 1])
         position = end
+    if statements and _never_holds(statements[-1]) and context.block.is_open:
+        context.block.terminator = Dead()  # the path ends here
 
 
 def _lower_statement(context: Context, node: ast.stmt) -> None:
@@ -69,6 +71,8 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
             lower_continue(context, node)
         case ast.Match():
             lower_match(context, node)
+        case ast.Raise(exc=ast.Call(func=ast.Name(id="AssertionError"), args=[text], keywords=[]), cause=None):
+            _lower_assert(context, _assert_false(node, text))
         case ast.Assert():
             _lower_assert(context, node)
         case ast.Pass():
@@ -131,20 +135,36 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
         case ast.Constant(value=str(text)):
             message = text
         case ast.JoinedStr() as text_node:
-            _lower_assert_with_values(context, condition, text_node, context.span(node.test))
+            span = context.span(node.test)
+            if _never_holds(node):
+                _fail_with_values(context, condition, text_node, span)
+                return
+            with context.new_block() as failing:  # the text is made only where the condition does not hold
+                _fail_with_values(context, condition, text_node, span)
+            arm = Arm(Block((), Yield((condition,), span)), Block((), Yield((), span)))
+            context.emit((), If((arm,), failing.finished(Yield((), span)), span))
             return
         case other:
             raise FrontendError("the text of an assertion is a plain string", context.span(other), help='write "text"')
     context.emit((), Assert(condition, message, context.span(node.test)))
 
 
-def _lower_assert_with_values(context: Context, condition: Atom, text: ast.JoinedStr, span: Span) -> None:
-    """`assert c, f".."`: the text is made only where the condition does not hold."""
-    with context.new_block() as failing:
-        called = Apply(Static(Intrinsic("assert"), span), (condition, context.atom(text)), (), span)
-        context.bind(called, "asserted", span)
-    arm = Arm(Block((), Yield((condition,), span)), Block((), Yield((), span)))
-    context.emit((), If((arm,), failing.finished(Yield((), span)), span))
+def _assert_false(node: ast.Raise, text: ast.expr) -> ast.Assert:
+    """`raise AssertionError(text)` as what it means."""
+    return ast.copy_location(ast.Assert(ast.copy_location(ast.Constant(False), node), text), node)
+
+
+def _never_holds(node: ast.stmt) -> bool:
+    """Whether this is `assert False`, or `raise AssertionError(..)`."""
+    if isinstance(node, ast.Raise):
+        return isinstance(node.exc, ast.Call)
+    return isinstance(node, ast.Assert) and isinstance(node.test, ast.Constant) and not node.test.value
+
+
+def _fail_with_values(context: Context, condition: Atom, text: ast.JoinedStr, span: Span) -> None:
+    """`assert c, f".."` where the condition does not hold."""
+    called = Apply(Static(Intrinsic("assert"), span), (condition, context.atom(text)), (), span)
+    context.bind(called, "asserted", span)
 
 
 def _lower_expression_statement(context: Context, statement: ast.Expr, node: ast.expr) -> None:

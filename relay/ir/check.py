@@ -75,6 +75,7 @@ from relay.ir.expr import (
 )
 from relay.ir.extents import symbolic_dims
 from relay.ir.facts import assuming
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.traverse import blocks, walk
 from relay.ir.types import (
     BOOL,
@@ -442,6 +443,12 @@ class _Checker:
                 return any(isinstance(a.body.terminator, Yield) for a in match_arms)
             case Loop(label, counter=counter):
                 return counter is not None or label in self.left
+            case Assert(Constant(value) | Static(value)):
+                return bool(value)
+            case Print(fails=fails):
+                return not fails
+            case Apply(Static(Intrinsic("assert")), (Constant(value) | Static(value), *_)):
+                return bool(value)
             case _:
                 return True
 
@@ -509,7 +516,7 @@ class _Checker:
                     self.same(f"the fields of {constructor.name}", types, constructor.fields)
                     self.block(match_arm.body, inside, match_arm.fields)
         if self.structured:
-            yielding = {isinstance(b.terminator, Yield) for b in bodies}
+            yielding = {isinstance(b.terminator, Yield) for b in bodies if not isinstance(b.terminator, Dead)}
             if len(yielding) > 1:
                 raise self.fail("some arms yield and others leave")
             if yielding == {False} and targets:

@@ -162,6 +162,12 @@ def apply(
             if value is str:
                 raise TypeCheckError("`str` is not part of Relay", span, help='use an f-string in print: print(f"{x}")')
             raise TypeCheckError(f"{getattr(value, '__name__', value)!r} cannot be called", span)
+        case Tuple() as record if records.member(record, "__call__") is not None:
+            own = records.own_method(record, "__call__")
+            if own is None:
+                help = "decorate its method __call__ with @relay, or the class with @relay.data"
+                raise TypeCheckError("methods of this class are no part of Relay", span, help=help)
+            return call_function(session, out, own, [record, *arguments], keywords, span)
         case _:
             raise TypeCheckError("this value is no function", span, help="write `*` for a product")
 

@@ -291,6 +291,13 @@ def _new_instance(
     if not returned and session.failures > failures:
         instance.failed = True
         raise Consequence
+    if not returned:  # every path ends in an assertion that does not hold
+
+        def returns_nothing() -> None:
+            if isinstance(prune(result), Unknown):
+                session.unify_at(TupleType(()), result, span, "the result")
+
+        session.finishers.append(returns_nothing)
     instance.rule = function.rule
     instance.known = known_results.common(exits)
     if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from relay.errors import Span, TypeCheckError
+from relay.ir.definition import Definition
 from relay.ir.structure import field_names, is_named_tuple
 from relay.ir.types import Form
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, SliceItem, Tuple, Typed
+from relay.typecheck.elaboration.entities import Entity, GlobalFunction, Number, Object, Output, SliceItem, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 
@@ -105,7 +106,21 @@ def has_method(record: Tuple, name: str) -> bool:
     assert record.form is not None
     if record.form.cls is dict:
         return name in METHODS["dict"]
+    if own_method(record, name) is not None:
+        return True
     return is_named_tuple(record.form.cls) and name in METHODS["tuple"]
+
+
+def member(record: Tuple, name: str) -> object:
+    """What the class of a record has under a name, or None."""
+    classes = record.form.cls.__mro__ if record.form is not None and record.form.cls not in (dict, list) else ()
+    return next((vars(cls)[name] for cls in classes if name in vars(cls)), None)
+
+
+def own_method(record: Tuple, name: str) -> GlobalFunction | None:
+    """A method of a record's class that is decorated with @relay."""
+    found = getattr(member(record, name), "__relay__", None)
+    return GlobalFunction(found) if isinstance(found, Definition) else None
 
 
 def call_method(record: Tuple, name: str, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
@@ -208,4 +223,6 @@ def _missing(record: Tuple, name: str, span: Span | None) -> TypeCheckError:
     what = "the dict has no key" if record.form.cls is dict else f"{record.form.cls.__name__} has no field"
     known = ", ".join(record.form.names)
     help = f"did you mean {close[0]!r}?" if close else f"it has {known}" if known else None
+    if member(record, name) is not None:
+        help = f"decorate the method with @relay, or the class with @relay.data: {name} is not translated yet"
     return TypeCheckError(f"{what} {name!r}", span, help=help)

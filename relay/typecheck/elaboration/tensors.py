@@ -196,8 +196,12 @@ def call_method(
 ) -> Entity:
     """`x.name(..)`: the operator of that name, with x as its first operand."""
     from relay.typecheck.elaboration.calls import call_operator
+    from relay.typecheck.elaboration.functions import call_function
 
     if isinstance(method.value, Tuple):
+        own = records.own_method(method.value, method.name)
+        if own is not None:
+            return call_function(session, out, own, [method.value, *arguments], keywords, span)
         return records.call_method(method.value, method.name, arguments, keywords, span)
     if method.name in ("flatten", "ravel") and not arguments and not keywords:
         arguments = [Number(-1, span)]
