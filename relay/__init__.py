@@ -111,10 +111,11 @@ if _typing.TYPE_CHECKING:
 
     Tensor: _Notation
     Fn: _Notation
+    Forall: _Notation
     PureFn: _Notation
     Ref: _Notation
 else:
-    from relay.frontend.annotations import Fn, PureFn, Ref, Tensor
+    from relay.frontend.annotations import Fn, Forall, PureFn, Ref, Tensor
 
 Float, Int = Float32, Int32
 _T = _TypeVar("_T")
@@ -253,6 +254,7 @@ __all__ = [
     "Float32",
     "Float64",
     "Fn",
+    "Forall",
     "FrontendError",
     "Int",
     "Int8",

@@ -56,7 +56,7 @@ from relay.diagnostic import Diagnostic, Span
 
 RELAY = ErrorCode("relay", "What relay check finds in a decorated function", "Relay")
 
-_TYPES = ("Tensor", "Fn", "PureFn", "Ref")
+_TYPES = ("Tensor", "Fn", "Forall", "PureFn", "Ref")
 _FOREIGN = ("builtins", "typing", "types", "collections", "numpy", "relay", "abc", "_typeshed", "typing_extensions")
 _DECORATORS = ("relay._Relay.__call__", "relay._Decorator.__call__")
 _DATA = "relay"

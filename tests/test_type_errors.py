@@ -27,6 +27,8 @@ NAMES_OF_TYPES: dict[str, object] = NAMES | {
     "Int64": relay.Int64,
     "Scalar": relay.Tensor[relay.Float, ()],
     "PureFn": relay.PureFn,
+    "Forall": relay.Forall,
+    "A": relay.type_var("A"),
     "NCHW": relay.NCHW,
     "NHWC": relay.NHWC,
     "HWIO": relay.HWIO,

@@ -2,6 +2,7 @@
 
     T ::= Tensor[B, S] | Tensor[B, S, NCHW] | Tensor[B, dict(batch=D, ..)] | tuple[T, ..] | Fn[[T, ..], T]
           | PureFn[[T, ..], T] | Ref[T] | D | D[T, ..] | int | float | bool | None | a name of a type | "T"
+    a parameter: T | Forall[[variable, ..], Fn[[T, ..], T]]
     B ::= Float | Int64 | ..  | a base type variable
     S ::= (D, ..) | a shape variable
     D ::= 3 | n | Any | *s | D + D | D - D | D * D | D // D | D % D | max(D, ..) | min(D, ..)
@@ -23,10 +24,12 @@ from relay.errors import FrontendError, Span
 from relay.frontend.source import SourceFile
 from relay.ir import dims as arithmetic
 from relay.ir.annotation import (
+    FORALL_HELP,
     FUNCTION_HELP,
     REFERENCE_HELP,
     TENSOR_HELP,
     Fn,
+    Forall,
     PureFn,
     Ref,
     Tensor,
@@ -35,6 +38,7 @@ from relay.ir.annotation import (
     base_type_var,
     described,
     dims,
+    forall,
     shape_var,
     to_base,
     to_dim,
@@ -65,6 +69,7 @@ from relay.operator.relation import substitute
 __all__ = [
     "AnnotationReader",
     "Fn",
+    "Forall",
     "PureFn",
     "Ref",
     "Tensor",
@@ -126,6 +131,21 @@ class AnnotationReader:
             case _:
                 raise self._error(node, "this is not a type", TENSOR_HELP)
 
+    def parameter(self, node: ast.expr) -> Type:
+        """The type of a parameter, which may be a polymorphic function. Raises FrontendError."""
+        match node:
+            case ast.Constant(value=str(text)):
+                return self._string(node, text, parameter=True)
+            case ast.Subscript(value=head, slice=inside) if self._object(head) is Forall:
+                items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+                if len(items) != 2 or not isinstance(items[0], ast.List):
+                    raise self._error(node, "Forall takes a list of variables and a function type", FORALL_HELP)
+                body = self.type(items[1])  # which says of what kind a type parameter of Python is
+                variables = [known_variable(self._object(v)) for v in items[0].elts]
+                return self._placed(node, lambda: forall(variables, body))
+            case _:
+                return self.type(node)
+
     def _application(self, node: ast.expr, head: object, inside: ast.expr) -> Type:
         items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
         if head is Tensor:
@@ -140,6 +160,8 @@ class AnnotationReader:
                 raise self._error(node, "Fn takes a list of parameter types and a result type", FUNCTION_HELP)
             parameters = tuple(self.type(item) for item in items[0].elts)
             return FunctionType(parameters, self.type(items[1]), effects=() if head is PureFn else None)
+        if head is Forall:
+            raise self._error(node, "a polymorphic function is a whole parameter of a function", FORALL_HELP)
         if head is Ref:
             if len(items) != 1:
                 raise self._error(node, f"Ref takes one type, found {len(items)}", REFERENCE_HELP)
@@ -326,13 +348,14 @@ class AnnotationReader:
         except ZeroDivisionError:
             raise self._error(node, "a division by zero", None) from None
 
-    def _string(self, node: ast.expr, text: str) -> Type:
+    def _string(self, node: ast.expr, text: str, parameter: bool = False) -> Type:
         span = self._span(node)
         try:
             tree = ast.parse(text.strip(), mode="eval")
         except SyntaxError as error:
             raise FrontendError(f"this annotation is not valid Python: {error.msg}", span) from None
-        return attrs.evolve(self, whole=span).type(tree.body)
+        inside = attrs.evolve(self, whole=span)
+        return inside.parameter(tree.body) if parameter else inside.type(tree.body)
 
     def _object(self, node: ast.expr) -> object:
         """What a dotted name means in the scope."""

@@ -35,7 +35,7 @@ def lower_body(
     node = context.node
     parameters = []
     for argument in all_parameters(node):
-        type_ = _annotation(context, reader, argument.annotation, argument.arg, evaluated)
+        type_ = _annotation(context, reader.parameter, argument.annotation, argument.arg, evaluated)
         var = Var(argument.arg, type_, context.file.parameter_span(argument))
         context.rename(argument.arg, var, var.span or context.file.function_span(node))
         parameters.append(var)
@@ -45,7 +45,7 @@ def lower_body(
         value = context.atom(node.body)
         context.block.terminator = Exit(context.label, (value,), context.span(node.body))
     else:
-        result = _annotation(context, reader, node.returns, "return", evaluated)
+        result = _annotation(context, reader.type, node.returns, "return", evaluated)
         documentation = ast.get_docstring(node)
         context.statements(node.body if documentation is None else node.body[1:])
         _end(context, node)
@@ -130,7 +130,7 @@ def _says_nothing(context: Context, node: ast.expr) -> bool:
 
 def _annotation(
     context: Context,
-    reader: AnnotationReader,
+    read: Callable[[ast.expr], Type],
     node: ast.expr | None,
     name: str,
     evaluated: Callable[[], Mapping[str, object]],
@@ -138,7 +138,7 @@ def _annotation(
     if node is None or _says_nothing(context, node):
         return None
     try:
-        return reader.type(node)
+        return read(node)
     except UndefinedName as error:
         found = evaluated().get(name)
         if found is None or isinstance(found, str):
@@ -150,7 +150,7 @@ def _annotation(
     try:
         return to_type(found)
     except FrontendError as error:
-        context.errors.append(error.at(reader.file.span(node)))
+        context.errors.append(error.at(context.file.span(node)))
         return None
 
 

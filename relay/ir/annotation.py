@@ -16,7 +16,7 @@ from relay.errors import FrontendError
 from relay.ir.axes import AxisNames, read_names
 from relay.ir.definition import DataClass
 from relay.ir.structure import field_names, is_record_class
-from relay.ir.type_parameters import alias_value, is_alias, is_parameter, variable
+from relay.ir.type_parameters import alias_value, is_alias, is_parameter, known_variable, variable
 from relay.ir.types import (
     ANY,
     BOOL,
@@ -46,6 +46,7 @@ from relay.ir.types import (
 
 TENSOR_HELP = "write Tensor[Float, (n, 3)], or Tensor[Float, ()] for a scalar"
 FUNCTION_HELP = "write Fn[[A, B], C] for a function from A and B to C"
+FORALL_HELP = "write Forall[[A], Fn[[A], A]] for a function from any A to A, with A = type_var('A')"
 REFERENCE_HELP = "write Ref[T], with the type of the content"
 
 
@@ -80,6 +81,27 @@ class PureFn:
     def __class_getitem__(cls, item: object) -> FunctionType:
         type_ = Fn.__class_getitem__(item)
         return FunctionType(type_.parameters, type_.result, effects=())
+
+
+class Forall:
+    """The type of polymorphic functions, for parameters: `Forall[[A], Fn[[A], A]]`, where `A = type_var("A")`."""
+
+    def __class_getitem__(cls, item: object) -> QuantifiedType:
+        if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], list | tuple):
+            raise FrontendError("Forall takes a list of variables and a function type", help=FORALL_HELP)
+        body = to_type(item[1])
+        variables = tuple(known_variable(v) for v in item[0])
+        return forall(variables, body)
+
+
+def forall(variables: Sequence[object], body: Type) -> QuantifiedType:
+    """The type of functions that have `body` for all values of the variables. Raises FrontendError."""
+    for found in variables:
+        if not isinstance(found, TypeId):
+            raise FrontendError(f"{described(found)} is no variable of types", help=FORALL_HELP)
+    if not isinstance(body, FunctionType):
+        raise FrontendError("only functions are polymorphic", help=FORALL_HELP)
+    return QuantifiedType(tuple(v for v in variables if isinstance(v, TypeId)), body)
 
 
 class Ref:

@@ -414,8 +414,8 @@ def type_variables(item: object) -> list[TypeId]:
                 stack.append(inner)
             case DataType(_, arguments):
                 stack.append(arguments)
-            case QuantifiedType(_, body):
-                stack.append(body)
+            case QuantifiedType(identifiers, body):
+                found += [v for v in type_variables(body) if v not in identifiers]
             case _:
                 pass
     return found

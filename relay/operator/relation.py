@@ -249,6 +249,9 @@ def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
         case FunctionType(parameters, result, where):
             inputs = tuple(substitute(t, bound) for t in parameters)
             return FunctionType(inputs, substitute(result, bound), where, type_.effects)
+        case QuantifiedType(identifiers, body):
+            free = {v: t for v, t in bound.items() if v not in identifiers}
+            return QuantifiedType(identifiers, substitute(body, free))
         case RefType(content):
             return RefType(substitute(content, bound))
         case DataType(definition, arguments):

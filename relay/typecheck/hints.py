@@ -82,7 +82,7 @@ class Hints(Facts):
 
     def __init__(self, bind: Callable[[Unknown, object], None], generic: bool = False) -> None:
         super().__init__(outer=facts())
-        self._generic = generic
+        self.generic = generic
         self._bind_in_solver = bind
         self.require: Callable[[DimConstraint], None] = lambda constraint: None
         """Checks at run time what is needed of sizes that the run makes."""
@@ -90,7 +90,7 @@ class Hints(Facts):
         self.pins: list[Pin] = []
         self._dims: list[Unknown] = []
         self._own: set[TypeId | Unknown] = set()
-        self._assumed: list[DimConstraint] = []
+        self.assumed: list[DimConstraint] = []
 
     def symbolic(self, name: str, hint: int) -> Unknown:
         """A new symbolic dim, for an axis of an argument."""
@@ -156,7 +156,7 @@ class Hints(Facts):
             return self.at_least(left, right) is not False
         answer = self.ask(left, AT_LEAST, right)
         named = [*variables(settled(left)), *variables(settled(right))]
-        if answer is not None or not self._generic or not all(isinstance(v, TypeId) for v in named):
+        if answer is not None or not self.generic or not all(isinstance(v, TypeId) for v in named):
             return answer
         self._assume(DimConstraint(settled(left), AT_LEAST, settled(right)))
         return True
@@ -196,7 +196,7 @@ class Hints(Facts):
             constraint = tidy(constraint)
         noted = attrs.evolve(constraint, span=self.span)
         self.add(noted)
-        self._assumed.append(noted)
+        self.assumed.append(noted)
 
     def _bind(self, variable: Unknown, value: Dim, reason: str) -> None:
         self.pins.append(Pin(variable.name, value, reason, self.span))
@@ -223,7 +223,7 @@ class Hints(Facts):
         return tuple(kept)
 
     def _closed(self) -> Iterable[DimConstraint]:
-        for c in self._assumed:
+        for c in self.assumed:
             yield attrs.evolve(c, left=settled(c.left), right=settled(c.right))
 
 

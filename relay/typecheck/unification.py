@@ -456,7 +456,9 @@ def resolve(type_: Type) -> Type:
             return StackType(resolve(element))
         case DataType(definition, arguments):
             return DataType(definition, tuple(_resolve_argument(a) for a in arguments)) if arguments else type_
-        case TypeId() | Unknown() | QuantifiedType():
+        case QuantifiedType(identifiers, body):
+            return QuantifiedType(identifiers, resolve(body))
+        case TypeId() | Unknown():
             return type_
         case _:
             raise InternalError(f"no type: {type_!r}")

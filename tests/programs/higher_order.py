@@ -3,7 +3,9 @@
 import numpy as np
 
 from programs import Program
-from relay import List, Option, relay
+from relay import Float64, Fn, Forall, List, Option, Tensor, relay, shape_var
+
+s = shape_var("s")
 
 
 @relay
@@ -59,6 +61,19 @@ def swapped_by_loop(x, n):
         f, g = g, f
         x = f(x) * 0.5
     return x + g(x)
+
+
+@relay
+def at_two_shapes(f: Forall[[s], Fn[[Tensor[Float64, s]], Tensor[Float64, s]]], x, row):
+    return f(x) * f(row).sum()
+
+
+@relay
+def polymorphic_arguments(x, row):
+    def scaled(v):
+        return v * x + 0.5
+
+    return at_two_shapes(scaled, x, row) + at_two_shapes(relay.tanh, x * x, row[1:])
 
 
 @relay
@@ -285,6 +300,7 @@ def in_option(x, y):
 
 X, Y = np.float64(0.7), np.float64(1.3)
 PROGRAMS = [
+    Program(polymorphic_arguments, (X, np.array([0.5, -0.3, 0.2]))),
     Program(chosen, (X, Y)),
     Program(chosen_among_known, (X, 1)),
     Program(chosen_twice, (X, -Y)),

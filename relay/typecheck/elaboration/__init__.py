@@ -59,6 +59,7 @@ from relay.ir.types import (
 )
 from relay.ir.types import axis_names as names_of_axes
 from relay.operator.relation import substitute
+from relay.typecheck.elaboration import higher_rank
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.entities import Consequence, Context, Derived, Entity, GlobalFunction, Output, Typed
@@ -374,7 +375,10 @@ def _values(
             written.annotated.setdefault(variable, rigid)
     for position, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
         if isinstance(argument, Fixed):
-            entities.append(object_entity(argument.value, parameter.span))
+            entity = object_entity(argument.value, parameter.span)
+            if higher_rank.is_polymorphic(parameter):
+                entity = higher_rank.checked(session, Output(), entity, parameter, function.name, parameter.span)
+            entities.append(entity)
             values.append(None)
             continue
         if argument is None and parameter.type is not None:

@@ -81,9 +81,14 @@ def _elaborate_block(
 ) -> None:
     for binding in block.bindings:
         session.hints.span = binding.value.span or session.hints.span
+        opened = len(session.opened)
+        if session.is_partial:
+            schemes.doubt(session, binding)
         try:
             elaborate_binding(session, context, binding, out)
             session.solver.run()
+            if len(session.opened) > opened:
+                session.doubtful.update(binding.targets)
         except (Consequence, RelayError, Undetermined, Clash) as error:
             error = undecided(error, session.hints.span)
             if session.generic and schemes.is_open(session, context, binding, error):

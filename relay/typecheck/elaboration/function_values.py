@@ -25,6 +25,7 @@ from relay.ir.types import (
     BaseType,
     FunctionType,
     Kind,
+    QuantifiedType,
     RefType,
     StackType,
     TensorType,
@@ -63,6 +64,7 @@ from relay.typecheck.elaboration.entities import (
     Zip,
 )
 from relay.typecheck.elaboration.functions import expand, instantiate
+from relay.typecheck.elaboration.higher_rank import at_fresh_types
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import outer_unknowns, resolve, unknowns
 
@@ -78,7 +80,7 @@ def function_value(
     if fixed is None:
         fixed = defaults(entity)
     if isinstance(entity, Object) and isinstance(entity.value, Operator):
-        entity = _operator_function(entity.value, out, span)
+        entity = operator_function(entity.value, out, span)
     if isinstance(entity, Derived):
         return _derived_value(session, out, entity, span, fixed)
     if isinstance(entity, Typed):
@@ -143,7 +145,8 @@ def _instead(entity: Entity) -> str:
             return "a program computes with numbers, tensors, structures of them, and functions"
 
 
-def _operator_function(operator: Operator, out: Output, span: Span | None) -> LocalFunction:
+def operator_function(operator: Operator, out: Output, span: Span | None) -> LocalFunction:
+    """A function that applies an operator."""
     parameters = tuple(Var(name, None, span) for name in operator.operands)
     label, result = LoopLabel(operator.name), Var("result", None, span)
     body = Block((Binding((result,), OpCall(operator.name, parameters, {}, span)),), Exit(label, (result,), span))
@@ -245,6 +248,9 @@ def call_value(
     """Call a function value."""
     values = [session.materialise(out, a, span) for a in arguments]
     type_ = prune(callee.type)
+    if isinstance(type_, QuantifiedType):  # in a scheme; a call knows the function
+        type_ = at_fresh_types(session, type_)
+        callee = Typed(callee.atom, type_)
     if isinstance(type_, FunctionType) and len(type_.parameters) != len(values):
         count = len(type_.parameters)
         where = callee.atom.span

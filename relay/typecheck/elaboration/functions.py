@@ -27,6 +27,7 @@ from relay.ir.types import (
     ANY,
     FunctionType,
     Kind,
+    QuantifiedType,
     StackType,
     TensorType,
     TupleType,
@@ -38,7 +39,7 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import axis_names, effects, known_results
+from relay.typecheck.elaboration import axis_names, effects, higher_rank, known_results
 from relay.typecheck.elaboration.arguments import (
     bind_arguments,
     definition_context,
@@ -94,7 +95,13 @@ def call_function(
             place = id(function), position
             fixed = place in session.decisions.specialising
             numbers.add(place)
+        if higher_rank.is_polymorphic(parameter) and not _is_passed_on(entity):
+            entities[position] = higher_rank.checked(session, out, entity, parameter, function.name, span)
+            fixed = True
+            if isinstance(callee, GlobalFunction):
+                higher_rank.require_right(session, callee.definition)
         values.append(None if fixed else _argument(session, out, entity, parameter))
+    callee = higher_rank.inside(session, out, callee, [e for e, v in zip(entities, values, strict=True) if v is None])
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
     if any(i.code is code for i in session.active):  # a recursion may call with other sizes each time
         from relay.typecheck.elaboration.made_sizes import packed_value
@@ -114,6 +121,11 @@ def _is_number(entity: Entity) -> bool:
     if isinstance(entity, Tuple):
         return entity.form is None and bool(entity.items) and all(map(_is_number, entity.items))
     return isinstance(entity, Number) and isinstance(entity.value, int | float)
+
+
+def _is_passed_on(entity: Entity) -> bool:
+    """Whether a polymorphic function is one that a parameter stands for, in a scheme."""
+    return isinstance(entity, Typed) and isinstance(prune(entity.type), QuantifiedType)
 
 
 def _argument(session: Session, out: Output, entity: Entity, parameter: Var) -> Typed | None:
@@ -261,7 +273,7 @@ def _new_instance(
         for surface, entity, value in zip(function.parameters, entities, values, strict=True):
             what = f"argument {surface.name} of {function.name}"
             annotation = None
-            if surface.type is not None:
+            if surface.type is not None and not (value is None and higher_rank.is_polymorphic(surface)):
                 annotation = annotation_type(session, context, surface.type, what=what, span=surface.span)
             if value is None:
                 context.environment[surface] = effects.declared_pure(entity, surface)

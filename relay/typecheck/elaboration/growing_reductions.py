@@ -27,7 +27,7 @@ from relay.ir.types import (
 from relay.operator import lookup
 from relay.typecheck.elaboration import growing, growing_items, made_sizes, operators, positions
 from relay.typecheck.elaboration.entities import Entity, Later, Output, Tuple, Typed
-from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import is_known, resolve
 
 
@@ -117,6 +117,8 @@ def stacked(session: Session, out: Output, xs: Typed, span: Span | None) -> Tupl
                 span,
                 help="join them as they are made: `out = relay.concatenate([out, x])`",
             )
+        if session.generic and not is_known(element):
+            raise SchemeOnly(span, "the elements of the list")
         raise TypeCheckError(
             "how many elements this list has is only known at run time",
             span,

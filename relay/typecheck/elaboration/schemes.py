@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import attrs
 
 from relay.errors import RelayError, TypeMismatch
-from relay.ir.dims import DimExpr, substitute
+from relay.ir.dims import ANY, DimExpr, MadeDim, substitute, variables
 from relay.ir.expr import (
     Apply,
     Atom,
@@ -118,19 +118,27 @@ def is_open(session: Session, context: Context, binding: Binding, error: RelayEr
         return True
     if not session.is_partial or isinstance(error, Consequence):
         return False
-    stack = [context.lookup(atom) for atom in _used(binding.value) if isinstance(atom, Var)]
-    while stack:
-        entity = stack.pop()
-        match entity:
-            case Typed(_, Unknown()):
-                return True
-            case Tuple(items):
-                stack += items
-            case Method(value):
-                stack.append(value)
-            case _:
-                pass
-    return False
+    used = [atom for atom in _used(binding.value) if isinstance(atom, Var)]
+    return any(v in session.doubtful for v in used) or any(_has_open_type(context.lookup(v)) for v in used)
+
+
+def _has_open_type(entity: Entity) -> bool:
+    """Whether nobody knows of a value what it is, or of which rank."""
+    match entity:
+        case Typed(_, type_):
+            return any(u.kind in (Kind.Type, Kind.Shape) for u in unknowns(type_))
+        case Tuple(items):
+            return any(map(_has_open_type, items))
+        case Method(value):
+            return _has_open_type(value)
+        case _:
+            return False
+
+
+def doubt(session: Session, binding: Binding) -> None:
+    """Note that what a binding makes comes from what is open, if an operand does."""
+    if not session.doubtful.isdisjoint(_used(binding.value)):
+        session.doubtful.update(binding.targets, bound(binding.value))
 
 
 def open_binding(session: Session, context: Context, binding: Binding) -> None:
@@ -142,6 +150,7 @@ def open_binding(session: Session, context: Context, binding: Binding) -> None:
         item = (("item", position),) if len(binding.targets) > 1 else ()
         session.opened.append((unknown, Application(name, arguments, item)))
         context.environment[target] = Typed(session.variable(target.name, unknown, target.span), unknown)
+    session.doubtful.update(binding.targets)
     session.is_partial = True
 
 
@@ -211,15 +220,19 @@ def solve_at_any_rank(
     session: Session, shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object], result: Unknown
 ) -> bool:
     """Solve a rule over shapes with one variable, if its result is of one form for all ranks: false if it is not."""
-    form = _at_any_rank([flat_shape(s) for s in shapes], rule)
+    form = _at_any_rank(session, [flat_shape(s) for s in shapes], rule)
     if form is None:
         return False
     session.solver.unify_shape((result,), form)
     return True
 
 
-def _at_any_rank(shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object]) -> Shape | None:
-    """The result of a rule over shapes with one variable, if it is of the same form for all ranks that are tried."""
+def _at_any_rank(
+    session: Session, shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object]
+) -> Shape | None:
+    """The result of a rule over shapes with one variable, if it is of the same form for all ranks that are tried, and
+    needs nothing of the dims."""
+    assumed = len(session.hints.assumed)
     found = {d for shape in shapes for d in shape if isinstance(d, TypeId | Unknown) and d.kind is Kind.Shape}
     if len(found) != 1:
         return None
@@ -231,6 +244,9 @@ def _at_any_rank(shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], obje
         try:
             results.append(rule(tried))  # type: ignore[arg-type]
         except (Undetermined, TypeMismatch):
+            return None
+        if len(session.hints.assumed) > assumed:
+            del session.hints.assumed[assumed:]
             return None
     return _common_form(results, axes, variable)
 
@@ -257,7 +273,7 @@ def inferred_at_any_rank(
                 raise Undetermined
             return result.shape
 
-        form = _at_any_rank([flat_shape(t.shape) for t in tensors], rule)
+        form = _at_any_rank(session, [flat_shape(t.shape) for t in tensors], rule)
         if form is not None:
             forms.append(form)
     if not forms or len(forms) < len(tried) or any(f != forms[0] for f in forms):
@@ -455,7 +471,7 @@ def name_the_rest(session: Session, named: Sequence[TypeId]) -> None:
 
 
 def _closed(part: object, names: Mapping[Unknown, TypeId]) -> object:
-    """A type, shape, base or dim with the variables of the solver replaced."""
+    """A type, shape, base or dim with the variables of the solver replaced. A size that the run makes is any."""
     part = prune(part)  # type: ignore[arg-type]
 
     def inside(inner: object) -> object:
@@ -464,7 +480,11 @@ def _closed(part: object, names: Mapping[Unknown, TypeId]) -> object:
     match part:
         case Unknown():
             return names.get(part, part)
+        case MadeDim():
+            return ANY
         case DimExpr():
+            if any(isinstance(v, MadeDim) for v in variables(part)):
+                return ANY
             return substitute(part, lambda v: names.get(v, v) if isinstance(v, Unknown) else v)
         case tuple():
             return tuple(map(inside, flat_shape(part)))
@@ -474,6 +494,8 @@ def _closed(part: object, names: Mapping[Unknown, TypeId]) -> object:
             return TupleType(tuple(map(inside, items)), form)  # type: ignore[arg-type]
         case FunctionType(parameters, result, where, effects):
             return FunctionType(tuple(map(inside, parameters)), inside(result), where, effects)  # type: ignore[arg-type]
+        case QuantifiedType(identifiers, body):
+            return QuantifiedType(identifiers, inside(body))  # type: ignore[arg-type]
         case RefType(content):
             return RefType(inside(content))  # type: ignore[arg-type]
         case StackType(element):

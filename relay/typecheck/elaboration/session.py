@@ -25,6 +25,7 @@ from relay.errors import (
     TypeMismatch,
     together,
 )
+from relay.ir.definition import Definition
 from relay.ir.dims import Dim, MadeDim, settled, subtract, variables
 from relay.ir.effects import Effect, Effects, Purity
 from relay.ir.expr import (
@@ -245,6 +246,8 @@ class Session:
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
         self.opened: list[tuple[Unknown, Application]] = []  # what a scheme leaves to a call, and what decides it
+        self.right: set[Definition] = set()  # whose uses of polymorphic parameters are checked
+        self.doubtful: set[Var] = set()  # surface variables that come from what is open
         self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
         self.unknown: Consequence | None = None  # of a subclass: what depends on a name that the scope cannot tell
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
