@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import attrs
 
 from relay.errors import RelayError, TypeMismatch
-from relay.ir.dims import ANY, DimExpr, MadeDim, substitute, variables
+from relay.ir.dims import ANY, DimExpr, MadeDim, settled, substitute, variables
 from relay.ir.expr import (
     Apply,
     Atom,
@@ -234,7 +234,8 @@ def _at_any_rank(
     needs nothing of the dims."""
     assumed = len(session.hints.assumed)
     found = {d for shape in shapes for d in shape if isinstance(d, TypeId | Unknown) and d.kind is Kind.Shape}
-    if len(found) != 1:
+    makes = any(isinstance(v, MadeDim) for shape in shapes for d in shape for v in variables(settled(d)))
+    if len(found) != 1 or makes:  # what is found out of sizes that the run makes stays
         return None
     (variable,) = found
     axes = tuple(TypeId(f"d{axis}", Kind.Dim) for axis in range(TRIED_RANKS - 1))
