@@ -48,6 +48,7 @@ from relay.typecheck.elaboration import (
     tensors,
 )
 from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
+from relay.typecheck.elaboration.effect_notes import WRITES
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Computed,
@@ -70,7 +71,7 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.function_values import call_derived, call_value
 from relay.typecheck.elaboration.functions import call_function, expand
 from relay.typecheck.elaboration.objects import object_entity
-from relay.typecheck.elaboration.session import WRITES, Session
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
 Keywords = Sequence[tuple[str, Entity]]

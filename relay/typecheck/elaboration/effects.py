@@ -8,8 +8,9 @@ from relay.errors import Span
 from relay.ir.effects import Effects, Purity
 from relay.ir.expr import Var
 from relay.ir.types import DataType, FunctionType, RefType, StackType, TupleType, Type, prune
+from relay.typecheck.elaboration.effect_notes import IMPURE, WRITES
 from relay.typecheck.elaboration.entities import Derived, Entity, GlobalFunction, LocalFunction, Typed
-from relay.typecheck.elaboration.session import IMPURE, WRITES, Session
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.mapping import map_type
 
 

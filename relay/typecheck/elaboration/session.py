@@ -27,7 +27,7 @@ from relay.errors import (
 )
 from relay.ir.definition import Definition
 from relay.ir.dims import Dim, MadeDim, settled, subtract, variables
-from relay.ir.effects import Effect, Effects, Purity
+from relay.ir.effects import Effects
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -53,7 +53,6 @@ from relay.ir.types import (
     DataDefinition,
     DataType,
     DimExpr,
-    FunctionType,
     Kind,
     TensorType,
     TupleType,
@@ -66,6 +65,7 @@ from relay.ir.types import (
 from relay.operator.relation import Undetermined
 from relay.typecheck.differences import differences, name_unknowns
 from relay.typecheck.elaboration import sizes
+from relay.typecheck.elaboration.effect_notes import EffectNotes
 from relay.typecheck.elaboration.entities import (
     TEMPLATE,
     Computed,
@@ -82,13 +82,8 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.survivors import Rounds
 from relay.typecheck.hints import Hints
-from relay.typecheck.mapping import map_type
 from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
-
-IMPURE = "write Fn[[A], B] for a function that may have effects"
-
-WRITES = "writes a reference"
 
 MANY_ERRORS = 100
 """Elaboration ends after so many mistakes."""
@@ -212,10 +207,11 @@ class SizeVaries(StartAnew):
         self.axes = axes
 
 
-class Session:
+class Session(EffectNotes):
     """One elaboration of one program."""
 
     def __init__(self, *, generic: bool, decisions: Decisions | None = None) -> None:
+        super().__init__()
         self.maybe = 0  # in how many branches and loops, which may not run, elaboration is
         self.generic = generic
         self.decisions = decisions or Decisions()
@@ -232,9 +228,6 @@ class Session:
         self.call_spans: list[tuple[str, Span | None]] = []
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
-        self.effects = Effects()  # of the function that is being elaborated
-        self.pure: list[tuple[Effects, Purity]] = []  # what must have none
-        self._stored: dict[object, Effects] = {}  # of functions in the fields of data types
         self.rounds = Rounds()
         self.linear: dict[Var, tuple[dict[Var, Dim], Dim]] = {}  # integers of the run as sums (windows.py)
         self.made: dict[str, int] = {}  # how many sizes of the run have a name
@@ -283,47 +276,6 @@ class Session:
         from relay.typecheck.elaboration.made_sizes import require
 
         require(self, self.scopes[-1][0], constraint, self.hints.span)
-
-    def effect(self, kind: str, what: str, span: Span | None) -> None:
-        """Note an effect of the function that is being elaborated."""
-        self.effects.found.append(Effect(kind, what, span))
-
-    @contextlib.contextmanager
-    def effects_of(self, effects: Effects) -> Iterator[None]:
-        """While the body of a function with these effects is elaborated."""
-        outer, self.effects = self.effects, effects
-        try:
-            yield
-        finally:
-            self.effects = outer
-
-    def with_effects(
-        self, type_: Type, owner: object = None, what: str = "this function", span: Span | None = None
-    ) -> Type:
-        """A written type whose functions may have effects, unless it says that they have none. Those of one `owner` are
-        the same ones."""
-        count = 0
-
-        def opened(function: FunctionType) -> FunctionType:
-            nonlocal count
-            count += 1
-            effects = Effects() if owner is None else self._stored.setdefault((owner, count), Effects())
-            if function.effects == ():
-                effects.pure = True
-                self.pure.append((effects, Purity(what, span, IMPURE)))
-            return attrs.evolve(function, effects=effects)
-
-        return map_type(type_, function=opened)
-
-    def _require_purity(self) -> None:
-        """Report the effects of what must have none."""
-        for effects, demand in self.pure:
-            found = demand.broken(effects)
-            if found is not None:
-                said = "declared pure" if demand.only is None else "here"
-                labels = (Label(demand.span, said),) if demand.span is not None else ()
-                message = f"{demand.what} must be pure, but it {found.what}"
-                self.report(TypeCheckError(message, found.span, labels=labels, help=demand.help))
 
     # ---- variables and constants
 
@@ -496,11 +448,13 @@ class Session:
         if self.generic:
             self._solve_at_any_rank()
             self._refuse_assumptions()
-            self._require_purity()
+            for error in self.impurities():
+                self.report(error)
         self.stop()
         if not self.generic:
             self.force()
-            self._require_purity()
+            for error in self.impurities():
+                self.report(error)
             self.stop()
             waiting = [p for p in self.pending if not p.done]
             if waiting:
