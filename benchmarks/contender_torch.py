@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from models import torch as models
+from models.inputs import on_trees
 from torch.nn import functional
 
 COMPILED = False  # set by measure.py
@@ -95,7 +96,7 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             return lambda: torch.autograd.grad(fast_newton(x), x)
         case "treelstm":
             fast_tree = accelerate(models.treelstm)
-            call = models.on_trees(fast_tree, (inputs[0], *arguments[1:]), models.grow)
+            call = on_trees(fast_tree, (inputs[0], *arguments[1:]), models.grow)
 
             def untracked() -> object:
                 with torch.no_grad():
@@ -109,7 +110,7 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             def differentiate(tree, *weights):
                 return torch.autograd.grad(fast_tree(tree, *weights), weights)
 
-            return models.on_trees(differentiate, (inputs[0], arguments[1], *wrt), models.grow)
+            return on_trees(differentiate, (inputs[0], arguments[1], *wrt), models.grow)
         case _ if workload in models.FUNCTIONS:
             return without_gradient(models.FUNCTIONS[workload])
         case _ if workload in models.DERIVATIVES:

@@ -7,6 +7,7 @@ one call of NumPy fills. Objects are gone through once, whatever their depth; wh
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,23 @@ class _Field:
 
 
 @attrs.frozen(eq=False)
+class _Column:
+    """The elements of a row in a column of a pool: their shape, dtype and bytes."""
+
+    dims: tuple[int, ...]
+    dtype: np.dtype[Any]
+    size: int
+
+    @staticmethod
+    def of(layout: TensorLayout) -> _Column:
+        """Those of a layout. Raises Unpackable if its size is symbolic."""
+        dims = tuple(d for d in layout.dims if isinstance(d, int))
+        if len(dims) < len(layout.dims):
+            raise Unpackable
+        return _Column(dims, layout.base.dtype, math.prod(dims) * layout.base.dtype.itemsize)
+
+
+@attrs.frozen(eq=False)
 class _Constructor:
     """A constructor: the class of its objects, their pool, the tag, and which fields are rows, and which tensors."""
 
@@ -64,6 +82,7 @@ class Packing:
     def __init__(
         self, pools: Sequence[Pool], classes: Callable[[DataDefinition], Sequence[tuple[type, Sequence[str]]]]
     ) -> None:
+        self._columns = {pool: [_Column.of(leaf) for leaf in leaves(pool.element)] for pool in pools}
         self._constructors: dict[type, _Constructor] = {}
         self._of: dict[Pool, list[_Constructor]] = {}
         for pool in pools:
@@ -82,6 +101,7 @@ class Packing:
                 if cls in self._constructors:
                     raise Unpackable
                 self._constructors[cls] = found[-1]
+        self._below = {cls: tuple(f.name for f in each.rows) for cls, each in self._constructors.items()}
 
     def fill(self, table: np.ndarray, roots: Sequence[tuple[Any, Pool]]) -> tuple[list[int], object] | None:
         """Write all that the roots consist of into their pools, which have nothing else.
@@ -99,7 +119,7 @@ class Packing:
             for each in constructors:
                 starts[each.cls] = count
                 count += len(groups[each.cls])
-            _reserve(table, pool, count)
+            self._reserve(table, pool, count)
         seen: list[object] = []
         for each in self._constructors.values():
             objects = groups[each.cls]
@@ -112,9 +132,32 @@ class Packing:
             return None
         return [starts[type(value)] + numbers[id(value)] for value, _ in roots], tuple(seen)
 
+    def _reserve(self, table: np.ndarray, pool: Pool, count: int) -> None:
+        """Make room for so many rows of a pool, which has no others."""
+        slot = pool.slot
+        assert slot is not None
+        if count > table[slot + 1]:
+            for position, column in enumerate(self._columns[pool]):
+                base = reallocate(int(table[slot + 2 + position]), count * max(column.size, 1))
+                if not base:
+                    raise ExecutionError("there is not enough memory for the data of the program")
+                table[slot + 2 + position] = base
+            table[slot + 1] = count
+        table[slot] = count
+
+    def _rows(self, table: np.ndarray, pool: Pool, position: int, start: int, count: int) -> np.ndarray:
+        """So many rows of a column of a pool, in place."""
+        assert pool.slot is not None
+        column = self._columns[pool][position]
+        if not column.size:
+            return np.empty((count, *column.dims), column.dtype)
+        address = int(table[pool.slot + 2 + position]) + start * column.size
+        memory = (ctypes.c_char * (count * column.size)).from_address(address)
+        return np.ndarray((count, *column.dims), column.dtype, memory)  # type: ignore[arg-type]  # any buffer will do
+
     def _visit(self, pending: list[Any], groups: dict[type, list[Any]], numbers: dict[int, int]) -> bool:
         """Collect the objects by their classes, each once, and number those of each class."""
-        below = {cls: tuple(f.name for f in each.rows) for cls, each in self._constructors.items()}
+        below = self._below
         while pending:
             current = pending.pop()
             if id(current) in numbers:
@@ -141,21 +184,21 @@ class Packing:
     ) -> tuple[object, ...] | None:
         """Write the rows of a constructor; the types of what its fields hold, or None where that does not fit."""
         start, count = starts[each.cls], len(objects)
-        _column(table, each.pool, 0, start, count)[...] = each.tag
+        self._rows(table, each.pool, 0, start, count)[...] = each.tag
         for field in each.rows:
             assert isinstance(field.layout, RowLayout)
             parts = [o.__dict__[field.name] for o in objects]
             if any(self._constructors[cls].pool is not field.layout.pool for cls in set(map(type, parts))):
                 return None
             rows = [starts[type(p)] + numbers[id(p)] for p in parts]
-            _column(table, each.pool, field.column, start, count)[...] = rows
+            self._rows(table, each.pool, field.column, start, count)[...] = rows
         kinds: list[object] = []
         for field in each.tensors:
             assert isinstance(field.layout, TensorLayout)
             values = [o.__dict__[field.name] for o in objects]
             kind = frozenset(map(type, values))
             kinds.append(kind)
-            if not _write_tensors(_column(table, each.pool, field.column, start, count), values, kind):
+            if not _write_tensors(self._rows(table, each.pool, field.column, start, count), values, kind):
                 return None
         return tuple(kinds)
 
@@ -166,34 +209,6 @@ def _checked(layout: Layout) -> TensorLayout | RowLayout:
     if isinstance(layout, RowLayout) and isinstance(layout.pool.element, DataLayout):
         return layout
     raise Unpackable
-
-
-def _reserve(table: np.ndarray, pool: Pool, count: int) -> None:
-    """Make room for so many rows of a pool, which has no others."""
-    slot = pool.slot
-    assert slot is not None
-    if count > table[slot + 1]:
-        for position, layout in enumerate(leaves(pool.element)):
-            assert isinstance(layout.bytes, int)
-            base = reallocate(int(table[slot + 2 + position]), count * max(layout.bytes, 1))
-            if not base:
-                raise ExecutionError("there is not enough memory for the data of the program")
-            table[slot + 2 + position] = base
-        table[slot + 1] = count
-    table[slot] = count
-
-
-def _column(table: np.ndarray, pool: Pool, position: int, start: int, count: int) -> np.ndarray:
-    """So many rows of a column of a pool, in place."""
-    assert pool.slot is not None
-    layout = list(leaves(pool.element))[position]
-    dims, dtype = tuple(int(d) for d in layout.dims), layout.base.dtype  # type: ignore[arg-type]
-    size = int(layout.bytes)  # type: ignore[arg-type]
-    if not size:
-        return np.empty((count, *dims), dtype)
-    address = int(table[pool.slot + 2 + position]) + start * size
-    memory = (ctypes.c_char * (count * size)).from_address(address)
-    return np.ndarray((count, *dims), dtype, memory)  # type: ignore[arg-type]  # any buffer will do
 
 
 def _write_tensors(column: np.ndarray, values: list[Any], kinds: frozenset[type]) -> bool:

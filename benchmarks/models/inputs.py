@@ -103,7 +103,7 @@ def lstm(steps: int, units: int, batch: int) -> Any:
     return make
 
 
-TREES = 8
+TREES = 4
 """How many trees a workload on trees takes by turns, all of different forms."""
 
 
