@@ -23,7 +23,7 @@ from relay.codegen.context import DEPTH, EXTERNAL, RUNNING_OUT_OF_MEMORY, STACK_
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
 from relay.codegen.interrupts import Interrupts, recursive_call
-from relay.codegen.kernels import Kernels, symbolic_in
+from relay.codegen.kernels import Kernels, needs_sizes, symbolic_in
 from relay.codegen.layout import (
     ROW,
     TAG,
@@ -41,7 +41,7 @@ from relay.codegen.pools import Pools
 from relay.codegen.sharing import has_exits, share
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
-from relay.errors import InternalError, NeedsSizes
+from relay.errors import InternalError
 from relay.ir.dims import ANY, LARGEST_SIZE, NO_SIZE, Dim, MadeDim, TypeId
 from relay.ir.expr import (
     Ascribe,
@@ -327,9 +327,8 @@ class _Generator:
             type_ = FunctionType(types, group.output.type)  # type: ignore[arg-type]
             symbolic = [d for t in (*types, group.output.type) for d in symbolic_in(t)]
             if symbolic:
-                raise NeedsSizes(
-                    f"{last.operator} brings its own code, for sizes that are numbers", symbolic, last.span
-                )
+                message = f"{last.operator} brings its own code, for sizes that are numbers"
+                raise needs_sizes(last.operator, message, symbolic, last.span)
             inputs = [code.address(self.leaf(a)) for a in last.arguments]
             status = self.shared.externals.call(operator, last, type_, inputs, code.address(output))
             failed = code.bind(status, "int32", "status")

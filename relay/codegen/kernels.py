@@ -6,7 +6,7 @@ for each operand, then the address of its output: one-element operands of machin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,11 +17,12 @@ from relay.codegen import tir
 from relay.codegen.choices import DEFAULT, Choice, Choices, Options, kernel_name
 from relay.codegen.schedules import Emission, Place, emit, extent, key, renamed, volume, with_registers
 from relay.codegen.tir import Expression, GlobalVar, Statement, tirx
-from relay.errors import CompileError, InternalError, NeedsSizes
+from relay.errors import CompileError, InternalError, NeedsSizes, Span
 from relay.ir.dims import (
     Dim,
     DimExpr,
     Kind,
+    MadeDim,
     TypeId,
     Unknown,
     add,
@@ -104,6 +105,20 @@ def symbolic_in(part: object) -> list[TypeId]:
             return sorted((v for v in variables(part) if isinstance(v, TypeId)), key=str)
         case _:
             return []
+
+
+def needs_sizes(operator: str, message: str, dims: Iterable[TypeId], span: Span | None) -> CompileError:
+    """The error of an operator that is compiled for numbers only: NeedsSizes where each call can get a program of its
+    own, and otherwise one for users."""
+    dims = list(dims)
+    shown = [dim for dim in dims if not isinstance(dim, MadeDim)]
+    if shown:
+        return NeedsSizes(message, shown, span)
+    return CompileError(
+        f"{operator} cannot be compiled yet for a size that only the run knows",
+        span,
+        help="f.interpret(..) runs it; or give the tensor a size that is known before the program runs",
+    )
 
 
 def inlined(atom: Atom) -> bool:
@@ -304,7 +319,7 @@ def _stage(
     except Exception as error:
         if extents.variables:
             message = f"the compute function of {call.operator} does not take symbolic sizes: {error}"
-            raise NeedsSizes(message, extents.variables, call.span) from error
+            raise needs_sizes(call.operator, message, extents.variables, call.span) from error
         raise CompileError(f"the compute function of {call.operator} failed: {error}", call.span) from error
     if len(shape) != len(type_.shape) or not all(map(_equal, shape, type_.shape)) or dtype != _base(type_).name:
         raise CompileError(

@@ -86,6 +86,11 @@ def needs_at_least(left: Dim, right: Dim) -> bool:
     return answer
 
 
+def needs_elements(dim: Dim) -> bool:
+    """Whether an axis is not empty, where something needs it: a size that the run makes is checked then."""
+    return not mentions_made(resolve(dim)) or needs_at_least(dim, 1)
+
+
 def follows_equal(left: Dim, right: Dim) -> bool | None:
     """Whether two dims are equal, or None where that is not known; nothing is assumed."""
     return facts().equal(resolve(left), resolve(right))

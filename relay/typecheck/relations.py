@@ -33,6 +33,7 @@ from relay.typecheck.dims import (
     known,
     likely_equal,
     needs_at_least,
+    needs_elements,
     normalise_axes,
     normalise_axis,
     product,
@@ -182,7 +183,7 @@ def reduce(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
 def reduce_nonempty(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
     """As `reduce`, for reductions that have no value over no elements: a reduced axis with extent 0 is an error."""
     for position in normalise_axes(axis, len(shape)):
-        if follows_equal(shape[position], 0):
+        if follows_equal(shape[position], 0) or not needs_elements(shape[position]):
             raise ShapeError(
                 f"axis {position} of the shape {show_shape(shape)} is empty: there is no largest or smallest element"
             )

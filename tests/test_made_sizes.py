@@ -1,0 +1,208 @@
+"""Sizes that the run makes: their text, scopes and copies, what is checked when they meet, and their memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relay as rl
+from relay import relay
+from relay.errors import CompileError, ExecutionError, InternalError
+from relay.ir.alpha import alpha_equal
+from relay.ir.check import check
+from relay.ir.dims import MadeDim, made_dim
+from relay.ir.expr import BindDim, Function, Module
+from relay.ir.facts import DIFFERENT, EQUAL, Facts
+from relay.ir.made import free_in, made_by
+from relay.ir.traverse import copy_block, copy_function
+
+TEXT = """dims made k, made j;
+
+entry fn main(%x: Tensor[float64, (3,)], %n: Tensor[int64, ()]) -> Tensor[float64, (Any,)] {
+  dim k = %n;
+  let %zeros: Tensor[float64, (k,)] = zeros(shape=(k,), dtype=float64);
+  let %both: Tensor[float64, (k + 3,)] = concatenate(%zeros, %x, axis=0);
+  let %out: Tensor[float64, (Any,)] = ascribe %both;
+  let %size: Tensor[int64, ()] = size %out 0;
+  dim j = %size;
+  let %again: Tensor[float64, (j,)] = ascribe %out;
+  let %double: Tensor[float64, (j,)] = add(%again, %again);
+  let %number: Tensor[int64, ()] = extent[j, int64];
+  assert true "there";
+  let %result: Tensor[float64, (Any,)] = ascribe %double;
+  %result
+}"""
+X = np.array([1.0, 2.0, 3.0])
+
+
+def module(text: str = TEXT) -> Module:
+    made = rl.parse(text)
+    assert isinstance(made, Module)
+    return made
+
+
+def test_text_is_read_back() -> None:
+    assert rl.to_text(module()) == TEXT
+    assert alpha_equal(module(), module(TEXT.replace("k", "length")))
+    assert not alpha_equal(module(), module(TEXT.replace("size=(k,)", "size=(j,)").replace("extent[j", "extent[k")))
+
+
+def test_a_size_ends_with_its_block() -> None:
+    text = """dims made k;
+
+entry fn main(%n: Tensor[int64, ()], %c: Tensor[bool, ()]) -> Tensor[float64, ()] {
+  let %y: Tensor[float64, ()] = if %c then {
+    dim k = %n;
+    let %a: Tensor[float64, (k,)] = zeros(shape=(k,), dtype=float64);
+    let %s: Tensor[float64, ()] = sum(%a, axis=none, keepdims=false);
+    yield %s
+  } else { yield 1.0f64 };
+  OUTSIDE
+  %y
+}"""
+    check(module(text.replace("  OUTSIDE\n", "")))
+    with pytest.raises((InternalError, rl.RelayError), match="not in scope"):
+        check(module(text.replace("OUTSIDE", "let %z: Tensor[float64, (k,)] = zeros(shape=(k,), dtype=float64);")))
+
+
+def test_copies_of_a_block_make_sizes_of_their_own() -> None:
+    main = module().main
+    copied = made_by(copy_block(main.body))
+    assert len(copied) == 2 and not set(copied) & set(made_by(main.body))
+    assert set(made_by(copy_function(main).body)) == set(made_by(main.body))
+
+
+def test_the_sizes_of_callers_are_known() -> None:
+    @relay
+    def outer(x):
+        y = x[x > 0.0]
+
+        def inner(v):
+            return (v * y).sum()
+
+        return inner(y) + inner(y * 2.0)
+
+    core = outer.core(X)
+    functions = [f for f in core.functions.values() if isinstance(f, Function)]
+    assert all(not free_in(f) for f in functions if f.name == core.entry)
+    assert float(outer(X)) == float(outer.interpret(X)) == 42.0
+
+
+def test_no_axis_of_such_a_size_is_repeated() -> None:
+    k, j = made_dim("k"), made_dim("j")
+    facts = Facts()
+    assert facts.ask(k, EQUAL, 1) is False and facts.ask(1, DIFFERENT, k + j) is True
+    assert facts.ask(k, EQUAL, j) is None and facts.ask(k, EQUAL, 3) is None
+    assert facts.ask(k % 2, EQUAL, 0) is None and facts.equal(k, 0) is None
+    with pytest.raises(TypeError):
+        list(k)
+
+
+@relay
+def sum_of_chosen(x, y):
+    return x[x > 0.0] + y[y > 0.0]
+
+
+@relay
+def beside_three(x):
+    return x[x > 0.0] + np.array([1.0, 2.0, 3.0])
+
+
+@relay
+def largest(x):
+    return relay.argmax(x[x > 0.0])
+
+
+@relay
+def second(x):
+    return x[x > 0.0][1]
+
+
+@relay
+def made(n):
+    return relay.zeros((n, 2), relay.Float64)
+
+
+@relay
+def product(x, y):
+    return x[x > 0.0] @ y[y > 0.0]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "text"),
+    [
+        (sum_of_chosen, (X, -X), "must have the same number of elements"),
+        (sum_of_chosen, (X, np.array([1.0, -1.0])), "must have the same number of elements"),
+        (beside_three, (np.array([1.0, -1.0]),), "must have 3 elements here"),
+        (largest, (-X,), "an axis is empty here"),
+        (second, (np.array([1.0, -1.0]),), "index out of range"),
+        (made, (np.int32(-1),), "a size must be a number from 0"),
+        (product, (X, X[:2]), "must have the same number of elements"),
+    ],
+    ids=lambda v: v.__name__ if callable(v) else None,
+)
+def test_what_is_checked_when_the_program_runs(function, arguments, text) -> None:
+    for run in (function, function.interpret):
+        with pytest.raises(ExecutionError, match=text) as caught:
+            run(*arguments)
+        assert caught.value.span is not None
+
+
+def test_sizes_that_are_equal_pass() -> None:
+    np.testing.assert_array_equal(sum_of_chosen(X, np.array([3.0, -1.0, 2.0, 1.0])), [4.0, 4.0, 4.0])
+    np.testing.assert_array_equal(beside_three(np.array([1.0, -1.0, 1.0, 1.0])), [2.0, 3.0, 4.0])
+    assert sum_of_chosen(-X, -X).shape == (0,)
+    assert made(np.int64(0)).shape == (0, 2)
+
+
+@relay
+def rounds(x, n):
+    total = 0.0
+    for i in range(n):
+        y = x[x > float(i % 3)]
+        total = total + (relay.concatenate([y, y]) ** 2).sum()
+    return total
+
+
+def test_memory_of_a_round_is_given_back() -> None:
+    x = np.linspace(-1.0, 4.0, 2000)
+    few, many = rounds(x, np.int32(3)), rounds(x, np.int32(300))
+    np.testing.assert_allclose(float(many), float(few) * 100)
+    program = next(iter(rounds._cache.values())).program
+    table = program._contexts[-1].table
+    assert program.native.arena is not None
+    top, end, chunk = (int(table[program.native.arena + i]) for i in range(3))
+    assert chunk <= top <= end and end - chunk < 2**21
+
+
+def test_other_sizes_of_arguments_are_no_other_program() -> None:
+    for size in range(3, 9):
+        x = np.linspace(-1.0, 1.0, size)
+        np.testing.assert_array_equal(relay_positive(x), x[x > 0.0])
+    assert len(relay_positive._cache) + sum(map(len, relay_positive._symbolic.values())) <= 3
+
+
+@relay
+def relay_positive(x):
+    return x[x > 0.0]
+
+
+def test_a_mistake_of_what_cannot_be_compiled_says_so() -> None:
+    @relay
+    def smoothed(x):
+        y = x[x > 0.0].reshape((1, 1, -1))
+        return relay.conv(y, relay.ones((1, 1, 2), y.dtype)).sum()
+
+    try:
+        smoothed(X)
+    except CompileError as error:
+        assert "for a size that only the run knows" in error.message and "interpret" in (error.help or "")
+    except rl.RelayError:
+        pytest.skip("there is no such operator")
+
+
+def test_every_stage_binds_each_size_once() -> None:
+    typed = sum_of_chosen.typed(X, X)
+    bound = [d for f in typed.functions.values() if isinstance(f, Function) for d in made_by(f.body)]
+    assert bound and len(set(bound)) == len(bound) and all(isinstance(d, MadeDim) for d in bound)
+    assert BindDim.__doc__ is not None
