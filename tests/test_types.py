@@ -233,7 +233,7 @@ def test_functions_in_fields_have_the_effects_of_all_that_are_stored_there() -> 
 
         return Pure(inner).f(x)
 
-    with pytest.raises(R.TypeCheckError, match="must be pure, but it prints"):
+    with pytest.raises(R.TypeCheckError, match="the field f of Pure must be pure, but it prints"):
         str(stored.type)
 
 

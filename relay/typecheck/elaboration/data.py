@@ -58,10 +58,13 @@ def field_types(session: Session, type_: DataType, constructor: Constructor) -> 
     """The types of a constructor's fields at the arguments of a data type. Functions in one field of any values have
     the effects of all of them."""
     bound = dict(zip(type_.definition.parameters, type_.arguments, strict=True))
-    return tuple(
-        substitute(session.with_effects(t, (type_.definition, constructor.name, position)), bound)
-        for position, t in enumerate(constructor.declared or constructor.fields)
-    )
+    found = []
+    for position, declared in enumerate(constructor.declared or constructor.fields):
+        name = constructor.names[position] if constructor.names else str(position)
+        what = f"the field {name} of {type_.definition.name}"
+        with_effects = session.with_effects(declared, (type_.definition, constructor.name, position), what)
+        found.append(substitute(with_effects, bound))
+    return tuple(found)
 
 
 def fresh_type(session: Session, definition: DataDefinition) -> DataType:
