@@ -9,6 +9,7 @@ higher-order, and holds no node marked "surface".
     blocks.py      bindings and branches; joins.py where paths meet
     loops.py       what loops carry, while; iteration.py for
     operators.py   operator calls; attributes.py what is known of them before the run, operand_dtypes.py their dtypes
+    python_operators.py  operators of Python's syntax
     axis_names.py  names of axes; effects.py and effect_notes.py what calls do beside
     tensors.py     attributes and subscripts; structure_items.py those of structures; item_updates.py `x[i] = v`
     ordering.py    sorted, max and min by keys

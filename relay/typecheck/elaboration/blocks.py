@@ -61,6 +61,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import annotation_type, expand
 from relay.typecheck.elaboration.joins import Join, assign
+from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import Session, undecided
 from relay.typecheck.unification import Clash, resolve
 
@@ -176,7 +177,7 @@ def _dim_variable(context: Context, value: object) -> Dim | None:
 
 def elaborate_binding(session: Session, context: Context, binding: Binding, out: Output) -> None:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
-    from relay.typecheck.elaboration import calls, item_updates, iteration, loops, masks, matching, operators, tensors
+    from relay.typecheck.elaboration import calls, item_updates, iteration, loops, masks, matching, tensors
 
     targets, value = binding.targets, binding.value
     entity: Entity | None
@@ -188,7 +189,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
         case OpCall(name, arguments, attributes, span):
             operands = [entity_of(a) for a in arguments]
             described = [describe(a) for a in arguments]
-            entity = operators.apply_named(session, out, name, operands, dict(attributes), span, described)
+            entity = apply_named(session, out, name, operands, dict(attributes), span, described)
         case Apply(function, arguments, keywords, span):
             callee = entity_of(function)
             named = [(k, entity_of(a)) for k, a in keywords]

@@ -71,6 +71,7 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.function_values import call_derived, call_value
 from relay.typecheck.elaboration.functions import call_function, expand
 from relay.typecheck.elaboration.objects import object_entity
+from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
@@ -401,7 +402,7 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     if isinstance(step, Number):
         return Range(start, stop, int(step.value))
     typed = session.materialise(out, step, span)
-    some = operators.apply_named(session, out, "not_equal", [typed, Number(0, span)], {}, span, [])
+    some = apply_named(session, out, "not_equal", [typed, Number(0, span)], {}, span, [])
     held = session.materialise(out, some, span).atom
     out.items.append(Binding((), Assert(held, "the step of range must not be 0", span)))
     return Progression(start, stop, typed)
@@ -495,7 +496,7 @@ def _extreme(pair: str, reduction: str) -> Callable[..., Entity]:
 def _sum(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     if len(arguments) == 2:
         total = _sum(session, out, arguments[:1], span)
-        return operators.apply_named(session, out, "add", [arguments[1], total], {}, span, [])
+        return apply_named(session, out, "add", [arguments[1], total], {}, span, [])
     _arity("sum", arguments, 1, span)
     only = arguments[0]
     if isinstance(only, Typed):
@@ -505,7 +506,7 @@ def _sum(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
     if isinstance(only, Tuple):
         result: Entity = Number(0, span)
         for position, part in enumerate(only.items):
-            result = part if position == 0 else operators.apply_named(session, out, "add", [result, part], {}, span, [])
+            result = part if position == 0 else apply_named(session, out, "add", [result, part], {}, span, [])
         return result
     return call_operator(session, out, lookup("sum"), [only, Number(0, span)], (), span, [])
 

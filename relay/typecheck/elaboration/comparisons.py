@@ -36,6 +36,7 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.unification import resolve
@@ -75,7 +76,7 @@ def equal(session: Session, out: Output, left: Entity, right: Entity, span: Span
         if isinstance(one, Typed) and (type_ := tensor_type(one)) is not None and type_.rank > 0:
             what = "a tuple with a tensor" if isinstance(other, Tuple) else "structures that hold tensors"
             raise TypeMismatch(f"`==` of {what} has no single answer", span, help="compare the tensors: (x == y).all()")
-    return operators.apply_named(session, out, "equal", [left, right], {}, span, [])
+    return apply_named(session, out, "equal", [left, right], {}, span, [])
 
 
 def _class(form: Form | None) -> object:
@@ -105,7 +106,7 @@ def contains(session: Session, out: Output, arguments: Sequence[Entity], span: S
         case Progression():
             raise TypeCheckError("`in` of a range needs a step that is known", span, help="compare with the bounds")
         case Typed() if (type_ := tensor_type(container)) is not None and type_.rank > 0:
-            same = operators.apply_named(session, out, "equal", [container, item], {}, span, [])
+            same = apply_named(session, out, "equal", [container, item], {}, span, [])
             return operators.apply(session, out, lookup("any"), [same], {}, span, [])
         case _ if (own := special_methods.call(session, out, "__contains__", container, [item], span)) is not None:
             return own
@@ -119,7 +120,7 @@ def contains(session: Session, out: Output, arguments: Sequence[Entity], span: S
 
 def _in_range(session: Session, out: Output, item: Entity, container: Range, span: Span | None) -> Entity:
     def compute(name: str, *operands: Entity) -> Entity:
-        return operators.apply_named(session, out, name, list(operands), {}, span, [])
+        return apply_named(session, out, name, list(operands), {}, span, [])
 
     upward = container.step > 0
     conditions = [compute("greater_equal" if upward else "less_equal", item, container.start)]

@@ -43,7 +43,7 @@ from relay.ir.expr import (
 from relay.ir.structure import is_record_class
 from relay.ir.traverse import pattern_variables
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
-from relay.typecheck.elaboration import data, growing, operators
+from relay.typecheck.elaboration import data, growing
 from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, require_bool
 from relay.typecheck.elaboration.entities import (
     Consequence,
@@ -70,6 +70,7 @@ from relay.typecheck.elaboration.patterns import (
     simple,
     simple_rows,
 )
+from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import resolve
 
@@ -558,7 +559,7 @@ class DecisionTree:
             condition = require_bool(self.session, out, typed, span, "the matched value")
             if literal:
                 return condition
-            entity = operators.apply_named(self.session, out, "logical_not", [condition], {}, span, [])
+            entity = apply_named(self.session, out, "logical_not", [condition], {}, span, [])
         else:
             assert isinstance(literal, int | float)
             self.session.unify_at(
@@ -568,7 +569,7 @@ class DecisionTree:
                 "the matched value",
                 help="use a guard",
             )
-            entity = operators.apply_named(self.session, out, "equal", [typed, Number(literal, span)], {}, span, [])
+            entity = apply_named(self.session, out, "equal", [typed, Number(literal, span)], {}, span, [])
         assert isinstance(entity, Typed)
         return entity
 

@@ -6,202 +6,50 @@ shape may have to wait. Numbers take the base type that the other operands have.
 
 from __future__ import annotations
 
-import operator as python
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
 from relay.errors import Span, TypeMismatch
 from relay.ir.expr import Assert, Binding, Constant, OpCall
-from relay.ir.structure import is_named_tuple
 from relay.ir.types import (
-    BASE_TYPES,
     FLOAT32,
     FLOAT64,
     INT32,
     INT64,
     Application,
     BaseType,
-    Form,
     FunctionType,
     Kind,
     QuantifiedType,
-    StackType,
     TensorType,
     Type,
     Unknown,
     prune,
     show,
 )
-from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
+from relay.operator import Emitter, Operator, Relation, Undetermined
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import axis_names, made_sizes, schemes, sizes
-from relay.typecheck.elaboration.attributes import dtype_of
+from relay.typecheck.elaboration import axis_names, made_sizes, schemes
 from relay.typecheck.elaboration.descriptions import kind_of, operand_notes, operator_name
 from relay.typecheck.elaboration.entities import (
     Entity,
-    Masked,
     Number,
     Object,
     Output,
     Tuple,
     Typed,
-    is_constant_bool,
 )
 from relay.typecheck.elaboration.operand_dtypes import refuse_float, result_base, unify_token
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.hints import SizeQuestion
 from relay.typecheck.relations import broadcast, same
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
 
-_FOLD: dict[str, Callable[..., int | float]] = {
-    "add": python.add,
-    "subtract": python.sub,
-    "multiply": python.mul,
-    "divide": python.truediv,
-    "floor_divide": python.floordiv,
-    "mod": python.mod,
-    "power": python.pow,
-    "negative": python.neg,
-    "bitwise_not": python.invert,
-}
-_COMPARE: dict[str, Callable[..., bool]] = {
-    "equal": python.eq,
-    "not_equal": python.ne,
-    "less": python.lt,
-    "less_equal": python.le,
-    "greater": python.gt,
-    "greater_equal": python.ge,
-}
-def apply_named(
-    session: Session,
-    out: Output,
-    name: str,
-    operands: list[Entity],
-    attributes: dict[str, object],
-    span: Span | None,
-    described: Sequence[str],
-) -> Entity:
-    """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
-    objects."""
-    from relay.typecheck.elaboration import masks, special_methods, windows
 
-    if any(isinstance(o, Masked) for o in operands):
-        return masks.combined(session, out, name, operands, span)
-    folded = _fold(name, operands, span)
-    if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
-        folded = _structured(session, out, name, operands, span)
-    if folded is None:
-        folded = special_methods.operator(session, out, name, operands, span)
-    if folded is not None:
-        return folded
-    result = apply(session, out, lookup(name), operands, attributes, span, described)
-    windows.note(session, name, operands, result)
-    return result
-
-
-def _is_growing(entity: Entity) -> bool:
-    return isinstance(entity, Typed) and isinstance(prune(entity.type), StackType)
-
-
-def _structured(
-    session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None
-) -> Entity | None:
-    """Python's operators of tuples and lists: `+` joins them, `*` repeats one, `==` compares them."""
-    from relay.typecheck.elaboration import comparisons, growing, ordering, records
-    from relay.typecheck.elaboration.blocks import require_bool
-
-    match name, list(operands):
-        case "logical_not", [only]:
-            condition = require_bool(session, out, only, span, "the operand of `not`")
-            return apply_named(session, out, "logical_not", [condition], {}, span, [])
-        case "add", [left, right] if (
-            growing.is_list(left)
-            and growing.is_list(right)
-            and not (isinstance(left, Tuple) and isinstance(right, Tuple))
-        ):
-            return growing.concatenated(session, out, [left, right], span)
-        case _ if any(map(growing.is_growing, operands)):
-            return None
-    match name, list(operands):
-        case "add", [Tuple(first, form), Tuple(second, other)] if form == other and (form is None or not form.names):
-            return Tuple((*first, *second), form)
-        case ("multiply", [Tuple(items, form), Number(int(count))]) | (
-            "multiply",
-            [Number(int(count)), Tuple(items, form)],
-        ):
-            return Tuple(items * count, form) if form is None or not form.names else None
-        case ("multiply", [Tuple() as xs, Typed() as count]) | ("multiply", [Typed() as count, Tuple() as xs]) if (
-            growing.is_literal(xs)
-        ):
-            return growing.repeated(session, out, xs, count, span)
-        case "bitwise_or", [Tuple(_, Form(left_class)), Tuple(_, Form(right_class))] if (
-            left_class is dict and right_class is dict
-        ):
-            return records.make_dict(session, out, operands, (), span)
-        case ("equal" | "not_equal"), _ if any(map(session.is_open, operands)):
-            raise SchemeOnly(span, "what is compared with a tuple")
-        case ("less" | "less_equal" | "greater" | "greater_equal"), [Tuple() as left, Tuple() as right] if (
-            _class(left.form) is _class(right.form)
-        ):
-            return ordering.compared(session, out, name, left, right, span)
-        case "equal", [left, right]:
-            return comparisons.equal(session, out, left, right, span)
-        case "not_equal", [left, right]:
-            same = comparisons.equal(session, out, left, right, span)
-            return apply_named(session, out, "logical_not", [same], {}, span, [])
-        case _:
-            return None
-
-
-def _class(form: Form | None) -> type:
-    return tuple if form is None or is_named_tuple(form.cls) else form.cls
-
-
-def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None:
-    numbers = [o for o in operands if isinstance(o, Number)]
-    if len(numbers) == len(operands):
-        if name in _FOLD and (number := sizes.calculated(name, numbers, _FOLD[name], span)) is not None:
-            return number
-        if name in _COMPARE and (answer := sizes.compared(name, *numbers)) is not None:
-            return _bool(answer, span)
-        if any(map(made_sizes.mentioned_in_number, numbers)):
-            return None  # the run knows
-        values = [o.value for o in numbers]
-        if name in _FOLD:
-            try:
-                result = _FOLD[name](*values)
-            except (ArithmeticError, TypeError) as error:
-                raise TypeMismatch(f"{error} in an expression of numbers", span) from None
-            if isinstance(result, int | float):
-                return Number(result, span)
-        if name in _COMPARE:
-            return _bool(bool(_COMPARE[name](*values)), span)
-    if name in ("equal", "not_equal") and any(isinstance(o, Object) for o in operands):
-        left, right = (_compared(o) for o in operands)
-        return _bool((left == right) is (name == "equal"), span)
-    if name == "bitwise_or":
-        classes = [o.value for o in operands if isinstance(o, Object) and isinstance(o.value, type | types.UnionType)]
-        if len(classes) == len(operands):
-            return Object(classes[0] | classes[1])
-    if name == "logical_not" and (known := is_constant_bool(operands[0])) is not None:
-        return _bool(not known, span)
-    return None
-
-
-def _compared(entity: Entity) -> object:
-    """What `==` compares: dtypes in all of NumPy's spellings are one."""
-    if not isinstance(entity, Object):
-        return entity
-    value = dtype_of(entity.value)
-    if isinstance(value, str) and value in BASE_TYPES:
-        return BASE_TYPES[value]
-    return value
-
-
-def _bool(value: bool, span: Span | None) -> Typed:
+def truth(value: bool, span: Span | None) -> Typed:
+    """A truth value that the checker knows."""
     constant = Constant(np.asarray(value), span)
     return Typed(constant, constant.type, value)
 
@@ -265,7 +113,7 @@ def _operand(
     if isinstance(entity, Number):
         return None
     if isinstance(entity, Object) and isinstance(entity.value, bool):
-        return _bool(entity.value, span)
+        return truth(entity.value, span)
     if isinstance(entity, Tuple | Object) or not isinstance(entity, Typed):
         what = kind_of(entity)
         instead = {"add": "make one of two by `(*a, *b)`", "multiply": "repeat it by `[x for _ in range(n)]`"}

@@ -31,6 +31,7 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.functions import call_function, expand
 from relay.typecheck.elaboration.intrinsics import FEW, count_of, elements
 from relay.typecheck.elaboration.objects import object_entity
+from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.unification import is_known, resolve
@@ -195,7 +196,7 @@ def _less(session: Session, out: Output, left: Entity, right: Entity, span: Span
     for side in (left, right):
         if isinstance(side, Typed):
             _require_order(side.type, span)
-    return operators.apply_named(session, out, "less", [left, right], {}, span, [])
+    return apply_named(session, out, "less", [left, right], {}, span, [])
 
 
 def _require_order(type_: Type, span: Span | None) -> None:
@@ -292,7 +293,7 @@ def list_method(
         xs = growing.as_growing(session, out, Tuple(xs.items, Form(list)), span)
     result = _written(session, out, f"{name}__", [xs, arguments[0]], span)
     if name == "index":
-        found_ = operators.apply_named(session, out, "greater_equal", [result, Number(0)], {}, span, [])
+        found_ = apply_named(session, out, "greater_equal", [result, Number(0)], {}, span, [])
         _require(session, out, found_, "the value is not in the list", span)
     return result
 

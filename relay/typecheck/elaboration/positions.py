@@ -23,6 +23,7 @@ from relay.ir.types import (
 from relay.operator import lookup
 from relay.typecheck.elaboration import operators
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Typed
+from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import Session
 
 
@@ -43,7 +44,7 @@ def length(session: Session, out: Output, xs: Typed, span: Span | None) -> Entit
 
 def is_not_empty(session: Session, out: Output, xs: Typed, span: Span | None) -> Entity:
     """What a list means as a condition."""
-    return operators.apply_named(
+    return apply_named(
         session, out, "greater", [length(session, out, xs, span), Number(0, span)], {}, span, []
     )
 

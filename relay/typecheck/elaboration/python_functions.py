@@ -18,6 +18,7 @@ from relay.typecheck.elaboration.entities import Entity, Number, Object, Output,
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
 from relay.typecheck.elaboration.objects import object_entity
+from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
@@ -143,12 +144,12 @@ def _to_integer(name: str) -> Rule:
 
 
 def _pow(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    return operators.apply_named(session, out, "power", list(arguments), {}, span, [])
+    return apply_named(session, out, "power", list(arguments), {}, span, [])
 
 
 def _divmod(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     names = ("floor_divide", "mod")
-    return Tuple(tuple(operators.apply_named(session, out, n, list(arguments), {}, span, []) for n in names))
+    return Tuple(tuple(apply_named(session, out, n, list(arguments), {}, span, []) for n in names))
 
 
 def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
