@@ -78,6 +78,8 @@ def _cost(body: Block, target: Target) -> float:
             cost += target.move * likely(size)
         elif operator.layouts is not None and size is not None and operator.linear:
             layout = call.attributes.get("layout")
+            if any(elements(a) is None for a in call.arguments):
+                continue
             cost += _work(call, binding.targets[0]) * (1 if layout in target.preferred else target.slowdown)
     return cost
 

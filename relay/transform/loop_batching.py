@@ -13,8 +13,9 @@ from __future__ import annotations
 import attrs
 
 from relay.errors import RelayError
-from relay.ir.dims import multiply
+from relay.ir.dims import ANY, multiply
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, OpCall, Var
+from relay.ir.made import made_by
 from relay.ir.traverse import map_blocks
 from relay.ir.types import TensorType
 from relay.operator import Emitter, Pattern, Value, lookup
@@ -35,7 +36,7 @@ def _block(block: Block, integers: Integers, max_size: int) -> Block:
     bindings: list[Binding] = []
     for binding in block.bindings:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, integers, max_size))
-        if isinstance(value, Loop) and value.counter is not None:
+        if isinstance(value, Loop) and value.counter is not None and not made_by(value.body):
             batching = _Batching(value, integers, max_size)
             value = batching.loop()
             bindings += batching.before.bindings
@@ -174,5 +175,7 @@ class _Batching:
     def _costs(self, array: Value) -> bool:
         """Whether an array is too large, or has many more rows than the loop has rounds."""
         assert self.count is not None
+        if ANY in array.shape:
+            return True
         read = self.integers.at_least(multiply(2, self.count), array.shape[0])
         return read is not True or likely_bytes(array.tensor) > self.max_size

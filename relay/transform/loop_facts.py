@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay.errors import RelayError
-from relay.ir.dims import Dim, TypeId, evaluate, product, variables
+from relay.ir.dims import ANY, Dim, TypeId, evaluate, product, variables
 from relay.ir.expr import Atom, Block, Constant, Exit, Loop, LoopLabel, Next, OpCall, Var
 from relay.ir.facts import facts
 from relay.ir.traverse import all_blocks, bound, operands, terminator_operands, walk
@@ -61,9 +61,10 @@ def uses(body: Block) -> dict[Var, int]:
 
 
 def elements(atom: Atom) -> Dim | None:
-    """The number of elements of a tensor; None for other values."""
+    """The number of elements of a tensor; None for other values, and where no dim says it."""
     type_ = atom.type if isinstance(atom, Var | Constant) else None
-    return product(type_.shape) if isinstance(type_, TensorType) else None
+    size = product(type_.shape) if isinstance(type_, TensorType) else ANY
+    return None if size is ANY else size
 
 
 def exceeds(larger: Dim, smaller: Dim) -> bool:

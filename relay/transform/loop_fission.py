@@ -21,7 +21,9 @@ import numpy as np
 
 from relay.errors import RelayError
 from relay.ir import dims
+from relay.ir.dims import ANY
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, Var
+from relay.ir.made import made_by
 from relay.ir.traverse import map_blocks
 from relay.ir.types import TensorType
 from relay.operator import ADDITION, Emitter, Pattern, Value, lookup
@@ -56,7 +58,7 @@ def _block(block: Block, integers: Integers, max_size: int) -> Block:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, integers, max_size))
         made = Binding(binding.targets, value)
         if isinstance(value, Loop) and isinstance(value.body.terminator, Next) and runs_all(value):
-            count = integers.count(value)
+            count = None if made_by(value.body) else integers.count(value)
             if count is not None and integers.is_size(count) and likely(count, LARGE_SIZE) <= MOST_ROUNDS:
                 bindings += _Fission(made, value, value.body.terminator, integers, max_size).split()
                 continue
@@ -247,6 +249,8 @@ class _Fission:
         """Carry an array with a row for each round."""
         key = (variable, index)
         if key not in self.collected:
+            if ANY in type_.shape:
+                return None
             shape = (self.count, *type_.shape)
             whole = TensorType(type_.base, shape)
             if likely_bytes(whole) > self.max_size:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from relay.ir.alpha import alpha_hash
+from relay.ir.dims import Dim, TypeId, Unknown, variables
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -27,6 +28,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.traverse import copy_function, map_blocks, operands
+from relay.ir.types import TensorType
 from relay.transform.functions import with_body, with_functions
 from relay.transform.fusion import Group, plan
 
@@ -55,14 +57,28 @@ def _is_kernel(function: Function) -> bool:
     return len(group.bindings) == len(function.body.bindings) and end.values == (group.output,)
 
 
+_Key = tuple[str, tuple[TypeId | Unknown, ...]]
+
+
+def _key(function: Function) -> _Key:
+    """The same for kernels that are equal up to names: their hash, and the symbolic dims, which are no names."""
+    types = [v.type for v in function.parameters] + [t.type for b in function.body.bindings for t in b.targets]
+    shapes = [t.shape for t in types if isinstance(t, TensorType)]
+    return alpha_hash(function), tuple(dict.fromkeys(v for shape in shapes for dim in shape for v in _sorted(dim)))
+
+
+def _sorted(dim: Dim) -> list[TypeId | Unknown]:
+    return sorted(variables(dim), key=lambda v: v.name)
+
+
 class _Outlining:
     def __init__(self, module: Module) -> None:
         self.kernels: dict[str, Function] = {}
         self._taken = set(module.functions)
-        self._known: dict[str, str] = {}
+        self._known: dict[_Key, str] = {}
         for name, function in module.functions.items():
             if name != module.entry and isinstance(function, Function) and _is_kernel(function):
-                self._known.setdefault(alpha_hash(function), name)
+                self._known.setdefault(_key(function), name)
 
     def block(self, block: Block) -> Block:
         groups = plan(block)
@@ -88,7 +104,7 @@ class _Outlining:
         label = LoopLabel("kernel")
         body = Block(group.bindings, Exit(label, (group.output,)))
         draft = Function("kernel", parameters, body, label, group.output.type, span=group.bindings[-1].value.span)
-        key = alpha_hash(draft)
+        key = _key(draft)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._name(group)

@@ -21,6 +21,7 @@ from relay.ir.expr import Binding, Block, Call, Constant, Derivative, Expr, Func
 from relay.ir.traverse import copy_block, count_bindings, map_blocks
 from relay.transform.constant_folding import fold_constants
 from relay.transform.functions import with_body, with_functions
+from relay.transform.given_sizes import given_sizes, gives_sizes
 from relay.transform.graph import call_graph, strong_components
 from relay.transform.simplification import simplify
 
@@ -59,13 +60,14 @@ class _Evaluation:
         self.failures: Counter[str] = Counter()
         self.taken = set(module.functions)
         graph = call_graph(module)
+        given = given_sizes(module.functions, graph)
         self.recursive: dict[str, Function] = {}
         for component in strong_components(graph):
             for name in component:
                 function = module.functions[name]
                 if isinstance(function, Function) and function.rule is None and (
                     len(component) > 1 or name in graph[name]
-                ):  # fmt: skip
+                ) and not gives_sizes(function.body, given):  # fmt: skip
                     self.recursive[name] = function
 
     def block(self, block: Block) -> Block:
