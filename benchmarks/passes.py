@@ -19,8 +19,8 @@ import numpy as np
 
 import relay
 from relay.codegen import cpu
-from relay.compiler import lowering
 from relay.ir.expr import Module
+from relay.lowering import lowering
 from relay.transform import LEVELS, Pipeline
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import count

@@ -20,7 +20,6 @@ import relay.logs as _logs
 import relay.ops as _ops  # noqa: F401  (registers the operators)
 from relay import errors, ir, random, transform
 from relay.array import Array
-from relay.compiler import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.compiler import Options as _Options
 from relay.compiler import RelayFunction, from_source
 from relay.compiler import data_class as _data_class
@@ -82,6 +81,7 @@ from relay.ir.types import (
 from relay.ir.types import (
     UINT64 as UInt64,
 )
+from relay.lowering import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.numerical import check_gradient
 from relay.operator import (
     Pattern,

@@ -23,8 +23,6 @@ import numpy as np
 
 import relay.composites
 import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
-from relay import progress
-from relay.ad import reverse
 from relay.arguments import (
     MISFIT,
     Repeat,
@@ -47,7 +45,6 @@ from relay.errors import (
     NeedsSizes,
     RelayError,
     TypeCheckError,
-    TypeMismatch,
 )
 from relay.eval import interpreter
 from relay.eval.values import Data
@@ -56,21 +53,21 @@ from relay.frontend import data_classes, lower
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.exchanged import refuse_references
-from relay.ir.expr import Atom, Constant, Function, Global, Grad, Module, Parameter, Static
+from relay.ir.expr import Atom, Constant, Function, Global, Module, Parameter, Static
 from relay.ir.extents import Place, symbolic_dims
 from relay.ir.types import SymbolicSize, Type
+from relay.lowering import DEFAULT_LEVEL, Lowered, derivative_text
 from relay.operator import Undetermined
 from relay.packing import DataCall, Unpackable
 from relay.signatures import History, Symbolic, axes, kind
 from relay.text.printer import to_text
-from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
+from relay.transform.pipeline import LEVELS
 from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.arguments import wrong_count
 from relay.typecheck.unification import is_known
 
 if TYPE_CHECKING:
     from relay.codegen.choices import Choices
-    from relay.codegen.cpu import Program
 
 log = logging.getLogger("relay.compile")
 
@@ -79,9 +76,6 @@ COMPILES_SYMBOLIC_SIZES = True
 
 MANY_SYMBOLIC = 32
 """How many programs with symbolic sizes there are for one kind of call. Each call tries them in order."""
-
-DEFAULT_LEVEL = 2
-"""The optimisation level of a call."""
 
 
 @attrs.frozen(eq=False)
@@ -99,87 +93,6 @@ class Options:
             raise CompileError(f"there is no target {self.target!r}; programs run on 'cpu'")
         if self.opt_level not in range(len(LEVELS)):
             raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
-
-
-@attrs.frozen(eq=False)
-class Lowered:
-    """One signature of a function: its typed program, and what the later phases made of it."""
-
-    typed: Module
-    result: Type  # with the Python structures that its tuples stand for
-    level: int
-    _lock: threading.Lock = attrs.field(factory=threading.Lock)
-    _made: dict[str, Any] = attrs.field(factory=dict)
-
-    @property
-    def is_symbolic(self) -> bool:
-        """Whether it is for more than one size."""
-        return bool(symbolic_dims(self.typed))
-
-    @property
-    def core(self) -> Module:
-        """The differentiated and optimised first-order program."""
-        with self._lock:
-            return self._core()
-
-    def _core(self) -> Module:
-        if "core" not in self._made:
-            self._made["core"] = to_core(self.typed, self.level)
-        core: Module = self._made["core"]
-        return core
-
-    @property
-    def program(self) -> Program:
-        """The native program."""
-        with self._lock, progress.shown(f"compiling {self.typed.main.name}"):
-            if "program" not in self._made:
-                from relay import cache, tuned
-                from relay.codegen import cpu
-
-                threads = cpu.default_threads()
-                choices = tuned.choices(threads)
-                native = cache.native(
-                    self.typed,
-                    self.level,
-                    threads,
-                    choices,
-                    lambda: cpu.compile_native(self._core(), threads, choices),
-                )
-                self._made["program"] = cpu.Program(native, Data)
-            program: Program = self._made["program"]
-            return program
-
-    def forget_program(self) -> None:
-        """Let the next call generate code anew."""
-        with self._lock:
-            self._made.pop("program", None)
-
-
-def lowering(level: int) -> Pipeline:
-    """All passes from a typed program to the first-order, differentiated, optimised one."""
-
-    def differentiate(module: Module) -> Module:
-        return reverse.differentiate(module, lambda derived: simplify_derivative(derived, level))
-
-    steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[level]]
-    steps += [differentiate, *LEVELS[level]]
-    return Pipeline(steps, stage="typed", progress=progress.say)
-
-
-def _derivative_text(typed: Module) -> str:
-    """The code of a derivative, simplified, its names and lines as the source has them."""
-
-    def differentiate(module: Module) -> Module:
-        return reverse.differentiate(module, lambda derived: simplify_derivative(derived, DEFAULT_LEVEL))
-
-    steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[DEFAULT_LEVEL]]
-    steps += [differentiate, *BETWEEN[DEFAULT_LEVEL]]
-    return to_text(Pipeline(steps, stage="typed")(typed), elide=True, sources=True)
-
-
-def to_core(typed: Module, level: int) -> Module:
-    """The first-order, differentiated, optimised program of a typed one."""
-    return lowering(level)(typed)
 
 
 class RelayFunction:
@@ -453,12 +366,12 @@ class RelayFunction:
         if arguments or keywords:
             typed = self.typed(*arguments, **keywords)
             derived = isinstance(self.__relay__, DerivedDefinition)
-            return _derivative_text(typed) if derived else to_text(typed, elide=True)
+            return derivative_text(typed) if derived else to_text(typed, elide=True)
         module, type_, is_partial = scheme(self.__relay__)
         if is_partial:
             return f"# {type_}\n{to_text(self._function)}"
         if isinstance(self.__relay__, DerivedDefinition) and is_known(module.main.type):
-            return _derivative_text(elaborate_structured(self.__relay__, list(module.main.type.parameters)).module)
+            return derivative_text(elaborate_structured(self.__relay__, list(module.main.type.parameters)).module)
         if isinstance(self.__relay__, Definition) and not is_known(module.main.type):
             return f"# {type_}\n{to_text(module, elide=True)}"
         return to_text(module, elide=True)
@@ -663,41 +576,6 @@ def _with_static(definition: Definition, names: str | Sequence[str]) -> Definiti
         for p, s in zip(function.parameters, function.signature, strict=True)
     )
     return attrs.evolve(definition, function=attrs.evolve(function, signature=marked))  # type: ignore[misc]
-
-
-def derivative(
-    function: Any,
-    wrt: int | str | Sequence[int | str] | None,
-    output: int | None,
-    keeping: int | Sequence[int],
-    seedable: bool,
-    with_value: bool,
-    memory: str | int = "store",
-) -> RelayFunction:
-    """`grad` and `value_and_grad` outside of a program."""
-    definition = getattr(function, "__relay__", None)
-    if not isinstance(definition, Definition | DerivedDefinition):
-        raise TypeMismatch(
-            f"grad needs a function decorated with @relay, found {type(function).__name__}",
-            help="decorate it with @relay",
-        )
-    positions = None if wrt is None else (wrt,) if isinstance(wrt, int | str) else tuple(wrt)
-    from relay.typecheck.elaboration.derivatives import keeping_option, memory_option, output_option
-
-    node = Grad(
-        Static(None),
-        None,
-        output_option(output),
-        keeping_option(keeping),
-        seedable,
-        with_value,
-        memory_option(memory),
-    )
-    derived = DerivedDefinition(definition, node, positions)
-    from relay.typecheck.elaboration.objects import derived_entity
-
-    derived_entity(derived)  # checks the names and positions
-    return RelayFunction(derived, function._options)
 
 
 def adapted_gradient(names: Sequence[str], dynamic: Sequence[bool], saving: bool) -> Function:

@@ -14,12 +14,14 @@ from typing import Any
 
 import attrs
 
-from relay.compiler import RelayFunction, derivative
+from relay.compiler import RelayFunction
 from relay.errors import TypeCheckError, TypeMismatch
 from relay.frontend.lower import lower_text
 from relay.ir.definition import Definition, DerivedDefinition
-from relay.ir.expr import Function, Parameter, Recompute
+from relay.ir.expr import Function, Grad, Parameter, Recompute, Static
 from relay.operator import lookup
+from relay.typecheck.elaboration.derivatives import keeping_option, memory_option, output_option
+from relay.typecheck.elaboration.objects import derived_entity
 from relay.typecheck.elaboration.templates import Bound, parameters_of_code, plain
 
 Parameters = Sequence[tuple[str, Parameter]]
@@ -51,7 +53,7 @@ def grad(
     Returns a tuple with one gradient for each `wrt`, bare for a single one with nothing kept, then the kept outputs.
     Raises DifferentiationError where there is no derivative.
     """
-    return derivative(f, wrt, output, keeping, seedable, False, memory)
+    return _derivative(f, wrt, output, keeping, seedable, False, memory)
 
 
 def value_and_grad(
@@ -63,7 +65,38 @@ def value_and_grad(
     memory: str | int = "store",
 ) -> RelayFunction:
     """Like `grad`, but the result is the pair (value, gradients)."""
-    return derivative(f, wrt, output, keeping, seedable, True, memory)
+    return _derivative(f, wrt, output, keeping, seedable, True, memory)
+
+
+def _derivative(
+    function: Any,
+    wrt: int | str | Sequence[int | str] | None,
+    output: int | None,
+    keeping: int | Sequence[int],
+    seedable: bool,
+    with_value: bool,
+    memory: str | int = "store",
+) -> RelayFunction:
+    """`grad` and `value_and_grad` outside of a program."""
+    definition = getattr(function, "__relay__", None)
+    if not isinstance(definition, Definition | DerivedDefinition):
+        raise TypeMismatch(
+            f"grad needs a function decorated with @relay, found {type(function).__name__}",
+            help="decorate it with @relay",
+        )
+    positions = None if wrt is None else (wrt,) if isinstance(wrt, int | str) else tuple(wrt)
+    node = Grad(
+        Static(None),
+        None,
+        output_option(output),
+        keeping_option(keeping),
+        seedable,
+        with_value,
+        memory_option(memory),
+    )
+    derived = DerivedDefinition(definition, node, positions)
+    derived_entity(derived)  # checks the names and positions
+    return RelayFunction(derived, function._options)
 
 
 grad.__relay_builtin__ = "grad"  # type: ignore[attr-defined]

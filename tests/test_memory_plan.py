@@ -13,7 +13,7 @@ import relay
 from relay.codegen import memory
 from relay.codegen.assembly import text
 from relay.codegen.memory import ALIGNMENT, Workspace, live_bytes
-from relay.compiler import lowering
+from relay.lowering import lowering
 
 ALL = {p.name: p for p in programs()}
 MOST = 1.1

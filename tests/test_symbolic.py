@@ -14,7 +14,7 @@ from test_programs import assert_close
 
 import relay
 from relay.arguments import describe, run_time_value, wrap
-from relay.compiler import RelayFunction, to_core
+from relay.compiler import RelayFunction
 from relay.errors import ExecutionError, InternalError, RelayError, TypeCheckError
 from relay.eval import interpreter
 from relay.eval.sizes import sizes_of
@@ -26,6 +26,7 @@ from relay.ir.expr import Constant, Module
 from relay.ir.extents import Place, symbolic_dims
 from relay.ir.structure import build, fields_of, form_of
 from relay.ir.types import FLOAT32, TensorType
+from relay.lowering import to_core
 from relay.text.parser import parse
 from relay.typecheck.elaboration import Fixed, elaborate_structured
 

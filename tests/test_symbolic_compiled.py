@@ -14,12 +14,12 @@ from test_symbolic import ALL, all_axes, elaborated, outcome, resized, values
 from relay import relay
 from relay.codegen.assembly import text
 from relay.codegen.cpu import compile_module
-from relay.compiler import to_core
 from relay.errors import ExecutionError, NeedsSizes
 from relay.eval import interpreter
 from relay.eval.sizes import sizes_of
 from relay.eval.values import Data
 from relay.ir.extents import symbolic_dims
+from relay.lowering import to_core
 
 WITH_CONVOLUTIONS = {"channels_last", "convolutional_network", "upsampled"}
 """Programs with an operator whose loops need sizes that are numbers: compiled for each size, with a warning."""

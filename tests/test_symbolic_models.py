@@ -11,10 +11,10 @@ from test_programs import assert_close
 
 import relay as R
 from relay import relay
-from relay.compiler import to_core
 from relay.eval import interpreter
 from relay.ir.check import check
 from relay.ir.extents import symbolic_dims
+from relay.lowering import to_core
 
 
 def normal(*shape: int) -> np.ndarray:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from relay.cli.inputs import Refusal, arguments_for, read_arrays, read_program
-from relay.compiler import DEFAULT_LEVEL, Lowered
 from relay.eval import interpreter
 from relay.ir.expr import Function, Module
+from relay.lowering import DEFAULT_LEVEL, Lowered
 
 NAME = "run"
 HELP = "run a program in Relay's notation on the arrays of an .npz file, and print its results"

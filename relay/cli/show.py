@@ -9,9 +9,10 @@ from pathlib import Path
 from relay.cli.graph import to_dot, to_svg
 from relay.cli.inputs import Refusal, read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
-from relay.compiler import DEFAULT_LEVEL, RelayFunction, lowering
+from relay.compiler import RelayFunction
 from relay.ir.expr import Constant, Module
 from relay.ir.types import Type
+from relay.lowering import DEFAULT_LEVEL, lowering
 from relay.text.printer import to_text
 from relay.transform.outlining import fuse
 from relay.typecheck.elaboration import Argument, elaborate

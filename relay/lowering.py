@@ -1,0 +1,109 @@
+"""The phases behind elaboration: from a typed program to the core, and to native code.
+
+    typed --specialise, structure, prepare, differentiate, optimise--> core --codegen--> program
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+import relay.composites  # noqa: F401  (composite operators are lowered with these phases)
+from relay import progress
+from relay.ad import reverse
+from relay.eval.values import Data
+from relay.ir.expr import Module
+from relay.ir.extents import symbolic_dims
+from relay.ir.types import Type
+from relay.text.printer import to_text
+from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
+
+if TYPE_CHECKING:
+    from relay.codegen.cpu import Program
+
+DEFAULT_LEVEL = 2
+"""The optimisation level of a call."""
+
+
+@attrs.frozen(eq=False)
+class Lowered:
+    """One signature of a function: its typed program, and what the later phases made of it."""
+
+    typed: Module
+    result: Type  # with the Python structures that its tuples stand for
+    level: int
+    _lock: threading.Lock = attrs.field(factory=threading.Lock)
+    _made: dict[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether it is for more than one size."""
+        return bool(symbolic_dims(self.typed))
+
+    @property
+    def core(self) -> Module:
+        """The differentiated and optimised first-order program."""
+        with self._lock:
+            return self._core()
+
+    def _core(self) -> Module:
+        if "core" not in self._made:
+            self._made["core"] = to_core(self.typed, self.level)
+        core: Module = self._made["core"]
+        return core
+
+    @property
+    def program(self) -> Program:
+        """The native program."""
+        with self._lock, progress.shown(f"compiling {self.typed.main.name}"):
+            if "program" not in self._made:
+                from relay import cache, tuned
+                from relay.codegen import cpu
+
+                threads = cpu.default_threads()
+                choices = tuned.choices(threads)
+                native = cache.native(
+                    self.typed,
+                    self.level,
+                    threads,
+                    choices,
+                    lambda: cpu.compile_native(self._core(), threads, choices),
+                )
+                self._made["program"] = cpu.Program(native, Data)
+            program: Program = self._made["program"]
+            return program
+
+    def forget_program(self) -> None:
+        """Let the next call generate code anew."""
+        with self._lock:
+            self._made.pop("program", None)
+
+
+def lowering(level: int) -> Pipeline:
+    """All passes from a typed program to the first-order, differentiated, optimised one."""
+
+    def differentiate(module: Module) -> Module:
+        return reverse.differentiate(module, lambda derived: simplify_derivative(derived, level))
+
+    steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[level]]
+    steps += [differentiate, *LEVELS[level]]
+    return Pipeline(steps, stage="typed", progress=progress.say)
+
+
+def derivative_text(typed: Module) -> str:
+    """The code of a derivative, simplified, its names and lines as the source has them."""
+
+    def differentiate(module: Module) -> Module:
+        return reverse.differentiate(module, lambda derived: simplify_derivative(derived, DEFAULT_LEVEL))
+
+    steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[DEFAULT_LEVEL]]
+    steps += [differentiate, *BETWEEN[DEFAULT_LEVEL]]
+    return to_text(Pipeline(steps, stage="typed")(typed), elide=True, sources=True)
+
+
+def to_core(typed: Module, level: int) -> Module:
+    """The first-order, differentiated, optimised program of a typed one."""
+    return lowering(level)(typed)
