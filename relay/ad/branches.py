@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
+from relay.ad.conditions import with_conditions
 from relay.ad.cotangents import primed_constructor, type_of, zero_tensor
 from relay.ad.scopes import Scope, needed, residuals
 from relay.ad.sizes import handed_type, has_any, received, with_sizes
@@ -73,6 +74,7 @@ def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> l
     """The forward bindings of an `If` or `Match` whose arms yield; its backward part goes into the scope."""
     expression = binding.value
     assert isinstance(expression, If | Match)
+    expression = with_conditions(reversal, expression)
     seeds = Seeds(yields=tuple(scope.take(t) for t in binding.targets))
     if all(s is None for s in seeds.yields) and not reversal.has_effect(binding):
         return [binding]
@@ -108,6 +110,7 @@ def reverse_tail(
     reversal: BlockReversal, expression: If | Match, scope: Scope, seeds: Seeds
 ) -> tuple[list[Binding], Tail]:
     """The forward bindings before an `If` or `Match` that ends a loop's body, and the construct's own plan."""
+    expression = with_conditions(reversal, expression)
     choices = bodies(expression)
     reached = [seeds.exit is not None or any(isinstance(t, Next) for t in leaves_of(b)) for b in choices]
     if sum(reached) == 1:

@@ -25,6 +25,7 @@ import numpy as np
 from relay.ad.blocks import Reversal
 from relay.ad.branches import unpacking
 from relay.ad.checkpoints import DEEPEST, divided, tape_bytes
+from relay.ad.conditions import separated
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
 from relay.ad.interface import Interface, packed
 from relay.ad.passed_on import passed_on
@@ -187,6 +188,7 @@ class ModuleReversal:
         grad = derivative.grad
         called = self._is_recursive(function) or function.rule is not None
         parameters, body, result = _single_exit(_calling(function) if called else function)
+        body = separated(body, self.function)
         output = output_type(function.result, grad)
         seed: Atom = Var("seed", output, derivative.span)
         if not grad.seedable:
@@ -288,6 +290,7 @@ class ModuleReversal:
 
     def _make_versions(self, versions: Versions) -> None:
         parameters, body, result = _single_exit(versions.function)
+        body = separated(body, self.function)
         cotangents = self.cotangents
         reversal = Reversal(self, body, repeated=True)
         active = [parameters[i] for i in versions.active]

@@ -175,6 +175,7 @@ class BlockReversal(Protocol):
     cotangents: Cotangents
     activity: Activity
     entries: dict[Var, Atom | None]
+    paired: set[Atom]  # the variables that hold pairs of cells
     repeated: bool  # whether the function calls itself
 
     def block(self, block: Block, scope: Scope, seeds: Seeds) -> Plan:

@@ -81,6 +81,41 @@ def two_levels(x):
     return outer(x) + outer(1.0)
 
 
+@relay
+def read_by_conditions(x):
+    r = relay.ref(x)
+    other = r if x > 0.0 else relay.ref(1.0)
+    for _ in range(3):
+        if x > 5.0:
+            x = x * 0.5
+        elif r.value * 2.0 > 3.0 and other.value > 0.1:
+            x = x + r.value
+        else:
+            r.value = r.value + x
+            other.value = other.value * x
+    return x * r.value
+
+
+@relay
+def written_by_conditions(x):
+    r = relay.ref(x)
+
+    def doubled():
+        r.value = r.value * x
+        return r.value
+
+    for i in range(4):
+        if i == 2:
+            x = x * 0.5
+        elif doubled() > 2.0:
+            x = x + r.value
+        elif doubled() > 1.9:
+            x = x * r.value
+        else:
+            r.value = r.value + x
+    return x * r.value
+
+
 PROGRAMS = [
     Program(reassigned, (np.float64(3.0),), expected=18.0, expected_gradient=(12.0,)),
     Program(accumulator, (np.float64(1.5),), expected=225.0, expected_gradient=(300.0,)),
@@ -89,4 +124,6 @@ PROGRAMS = [
     Program(cell_by_branch, (np.float64(1.5),), expected=3.75, expected_gradient=(4.0,)),
     Program(item_after_capture, (np.arange(3.0),), expected=8.0),
     Program(two_levels, (np.float64(1.5),), expected=25.0, expected_gradient=(28.0,)),
+    Program(read_by_conditions, (np.float64(1.2),)),
+    Program(written_by_conditions, (np.float64(1.2),)),
 ]
