@@ -96,6 +96,44 @@ def test_what_type_parameters_cannot_have(head: str, message: str) -> None:
 
 
 @FROM_312
+def test_data_types_with_type_parameters() -> None:
+    found = executed(
+        """
+        @relay.data
+        class Grown[A]:
+            class Leaf:
+                value: A
+
+            class Node:
+                left: "Grown"
+                right: "Grown[A]"
+
+            def total(self):
+                match self:
+                    case Grown.Leaf(value):
+                        return value
+                    case Grown.Node(left, right):
+                        return left.total() + right.total()
+
+        @relay.data
+        class Pair[A, B]:
+            a: A
+            b: B
+
+            def swapped(self):
+                return Pair(self.b, self.a)
+
+        @relay.relay
+        def total(x):
+            return Pair(x, Grown.Node(Grown.Leaf(x), Grown.Leaf(x * 2))).swapped().a.total()
+        """,
+        "<type parameters of classes>",
+    )
+    assert found["total"](2.0) == 6.0
+    assert found["total"].interpret(np.ones(2)).numpy().tolist() == [3.0, 3.0]
+
+
+@FROM_312
 def test_aliases() -> None:
     text = """
         type Image = Tensor[Float, (3, 8, 8)]

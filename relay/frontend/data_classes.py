@@ -23,7 +23,7 @@ import inspect
 import linecache
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType, GenericAlias
-from typing import Any
+from typing import Any, Generic
 
 import attrs
 
@@ -31,9 +31,10 @@ from relay.errors import FrontendError, Span
 from relay.frontend import values
 from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.lower import lower_function
+from relay.frontend.scope import ParameterScope
 from relay.frontend.source import SourceFile, parse_text
 from relay.ir.annotation import argument_count, data_type, to_type
-from relay.ir.definition import MISSING, DataClass, Definition, data_class
+from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
 from relay.ir.types import (
     Constructor,
     DataDefinition,
@@ -204,13 +205,20 @@ class _ClassScope:
         return [*self.neighbours, *self.local, *self.globals, *dir(builtins)]
 
 
+def type_parameters(cls: type) -> tuple[Any, ...]:
+    """Those of `class Pair[A, B]`, which Python has from 3.12 on."""
+    return getattr(cls, "__type_params__", ())
+
+
 class _Reading:
     """One class while its fields' types are still to be read."""
 
     def __init__(self, cls: type, source: tuple[SourceFile, ast.ClassDef] | None, scope: _ClassScope) -> None:
         self.cls = cls
         self.source = source
-        self.scope = scope
+        self.neighbours = scope.neighbours
+        parameters = {p.__name__: p for p in type_parameters(cls)}
+        self.scope: Scope = ParameterScope(parameters, scope) if parameters else scope
         self.owner: DataClass | None = None
         self.annotations: dict[str, dict[str, object]] = {}
         self.state = "unread"
@@ -238,7 +246,7 @@ class _Reading:
 
     def refuse_values(self, name: str, part: type, nested: Mapping[str, type]) -> None:
         """Raise FrontendError for what a constructor's class cannot have."""
-        if part.__bases__ != (object,):
+        if part.__bases__ != ((Generic,) if type_parameters(part) else (object,)):
             raise FrontendError(
                 f"{part.__name__} has a base class; a data type has none", self.span("", name), help="repeat its fields"
             )
@@ -401,7 +409,7 @@ def _method(reading: _Reading, function: FunctionType | staticmethod[..., object
     assert reading.owner is not None
     static = isinstance(function, staticmethod)
     python = function.__func__ if isinstance(function, staticmethod) else function
-    definition = lower_function(python, {**reading.scope.neighbours, reading.cls.__name__: reading.cls})
+    definition = lower_function(python, {**reading.neighbours, reading.cls.__name__: reading.cls})
     parameters = definition.function.parameters
     if not static:
         if not parameters:
