@@ -300,6 +300,22 @@ def test_unused_bindings(body: str, expected: list[str]) -> None:
     assert unused(body) == expected
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("xs = [x]\nxs.append(x)\nreturn x", [f"2:1 this change of `xs` {NEVER}"]),
+        ("x[0] = 1.0\nreturn 1.0", [f"1:1 this change of `x` {NEVER}"]),
+        ("xs = [x]\nfor i in range(3):\n    xs.append(x)\nreturn xs", []),
+        ("if c:\n    pass\nreturn x", ["1:1 this `if` has no effect"]),
+        ("for _ in range(3):\n    ...\nreturn x", ["1:1 this loop has no effect"]),
+        ("for i in range(3):\n    print(i)\nif c:\n    assert x[0] < 5.0\nreturn x", []),
+        ("sorted((x[0], x[1]))\nreturn x", [f"1:1 this value {NEVER}"]),
+    ],
+)
+def test_statements_that_change_nothing(body: str, expected: list[str]) -> None:
+    assert unused(body) == expected
+
+
 def test_calls_of_functions_with_effects() -> None:
     pure = "@relay\ndef g(x):\n    return x * 2.0"
     shows = "@relay\ndef h(x):\n    print(x)\n    return x"

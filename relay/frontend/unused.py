@@ -7,6 +7,7 @@ Parameters, loop variables and names that begin with an underscore are not repor
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,14 +25,17 @@ from relay.ir.expr import (
     ForEach,
     Global,
     If,
+    IndexUpdate,
     Lambda,
     Loop,
+    Next,
     PatternMatch,
     Print,
     RefWrite,
     SetAttribute,
     Static,
     Var,
+    Yield,
 )
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_record_class
@@ -60,6 +64,11 @@ _BUILTINS = (
     round,
     pow,
     isinstance,
+    any,
+    all,
+    sorted,
+    divmod,
+    reversed,
 )
 _METHODS = ("astype", "dot", "flatten", "ravel", "clip", "copy", "items", "keys", "values", "get")
 
@@ -74,6 +83,9 @@ def unused(definition: Definition) -> list[Diagnostic]:
         effects.note(binding)
     found = []
     for binding in walk(body):
+        if not binding.targets and _does_nothing(binding.value, effects):
+            what = "`if`" if isinstance(binding.value, If) else "loop"
+            found.append(Diagnostic("warning", f"this {what} has no effect", binding.value.span, code="unused"))
         if len(binding.targets) != 1 or binding.targets[0] in used or binding.targets[0].span is None:
             continue
         (target,) = binding.targets
@@ -83,6 +95,10 @@ def unused(definition: Definition) -> list[Diagnostic]:
         if _is_name(target) or isinstance(value, Lambda):
             if not target.name.startswith("_"):
                 found.append(_warning(target, again=target.name in read_names))
+        elif isinstance(value, IndexUpdate) or _changes_list(value, effects.values):
+            message = f"this change of `{target.name}` is never used and has no effect"
+            help = f"return {target.name}: values do not change, so that the caller sees nothing of this"
+            found.append(Diagnostic("warning", message, value.span, help=help, code="unused"))
         elif isinstance(value, Apply) and not _is_growing(value):
             found.append(Diagnostic("warning", "this value is never used and has no effect", value.span, code="unused"))
     return found
@@ -110,6 +126,40 @@ def _is_name(target: Var) -> bool:
     if span is None or span.line != span.end_line:
         return False
     return span.source.line(span.line)[span.column - 1 : span.end_column - 1] == target.name
+
+
+_LISTS = ("list", "growing", "append", "spread", "insert", "clear", "reverse", "sort", "remove")
+"""The intrinsics whose result is a list."""
+
+
+def _changes_list(value: Expr, values: Mapping[Var, Expr]) -> bool:
+    """Whether an expression is a list after `xs.append(v)` and its kin."""
+    match value:
+        case Apply(Static(Intrinsic(name)), (Var() as xs, *_)) if name in _LISTS[2:]:
+            return _is_list(values.get(xs))
+        case _:
+            return False
+
+
+def _is_list(value: Expr | None) -> bool:
+    match value:
+        case Apply(Static(Intrinsic(name))):
+            return name in _LISTS
+        case _:
+            return False
+
+
+def _does_nothing(value: Expr, effects: _Effects) -> bool:
+    """Whether an `if` or `for` has nothing inside."""
+    if not isinstance(value, If | ForEach):
+        return False
+    inner = list(blocks(value))
+    conditions = [arm.condition for arm in value.arms] if isinstance(value, If) else []
+    for block in inner:
+        end = block.terminator
+        if block not in conditions and (block.bindings or not isinstance(end, Yield | Next) or end.values):
+            return False
+    return not any(effects.of_block(b) for b in conditions)
 
 
 def _is_growing(value: Apply) -> bool:
