@@ -305,3 +305,23 @@ def test_a_function_can_be_required_to_be_pure() -> None:
         return x * 2.0
 
     assert silent.interpret(ones(2)).shape == (2,)
+
+
+@relay
+def three_rows(x: Tensor[Float, (3, 4)]):
+    return x.sum()
+
+
+@relay
+def of_any(x: Tensor[Float, (Any, 4)], y: Tensor[Float, (3, 4)]):
+    here: Tensor[Float, (3, 4)] = x
+    return x + y, three_rows(x), here
+
+
+def test_any_beside_known_sizes_is_checked_where_they_meet() -> None:
+    assert str(of_any.type).endswith("-> (Tensor[float32, (Any, 4)], Tensor[float32, ()], Tensor[float32, (Any, 4)])")
+    assert of_any.interpret(ones(3, 4), ones(3, 4))[1] == 12
+    with pytest.raises(R.TypeMismatch, match=r"here must be Tensor\[float32, \(3, 4\)\], found .*\(2, 4\)"):
+        of_any.interpret(ones(2, 4), ones(3, 4))
+    with pytest.raises(R.TypeMismatch, match="here must be"):  # Any is not 1
+        of_any.interpret(ones(1, 4), ones(3, 4))

@@ -163,6 +163,9 @@ def to_base(item: object) -> Base:
         return item
     if isinstance(item, type) and item in _SCALARS:
         return _SCALARS[item]
+    if isinstance(item, TypeId):
+        message = f"{item} is no element type: it is a variable of kind {item.kind.value}"
+        raise FrontendError(message, help=f'write Float, Int, Bool, .., or make one by base_type_var("{item}")')
     raise FrontendError(f"{described(item)} is no element type", help="write Float, Float64, Int, Bool, ...")
 
 

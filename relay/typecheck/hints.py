@@ -167,6 +167,11 @@ class Hints(Facts):
         if answer is not None:
             return answer is (relation != DIFFERENT)
         answer = made_answer(left, relation, right)
+        if answer is None and self.generic:  # of `Any` a call knows the size, and checks it
+            if relation == EQUAL:
+                self.add(DimConstraint(left, EQUAL, right))
+                return True
+            return None
         if answer is None:
             raise SizeQuestion(left, relation, right, self.span)
         if 0 in (left, right):

@@ -481,11 +481,9 @@ def _closed(part: object, names: Mapping[Unknown, TypeId]) -> object:
     match part:
         case Unknown():
             return names.get(part, part)
-        case MadeDim():
+        case MadeDim() | DimExpr() if any(isinstance(v, MadeDim) for v in variables(part)):
             return ANY
         case DimExpr():
-            if any(isinstance(v, MadeDim) for v in variables(part)):
-                return ANY
             return substitute(part, lambda v: names.get(v, v) if isinstance(v, Unknown) else v)
         case tuple():
             return tuple(map(inside, flat_shape(part)))
