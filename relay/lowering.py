@@ -58,23 +58,23 @@ class Lowered:
     @property
     def program(self) -> Program:
         """The native program."""
-        with self._lock, progress.shown(f"compiling {self.typed.main.name}"):
+        with self._lock:
             if "program" not in self._made:
-                from relay import cache, tuned
-                from relay.codegen import cpu
-
-                threads = cpu.default_threads()
-                choices = tuned.choices(threads)
-                native = cache.native(
-                    self.typed,
-                    self.level,
-                    threads,
-                    choices,
-                    lambda: cpu.compile_native(self._core(), threads, choices),
-                )
-                self._made["program"] = cpu.Program(native, Data)
+                with progress.shown(f"compiling {self.typed.main.name}"):
+                    self._made["program"] = self._compiled()
             program: Program = self._made["program"]
             return program
+
+    def _compiled(self) -> Program:
+        from relay import cache, tuned
+        from relay.codegen import cpu
+
+        threads = cpu.default_threads()
+        choices = tuned.choices(threads)
+        native = cache.native(
+            self.typed, self.level, threads, choices, lambda: cpu.compile_native(self._core(), threads, choices)
+        )
+        return cpu.Program(native, Data)
 
     def forget_program(self) -> None:
         """Let the next call generate code anew."""
