@@ -204,3 +204,22 @@ def test_large_terms_are_not_collected() -> None:
     scaled = relay.relay(scaled)
     module = relay.grad(scaled, wrt=1).core(np.int32(3), np.ones((80, 80)))
     assert not instructions(module, StackPush)
+
+
+@relay.relay
+def chosen(x, table, n):
+    """Reads one row of a table in each call, and one number."""
+    if n <= 0:
+        return relay.sum(x)
+    return relay.sum(table[n] * x) * table[n - 1, 0] + chosen(relay.sin(x), table, n - 1)
+
+
+def test_reads_of_a_large_array_in_a_recursion_cost_their_own_size() -> None:
+    rng = np.random.default_rng(0)
+    arguments = rng.standard_normal(3), rng.standard_normal((200, 3)), np.int32(6)
+    function = relay.grad(chosen, wrt=1)
+    module = function.core(*arguments)
+    for name, each in module.functions.items():
+        made = [b.targets[0].type for b in walk(each.body) if isinstance(b.value, OpCall)]
+        assert name == module.entry or not [t for t in made if t.shape == (200, 3)]
+    assert_same(module, function, arguments)
