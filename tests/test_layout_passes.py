@@ -75,6 +75,13 @@ def test_layouts_are_chosen_where_that_pays() -> None:
     }}
     """)
     assert calls(choose_layouts(small), "conv2d")[0].attributes["layout"] == "NCHW"
+    grouped = grouped_network.core(*arrays((8, 32, 16, 16), (32, 4, 3, 3)))
+    assert calls(grouped, "conv2d")[0].attributes["layout"] == "NCHW"
+
+
+@relay
+def grouped_network(x, k):  # type: ignore[no-untyped-def]
+    return relay.relu(relay.conv2d(x, k, groups=8))
 
 
 @relay

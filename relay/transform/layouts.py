@@ -40,16 +40,19 @@ def convert_layout(module: Module, layout: str = LAYOUT) -> Module:
 
 @attrs.frozen
 class Target:
-    """What layouts cost on a machine: which ones it prefers, how much longer products take in others, and how many
-    floating-point operations take as long as moving an element in a transpose."""
+    """What layouts cost on a machine: which ones it prefers, how much longer products take in others, how much longer
+    those with groups of channels take in the preferred ones, and how many floating-point operations take as long as
+    moving an element in a transpose."""
 
     preferred: tuple[str, ...]
     slowdown: float
+    grouped: float
     move: int
 
 
-CPU = Target(("NWC", "NHWC", "NDHWC"), 1.7, 40)
-"""Measured on a processor with vectors of 16 floats: the channels of neighbouring weights fill them."""
+CPU = Target(("NWC", "NHWC", "NDHWC"), 1.7, 4.0, 40)
+"""Measured on a processor with vectors of 16 floats: the channels of neighbouring weights fill them, if there are as
+many in a group."""
 
 
 def choose_layouts(module: Module, target: Target = CPU) -> Module:
@@ -80,7 +83,9 @@ def _cost(body: Block, target: Target) -> float:
             layout = call.attributes.get("layout")
             if any(elements(a) is None for a in call.arguments):
                 continue
-            cost += _work(call, binding.targets[0]) * (1 if layout in target.preferred else target.slowdown)
+            groups = call.attributes.get("groups", 1)
+            factors = (1.0, target.slowdown) if groups == 1 else (target.grouped, 1.0)
+            cost += _work(call, binding.targets[0]) * factors[layout not in target.preferred]
     return cost
 
 
