@@ -13,117 +13,59 @@ makes it the user's error.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias, assert_never
+from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 import attrs
 
-from relay.errors import InternalError, RelayError, Span
-from relay.ir.derivative import cotangent_type, derivative_type, gradient_type
-from relay.ir.dims import ANY, Dim, DimExpr, MadeDim, variables
+from relay.errors import InternalError, RelayError
+from relay.ir.check_scopes import Stage as Stage
+from relay.ir.check_scopes import Violation as Violation
+from relay.ir.check_scopes import is_made
+from relay.ir.check_values import Values
+from relay.ir.check_values import use_operators as use_operators
+from relay.ir.derivative import cotangent_type, derivative_type
+from relay.ir.dims import ANY
 from relay.ir.expr import (
-    Annotated,
     Apply,
     Ascribe,
     Assert,
-    Atom,
-    Attribute,
-    AxisSize,
     BindDim,
     Binding,
     Block,
-    Call,
     Constant,
-    Construct,
     Counter,
     CustomGradient,
     Dead,
     Derivative,
     Exit,
     Expr,
-    Extent,
-    ForEach,
     Function,
-    Global,
-    Grad,
     If,
-    Index,
-    IndexUpdate,
     Lambda,
     Loop,
     LoopLabel,
-    MakeTuple,
     Match,
     Module,
     Next,
-    OpCall,
-    PatternMatch,
     Print,
-    Project,
-    RefNew,
-    RefRead,
-    RefWrite,
-    SetAttribute,
-    StackGet,
-    StackLength,
-    StackNew,
-    StackPush,
     Static,
-    Unpack,
     Var,
     Yield,
 )
-from relay.ir.extents import symbolic_dims
 from relay.ir.facts import assuming
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.traverse import blocks, walk
+from relay.ir.traverse import walk
 from relay.ir.types import (
     BOOL,
-    INT32,
-    INT64,
-    BaseType,
-    DataDefinition,
     DataType,
     FunctionType,
-    QuantifiedType,
-    RefType,
-    StackType,
     TensorType,
     TupleType,
     Type,
-    TypeId,
-    Unknown,
-    map_dims,
     scalar,
     show,
 )
-
-Stage: TypeAlias = Literal["typed", "core", "structured"]
-OperatorType: TypeAlias = Callable[[OpCall, Sequence[Type]], Type]
-_INDICES = (scalar(INT32), scalar(INT64))
-
-
-def _no_operators(call: OpCall, types: Sequence[Type]) -> Type:
-    raise KeyError(call.operator)
-
-
-_operator_type: OperatorType = _no_operators
-
-
-def use_operators(operator_type: OperatorType) -> None:
-    """Say how operators are typed: by the type of a call for operands of known types, or KeyError if there is no such
-    operator, or TypeMismatch. `relay.operator`, which lies above this package, does it when it is imported."""
-    global _operator_type
-    _operator_type = operator_type
-
-
-class Violation(InternalError):
-    """What is wrong, as text without the excuse, and near which place."""
-
-    def __init__(self, violation: str, span: Span | None) -> None:
-        super().__init__(violation)
-        self.violation = violation
-        self.span = span
 
 
 def check(module: Module, stage: Stage = "typed") -> None:
@@ -155,168 +97,7 @@ class _Surroundings:
     innermost: LoopLabel | None
 
 
-class _Checker:
-    def __init__(self, module: Module, stage: Stage) -> None:
-        self.module = module
-        self.core = stage != "typed"
-        self.structured = stage == "structured"
-        self.where = ""
-        self.span: Span | None = None  # the place of what is being checked
-        self.bound: set[Var] = set()
-        self.labels: set[LoopLabel] = set()
-        self.visible: set[Var] = set()
-        self.left: set[LoopLabel] = set()  # loops with an Exit
-        self._known: set[Type] = set()
-        self._declared = set(module.data)
-        self._dims = set(symbolic_dims(module))
-        self._made: set[MadeDim] = set()  # the dims that the function at hand makes
-        self._made_here: set[MadeDim] = set()  # those of them that are in scope
-        self._in_data = False
-
-    def fail(self, message: str) -> Violation:
-        return Violation(f"in {self.where}: {message}", self.span)
-
-    # ---- types
-
-    def assumptions(self) -> None:
-        """The symbolic dims have different names, and the module assumes something of them only."""
-        self.where = self.module.entry
-        names: set[str] = set()
-        for variable in self._dims:
-            if variable.name in names:
-                raise self.fail(f"two symbolic dims are named {variable.name}")
-            names.add(variable.name)
-        for constraint in self.module.where:
-            self.span = constraint.span
-            self.dim(constraint.left, str(constraint))
-            self.dim(constraint.right, str(constraint))
-
-    def dim(self, dim: Dim, where: str) -> None:
-        """A dim is a number in every run."""
-        for variable in variables(dim):
-            if isinstance(variable, MadeDim):
-                if self._in_data:
-                    raise self.fail(f"{where} in a data type mentions {variable}, which the run makes")
-                if variable in self._made and variable not in self._made_here:
-                    raise self.fail(f"{variable} in {where} is not in scope")
-            elif variable not in self._dims:
-                raise self.fail(f"{variable} in {where} is the extent of no argument of {self.module.entry}")
-
-    def definition(self, definition: DataDefinition) -> None:
-        """The field types of a data type."""
-        self.where, self.span = definition.name, None
-        if sum(d is definition for d in self.module.data) > 1:
-            raise self.fail("the data type is there twice")
-        if len({c.name for c in definition.constructors}) < len(definition.constructors):
-            raise self.fail("two constructors have one name")
-        if definition.parameters:  # no value is of this type, only of those that are made of it
-            return
-        around, self._in_data = self._in_data, True
-        for constructor in definition.constructors:
-            if constructor.names and len(set(constructor.names)) != len(constructor.fields):
-                raise self.fail(f"the fields of {constructor.name} have not one name each")
-            for field in constructor.fields:
-                self.known(field)
-        self._in_data = around
-
-    def known(self, type_: Type) -> None:
-        """A type is one of run-time values at this stage."""
-        if type_ in self._known:
-            return
-        match type_:
-            case TensorType(base, shape):
-                if not isinstance(base, BaseType):
-                    raise self.fail(f"{show(type_)} has variables")
-                if type_.axes is not None:
-                    raise self.fail(f"{show(type_)} has names of axes")
-                for dim in shape:
-                    if not isinstance(dim, int):
-                        self.dim(dim, show(type_))
-            case TupleType(items, form):
-                if form is not None:
-                    raise self.fail(f"{show(type_)} is a structure of Python")
-                for item in items:
-                    self.known(item)
-            case FunctionType(parameters, result, where):
-                if where:
-                    raise self.fail(f"{show(type_)} is the type of a polymorphic function")
-                if self.core:
-                    raise self.fail(f"the function type {show(type_)} in the core")
-                for part in (*parameters, result):
-                    self.known(part)
-            case RefType(content):
-                self.known(content)
-            case StackType(element):
-                self.known(element)
-            case DataType(definition):
-                if definition not in self._declared:
-                    raise self.fail(f"the data type {definition.name} does not belong to the module")
-            case QuantifiedType() | TypeId() | Unknown():
-                raise self.fail(f"{show(type_)} is not the type of a run-time value")
-            case _:
-                assert_never(type_)
-        if not _mentions_made(type_):
-            self._known.add(type_)
-
-    def same(self, what: str, found: Sequence[Type], wanted: Sequence[Type]) -> None:
-        """Two sequences of types are equal."""
-        if len(found) != len(wanted):
-            raise self.fail(f"{what}: {len(found)} values where {len(wanted)} are wanted")
-        for position, (f, w) in enumerate(zip(found, wanted, strict=True)):
-            if f is not w and f != w:
-                raise self.fail(f"{what}: value {position} is {show(f)} where {show(w)} is wanted")
-
-    # ---- variables and atoms
-
-    def bind(self, variables: Iterable[Var]) -> None:
-        """New variables come into scope."""
-        for var in variables:
-            if var in self.bound:
-                raise self.fail(f"{var!r} is bound twice")
-            if var.type is None:
-                raise self.fail(f"{var!r} has no type")
-            self.known(var.type)
-            self.bound.add(var)
-            self.visible.add(var)
-
-    def new_label(self, label: LoopLabel) -> None:
-        if label in self.labels:
-            raise self.fail(f"the label {label.name} belongs to two loops or functions")
-        self.labels.add(label)
-
-    def atom(self, atom: Atom, callee: bool = False) -> Type:
-        """The type of an operand."""
-        match atom:
-            case Var(_, type_):
-                if atom not in self.visible:
-                    state = "used out of its scope" if atom in self.bound else "not bound before it is used"
-                    raise self.fail(f"{atom!r} is {state}")
-                assert type_ is not None
-                return type_
-            case Constant():
-                return atom.type
-            case Global(name):
-                if self.core and not callee:
-                    raise self.fail(f"@{name} is used as a value in the core")
-                function = self.module.functions.get(name)
-                if function is None:
-                    raise self.fail(f"there is no function @{name}")
-                return function.type
-            case Static():
-                raise self.fail("Static belongs to the surface IR")
-            case _:
-                assert_never(atom)
-
-    def atoms(self, atoms: Iterable[Atom]) -> tuple[Type, ...]:
-        return tuple(self.atom(a) for a in atoms)
-
-    def scalar_bool(self, what: str, type_: Type) -> None:
-        self.same(what, (type_,), (scalar(BOOL),))
-
-    def index(self, what: str, type_: Type) -> None:
-        if type_ not in _INDICES:
-            raise self.fail(f"{what} is {show(type_)}, not int32 or int64")
-
+class _Checker(Values):
     # ---- functions
 
     def function(self, function: Function) -> None:
@@ -481,7 +262,7 @@ class _Checker:
             or found.base != wanted.base
             or found.rank != wanted.rank
             or not all(
-                a == b or a is ANY or b is ANY or _is_made(a) or _is_made(b)
+                a == b or a is ANY or b is ANY or is_made(a) or is_made(b)
                 for a, b in zip(found.shape, wanted.shape, strict=True)
             )
         ):
@@ -542,154 +323,3 @@ class _Checker:
         if counter.index.type != count:
             found = "nothing" if counter.index.type is None else show(counter.index.type)
             raise self.fail(f"the index {counter.index!r} is {found}, its count {show(count)}")
-
-    # ---- expressions without blocks
-
-    def simple(self, expression: Expr) -> tuple[Type, ...]:
-        """The types of the targets."""
-        match expression:
-            case Var() | Constant() | Global() | Static():
-                return (self.atom(expression),)
-            case OpCall() as call:
-                return (self.operator(call),)
-            case Call(function, arguments):
-                if self.core and not isinstance(function, Global):
-                    raise self.fail("a call of a function value in the core")
-                callee = self.atom(function, callee=True)
-                if not isinstance(callee, FunctionType):
-                    raise self.fail(f"a call of {show(callee)}")
-                self.same(f"the call of {_name(function)}", self.atoms(arguments), callee.parameters)
-                return (callee.result,)
-            case MakeTuple(items):
-                return (TupleType(self.atoms(items)),)
-            case Project(value, index):
-                whole = self.atom(value)
-                if not isinstance(whole, TupleType) or not 0 <= index < len(whole.items):
-                    raise self.fail(f"component {index} of {show(whole)}")
-                return (whole.items[index],)
-            case Lambda(function):
-                if self.core:
-                    raise self.fail("a Lambda in the core")
-                self.function(function)
-                return (function.type,)
-            case Grad(function) as grad:
-                if self.core:
-                    raise self.fail("a Grad in the core")
-                differentiated = self.atom(function)
-                if not isinstance(differentiated, FunctionType):
-                    raise self.fail(f"grad of {show(differentiated)}")
-                try:
-                    return (gradient_type(differentiated, grad),)
-                except RelayError as error:
-                    raise self.fail(f"grad of {show(differentiated)}: {error.message}") from error
-            case RefNew(value):
-                return (RefType(self.atom(value)),)
-            case RefRead(reference):
-                return (self.content(reference),)
-            case RefWrite(reference, value):
-                self.same("a write", (self.atom(value),), (self.content(reference),))
-                return ()
-            case Assert(condition):
-                self.scalar_bool("an Assert", self.atom(condition))
-                return ()
-            case Print(pieces, values, formats):
-                for value in values:
-                    if not isinstance(type_ := self.atom(value), TensorType):
-                        raise self.fail(f"a Print of {show(type_)}")
-                if not len(pieces) - 1 == len(values) == len(formats):
-                    raise self.fail("a Print whose parts do not match")
-                return ()
-            case Construct(definition, name, arguments):
-                if name not in [c.name for c in definition.constructors]:
-                    raise self.fail(f"{definition.name} has no constructor {name}")
-                fields = definition.constructors[definition.index(name)].fields
-                self.same(f"the fields of {name}", self.atoms(arguments), fields)
-                return (DataType(definition),)
-            case StackNew(element):
-                return (StackType(element),)
-            case StackPush(stack, value):
-                element_type = self.element(stack)
-                self.same("a push", (self.atom(value),), (element_type,))
-                return (StackType(element_type),)
-            case StackGet(stack, position):
-                self.index("the index of a get", self.atom(position))
-                return (self.element(stack),)
-            case StackLength(stack):
-                self.element(stack)
-                return (scalar(INT64),)
-            case Extent(dim) as extent:
-                self.dim(dim, f"the extent {dim}")
-                if dim is ANY or extent.type not in _INDICES:
-                    raise self.fail(f"the extent {dim} as {extent.base}")
-                return (extent.type,)
-            case BindDim(dim, size):
-                self.same("a size", (self.atom(size),), (scalar(INT64),))
-                if dim in self._made_here:
-                    raise self.fail(f"{dim} is made twice")
-                self._made_here.add(dim)
-                return ()
-            case AxisSize(value, axis):
-                tensor = self.atom(value)
-                if not isinstance(tensor, TensorType) or not 0 <= axis < tensor.rank:
-                    raise self.fail(f"the size of axis {axis} of {show(tensor)}")
-                return (scalar(INT64),)
-            case Ascribe():
-                raise self.fail("an Ascribe has one target")
-            case (
-                Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
-                | PatternMatch()
-            ):  # fmt: skip
-                raise self.fail(f"{type(expression).__name__} belongs to the surface IR")
-            case If() | Match() | Loop():
-                raise AssertionError(f"{type(expression).__name__} has {len(tuple(blocks(expression)))} blocks")
-            case _:
-                assert_never(expression)
-
-    def operator(self, call: OpCall) -> Type:
-        """The type that the operator's relation gives."""
-        types = self.atoms(call.arguments)
-        for name, value in call.attributes.items():
-            for dim in value if isinstance(value, tuple) else (value,):
-                if isinstance(dim, TypeId | DimExpr):
-                    self.dim(dim, f"{name} of {call.operator}")
-        try:
-            return _operator_type(call, types)
-        except KeyError:
-            raise self.fail(f"there is no operator {call.operator!r}") from None
-        except Exception as error:  # an operator's rule may raise anything for an attribute that it is not made for
-            message = error.message if isinstance(error, RelayError) else str(error)
-            raise self.fail(
-                f"{call.operator}({', '.join(map(show, types))}) with {dict(call.attributes)}: {message}"
-            ) from error
-
-    def content(self, reference: Atom) -> Type:
-        type_ = self.atom(reference)
-        if not isinstance(type_, RefType):
-            raise self.fail(f"{show(type_)} is used as a reference")
-        return type_.content
-
-    def element(self, stack: Atom) -> Type:
-        type_ = self.atom(stack)
-        if not isinstance(type_, StackType):
-            raise self.fail(f"{show(type_)} is used as a stack")
-        return type_.element
-
-
-def _name(atom: Atom) -> str:
-    return f"@{atom.name}" if isinstance(atom, Global) else repr(atom)
-
-
-def _is_made(dim: Dim) -> bool:
-    return any(isinstance(v, MadeDim) for v in variables(dim))
-
-
-def _mentions_made(type_: Type) -> bool:
-    """Whether a dim that the run makes stands in a type."""
-    found: list[bool] = []
-
-    def look(dim: Dim) -> Dim:
-        found.append(_is_made(dim))
-        return dim
-
-    map_dims(type_, look)
-    return any(found)
