@@ -237,7 +237,7 @@ def _build(
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
     function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
     flat, more = tir.flat_kernel(function)
-    return flat, [*(extents.dim(size) for _, size in e.temporaries), *more], e.options
+    return flat, [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)], e.options
 
 
 class Extents:

@@ -175,7 +175,7 @@ def _give_private_functions_a_device(module: Any, _: Any) -> Any:
     return module
 
 
-def flat_kernel(function: Any) -> tuple[Any, list[int]]:
+def flat_kernel(function: Any) -> tuple[Any, list[Any]]:
     """A kernel with buffers of one axis, and the bytes of its large temporary buffers, which it does not allocate:
     the caller gives their addresses as further parameters. TVM's allocator would ask the system each time."""
     # Elements that are computed in several places repeat the names that operators give to parts of them.
@@ -185,7 +185,7 @@ def flat_kernel(function: Any) -> tuple[Any, list[int]]:
     statements: list[Statement] = []
     for statement in outermost(flat.body):
         size = _bytes(statement.buffer) if isinstance(statement, tirx.AllocBuffer) else 0
-        if size >= STACK_BYTES:
+        if not isinstance(size, int) or size >= STACK_BYTES:
             address = tirx.Var(statement.buffer.name, "int64")
             data = tirx.Var(statement.buffer.name, pointer(str(statement.buffer.dtype)))
             parameters.append(address)
@@ -204,8 +204,12 @@ def outermost(statement: Statement) -> list[Statement]:
     return [statement]
 
 
-def _bytes(declared: Any) -> int:
-    return int(np.prod([int(d) for d in declared.shape], dtype=np.int64)) * BaseType(str(declared.dtype)).dtype.itemsize
+def _bytes(declared: Any) -> Any:
+    """The bytes of a buffer: a number, or an expression of symbolic sizes."""
+    itemsize = BaseType(str(declared.dtype)).dtype.itemsize
+    if all(isinstance(d, int | tirx.IntImm) for d in declared.shape):
+        return int(np.prod([int(d) for d in declared.shape], dtype=np.int64)) * itemsize
+    return functools.reduce(lambda a, b: a * b, declared.shape) * itemsize
 
 
 def _on(kernels: bool, passes: Sequence[Any]) -> Any:

@@ -41,13 +41,20 @@ def _order(x: Stage, descending: bool) -> Stage:
     length = shape[-1]
     if 0 in shape:
         return stages.full(shape, 0, "int32")
-    rounds = max(length - 1, 0).bit_length()
+    def number(value: Any) -> Element:
+        return tirx.const(value, "int32") if isinstance(value, int) else tirx.Cast("int32", value)
 
-    def number(value: int) -> Element:
-        return tirx.const(value, "int32")
+    work_size = length * 2
+    if isinstance(length, int):
+        rounds: Any = max(length - 1, 0).bit_length()
+    else:  # as many as there are powers of 2 below the length
+        length = number(length)
+        rounds = number(0)
+        for power in range(31):
+            rounds = rounds + tirx.Cast("int32", tirx.LT(number(1 << power), length))
 
     def statement(result: Any, x: Any) -> Any:
-        work = tirx.decl_buffer((2 * length,), "int32", "places")
+        work = tirx.decl_buffer((work_size,), "int32", "places")
         left, right = (tirx.decl_buffer((1,), "int32", name) for name in ("left", "right"))
 
         def row(batch: list[Any]) -> Any:
@@ -94,7 +101,7 @@ def _order(x: Stage, descending: bool) -> Stage:
 
                 return loops((length,), step)
 
-            last_half = (rounds % 2) * length
+            last_half = tirx.bitwise_and(number(rounds), number(1)) * length
             return tirx.SeqStmt(
                 [
                     loops((length,), lambda i: tirx.BufferStore(work, i[0], [i[0]])),

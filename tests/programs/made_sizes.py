@@ -172,6 +172,11 @@ def squares_of_equal_parts(x):
     return (a * b[:4]).sum() + rl.max(a) * rl.min(b)
 
 
+def weighted_by_rank(x):
+    y = rl.sort(x[x > 0.0])
+    return (y * np.arange(len(y)).astype(y.dtype)).sum()
+
+
 def run_lengths(x):
     """The lengths of runs of one sign, weighted."""
     sums, i = [], 0
@@ -208,6 +213,7 @@ FUNCTIONS = [
     (through_functions, (SIX,)),
     (squares_of_equal_parts, (SIX,)),
     (run_lengths, (SIX,)),
+    (weighted_by_rank, (SIX,)),
 ]
 
 PROGRAMS = [Program(relay(function), arguments, expected=function(*arguments)) for function, arguments in FUNCTIONS]
