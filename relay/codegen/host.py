@@ -556,6 +556,8 @@ class _Generator:
 
     def _ends_with_round(self, body: Block) -> bool:
         """Whether a round takes memory of the arena, and nothing of it is in use after the round."""
+        if not self.shared.arena.used:
+            return False
         takes = False
         for binding in walk(body):
             match binding.value:
@@ -567,7 +569,7 @@ class _Generator:
                     takes = True
                 case _:
                     takes = takes or any(True for _ in mentioned_here(binding))
-        return takes and self.shared.arena.used
+        return takes
 
     # ---- calls
 

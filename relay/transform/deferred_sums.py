@@ -36,6 +36,7 @@ from relay.ir.expr import (
     StackPush,
     Var,
 )
+from relay.ir.made import free_in, made_by
 from relay.ir.traverse import map_parts, map_terminator, walk
 from relay.ir.types import FunctionType, StackType, TensorType, TupleType, Type
 from relay.operator import ADDITION, Emitter, lookup
@@ -69,6 +70,8 @@ def defer_sums(module: Module, smallest: int = SMALLEST) -> Module:
         for name in component:
             found = module.functions[name]
             recursive = len(component) > 1 or name in graph[name]
+            if isinstance(found, Function) and (made_by(found.body) or free_in(found)):
+                continue  # what it adds may have another size in each call
             if recursive and isinstance(found, Function) and found.rule is None and name not in fixed:
                 members[name] = found
         if members:

@@ -20,6 +20,7 @@ from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
     Failed,
+    LocalFunction,
     Number,
     Object,
     Output,
@@ -57,7 +58,7 @@ class Join:
             items = tuple(self._settled(out, i, escaping, span) for i in entity.items)
             same = all(a is b for a, b in zip(items, entity.items, strict=True))
             return entity if same else Tuple(items, entity.form)
-        if isinstance(entity, Number):
+        if isinstance(entity, Number | LocalFunction):
             return made_sizes.packed(self.session, out, entity, escaping, None, span)
         return entity
 

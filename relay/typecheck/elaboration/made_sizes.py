@@ -24,7 +24,17 @@ from relay.ir.types import ANY, BOOL, INT32, INT64, Form, TensorType, TupleType,
 from relay.operator import lookup
 from relay.typecheck.dims import is_dim
 from relay.typecheck.elaboration import sizes
-from relay.typecheck.elaboration.entities import Computed, Entity, Number, Output, Size, Tuple, Typed, dim_of
+from relay.typecheck.elaboration.entities import (
+    Computed,
+    Entity,
+    LocalFunction,
+    Number,
+    Output,
+    Size,
+    Tuple,
+    Typed,
+    dim_of,
+)
 from relay.typecheck.elaboration.session import Place, Session, SizeVaries
 from relay.typecheck.hints import SizeQuestion
 from relay.typecheck.unification import flat_shape, resolve
@@ -124,6 +134,15 @@ def packed(
             return session.materialise(out, entity, span)
         case Typed():
             return packed_value(session, out, entity, escaping, expected, span)
+        case LocalFunction(environment=captured) if escaping:
+            for variable, inside in captured.items():
+                if isinstance(inside, Typed) and _escapes(mentioned(inside.type), escaping):
+                    raise TypeCheckError(
+                        f"a function that uses {variable.name}, whose size is made in this block, cannot leave it",
+                        span,
+                        help="return what it computes, or give it the tensor as an argument",
+                    )
+            return entity
         case _:
             return entity
 
