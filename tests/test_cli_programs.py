@@ -92,6 +92,8 @@ def test_opt_prints_after_passes_and_times(program: str, capsys: pytest.CaptureF
     ("arguments", "message"),
     [
         (["--passes", "inlin"], "there is no pass 'inlin'; did you mean 'inline'?"),
+        (["--passes", "improve-accuracy{low=2.0, high=1.0}"], "the range of other variables is empty: 2.0 to 1.0"),
+        (["--passes", "convert-layout{layout=NCWH}"], "the option 'layout' of 'convert-layout' is NCW or NWC or NCHW"),
         (["--passes", "cse{deep}"], "the pass 'cse' has no option 'deep'; it has none"),
         (["--passes", "cse", "--print-after", "inlin"], "there is no pass 'inlin'"),
         (["--level", "4"], "the level is 0 to 3, found 4"),

@@ -38,7 +38,7 @@ def test_a_chain_has_one_transpose_in_and_one_out(layout: str) -> None:
     given = arrays(*SHAPES)
     before = Pipeline("inline, simplify, dce")(network.core(*given))
     first = convert_layout(before, "NCHW" if layout == "NHWC" else "NHWC")
-    after = Pipeline("simplify, cse, dce", checked=True)(convert_layout(first, layout))
+    after = Pipeline(f"convert-layout{{layout={layout}}}, simplify, cse, dce", checked=True)(first)
     assert {c.attributes["layout"] for name in ("conv2d", "max_pool2d") for c in calls(after, name)} == {layout}
     activations = [c for c in calls(after, "transpose") if c.arguments[0] is after.main.parameters[0]]
     assert len(activations) == (layout == "NHWC")
@@ -102,5 +102,7 @@ def test_transposes_of_the_program_are_absorbed() -> None:
 
 
 def test_what_is_no_layout() -> None:
-    with pytest.raises(ValueError, match="as NHWC; found 'HWCQ'"):
-        convert_layout(network.core(*arrays(*SHAPES)), "HWCQ")
+    with pytest.raises(ValueError, match="NDHWC; found 'HWCQ'"):
+        convert_layout(network.core(*arrays(*SHAPES)), "HWCQ")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the option 'layout' of 'convert-layout' is NCW or"):
+        Pipeline("convert-layout{layout=HWCQ}")

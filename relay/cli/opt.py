@@ -51,7 +51,10 @@ def run(options: argparse.Namespace) -> int:
     module = read_program(options.file)
     pipeline.stage = stage_of(module)
     _check_order(pipeline.passes, pipeline.stage)
-    result = pipeline(module)
+    try:
+        result = pipeline(module)
+    except ValueError as error:  # what a pass says of its options
+        raise Refusal(str(error)) from None
     for record in pipeline.records:
         if shown is None or record.name.partition("{")[0] in shown:
             print(f"# after {record.name}\n{record.text}\n")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
 
 import attrs
 import numpy as np
@@ -25,16 +26,17 @@ from relay.operator import Emitter, Operator, lookup
 from relay.transform.functions import map_bodies
 from relay.transform.loop_facts import elements, likely
 
-LAYOUT = "NHWC"
+Layout: TypeAlias = Literal["NCW", "NWC", "NCHW", "NHWC", "NCDHW", "NDHWC"]
+LAYOUT: Layout = "NHWC"
 
 _Order = tuple[int, ...]
 
 
-def convert_layout(module: Module, layout: str = LAYOUT) -> Module:
+def convert_layout(module: Module, layout: Layout = LAYOUT) -> Module:
     """The module with the operators to which a layout like this one matters computing in it. Raises ValueError for a
     layout that no operator has."""
-    if sorted(layout) not in (sorted("NCW"), sorted("NCHW"), sorted("NCDHW")):
-        raise ValueError(f"a layout has the axes N, C and W, HW or DHW, as NHWC; found {layout!r}")
+    if layout not in get_args(Layout):
+        raise ValueError(f"a layout is {', '.join(get_args(Layout))}; found {layout!r}")
     return map_bodies(module, lambda function: _Converting((layout,)).block(function.body))
 
 
