@@ -418,3 +418,40 @@ def check_types(text: str, filename: str) -> None:
 @pytest.mark.parametrize("case", all_cases("data*.test"))
 def test_errors(case: Case) -> None:
     verify(case, check_types)
+
+
+SCALED = relay.type_var("SCALED")
+
+
+@relay.data
+class Scaled:
+    x: SCALED
+    y: SCALED
+
+    @staticmethod
+    def unit():
+        return Scaled(1.0, 0.0)
+
+    @classmethod
+    def of(cls, a, factor=2.0):
+        return cls(a, a * factor)
+
+    @classmethod
+    def sum_of(cls, a):
+        return cls.of(a).plus(Scaled.of(a, factor=3.0))
+
+    def plus(self, other):
+        return Scaled(self.x + other.x, self.y + other.y)
+
+
+@relay.relay
+def of_the_class(a):
+    v = Scaled.sum_of(a).plus(Scaled.unit())
+    return v.x, v.y, v.unit().x, v.of(a).y
+
+
+def test_static_methods_and_methods_of_the_class() -> None:
+    for run in (of_the_class, of_the_class.interpret):
+        assert [float(part) for part in run(3.0)] == [7.0, 15.0, 1.0, 6.0]
+    outside = Scaled.sum_of(1.0)
+    assert (float(outside.x), float(outside.y), float(outside.of(2.0).y)) == (2.0, 5.0, 4.0)

@@ -107,7 +107,7 @@ def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) ->
     functions = {
         name: value
         for name, value in vars(cls).items()
-        if isinstance(value, FunctionType | staticmethod) and (name in OPERATORS or not _is_special(name))
+        if isinstance(value, FunctionType | staticmethod | classmethod) and (name in OPERATORS or not _is_special(name))
     }
     for name, value in tuple(vars(cls).items()):
         if isinstance(value, property) and isinstance(value.fget, FunctionType):
@@ -116,7 +116,9 @@ def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) ->
             setattr(cls, name, _Property(methods[name], wrap))
     for name, function in functions.items():
         methods[name] = functools.cache(functools.partial(_method, reading, function))
-        setattr(cls, name, _Method(methods[name], wrap, isinstance(function, staticmethod)))
+        if not isinstance(function, FunctionType):
+            owner.static.add(name)
+        setattr(cls, name, _Method(methods[name], wrap, name in owner.static))
     for name, value in vars(cls).items():
         if isinstance(getattr(value, "__relay__", None), Definition):  # decorated by the user
             methods[name] = functools.partial(_decorated, reading, value)
@@ -404,12 +406,15 @@ def _data_types(type_: object) -> Iterator[DataType]:
             pass
 
 
-def _method(reading: _Reading, function: FunctionType | staticmethod[..., object]) -> Definition:
-    """The surface IR of a method; its first parameter is a value of the type."""
+def _method(
+    reading: _Reading, function: FunctionType | staticmethod[..., object] | classmethod[Any, ..., object]
+) -> Definition:
+    """The surface IR of a method; its first parameter is a value of the type. That of a class method is the class."""
     assert reading.owner is not None
-    static = isinstance(function, staticmethod)
-    python = function.__func__ if isinstance(function, staticmethod) else function
-    definition = lower_function(python, {**reading.neighbours, reading.cls.__name__: reading.cls})
+    static = not isinstance(function, FunctionType)
+    python = function if isinstance(function, FunctionType) else function.__func__
+    first = reading.cls if isinstance(function, classmethod) else MISSING
+    definition = lower_function(python, {**reading.neighbours, reading.cls.__name__: reading.cls}, first=first)
     parameters = definition.function.parameters
     if not static:
         if not parameters:

@@ -132,12 +132,17 @@ class _PythonTranslator:
 
 
 def lower_function(
-    python_function: Callable[..., object], further: Mapping[str, object] | None = None, *, annotated: bool = True
+    python_function: Callable[..., object],
+    further: Mapping[str, object] | None = None,
+    *,
+    annotated: bool = True,
+    first: object = MISSING,
 ) -> Definition:
     """The surface IR of a Python function, from its source. Raises FrontendError for what Relay does not have.
 
     `further`: what names mean that Python does not know yet. Without `annotated`, only those annotations of the
-    signature are read that are applications, as `Tensor[Float, (n,)]`.
+    signature are read that are applications, as `Tensor[Float, (n,)]`. `first`: what the first parameter is, which is
+    then a name of the body only.
     """
     file, node = find_function(python_function)
     if not annotated:
@@ -147,11 +152,26 @@ def lower_function(
     further = {**_enclosing_names(python_function, node, scope), **(further or {})}
     if further:
         scope = NamedScope(further, scope)
+    if first is not MISSING:
+        node, name = _without_first(node)
+        scope = ParameterScope({name: first}, scope)
     context = _context(file, scope, node)
     values = _default_values(python_function, node)
     written = all_defaults(node.args)
     defaults = [_evaluated_default(context, d, v) for d, v in zip(written, values, strict=True)]
     return _lower(context, context.scope, defaults, lambda: _evaluated_annotations(python_function))
+
+
+def _without_first(node: FunctionNode) -> tuple[FunctionNode, str]:
+    """The function without its first parameter, and the name of that."""
+    stripped = copy.copy(node)
+    stripped.args = copy.copy(node.args)
+    kind = "posonlyargs" if node.args.posonlyargs else "args"
+    parameters = getattr(node.args, kind)
+    if not parameters:
+        return stripped, ""
+    setattr(stripped.args, kind, parameters[1:])
+    return stripped, parameters[0].arg
 
 
 def _without_names(node: FunctionNode) -> FunctionNode:

@@ -75,6 +75,7 @@ class DataClass:
     methods: Mapping[str, Callable[[], Definition]]
     complete: Callable[[], None]
     properties: set[str] = attrs.field(factory=set)  # the methods that are read as attributes
+    static: set[str] = attrs.field(factory=set)  # the methods that take no value: static ones, and those of the class
 
 
 def data_class(item: object) -> DataClass | None:

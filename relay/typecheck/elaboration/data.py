@@ -235,7 +235,8 @@ def call_method(
     owner = data_class(type_.definition)
     assert owner is not None
     function = GlobalFunction(owner.methods[method.name]())
-    return call_function(session, out, function, [method.value, *arguments], keywords, span)
+    own = [] if method.name in owner.static else [method.value]
+    return call_function(session, out, function, [*own, *arguments], keywords, span)
 
 
 def replace(
