@@ -194,7 +194,7 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             if not flatten(argument, leaves, kinds):
                 return False
         elif kind is dict:
-            kinds += dict, tuple(argument)  # two as well: an empty dict is no plain argument
+            kinds += kind.__name__, tuple(argument)  # two as well: an empty dict is no plain argument
             if not flatten(argument.values(), leaves, kinds):
                 return False
         elif is_record_class(kind):

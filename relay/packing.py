@@ -291,7 +291,7 @@ class DataCall:
                 self._constants.append(None)
                 self._bases.append(INT64)
             case TupleLayout(items):
-                if kind in ("tuple", "list") or kind is None:
+                if kind in ("tuple", "list", "dict") or kind is None:
                     next(kinds)
                 for item in items:
                     self._place(item, kinds)

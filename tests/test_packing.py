@@ -245,3 +245,23 @@ def test_two_data_types_in_each_other() -> None:
 
     assert float(sum_rose(rose(1, rose(2)))) == 5
     assert float(sum_rose(rose(1, rose(2, rose(3)), rose(4)))) == 1 + 2 * (2 + 6) + 8
+
+
+@pytest.mark.parametrize("with_tree", [False, True])
+def test_structures_take_the_short_way(with_tree: bool, slow_calls: list[object]) -> None:
+    @relay.relay
+    def plain(x, p):
+        return relay.sum(x * p["w"]) + p["more"]["b"]
+
+    @relay.relay
+    def data(tree, p):
+        return weighed(tree, p["w"]) + p["more"]["b"]
+
+    p = {"w": W, "more": {"b": np.float32(1), "none": None}, "nothing": {}}
+    function, argument = (data, Branch.Fork(tip(1), tip(2))) if with_tree else (plain, W)
+    first = float(function(argument, p))
+    del slow_calls[:]
+    assert float(function(argument, p)) == first
+    assert not slow_calls
+    assert float(function(argument, {**p, "nothing": None})) == first  # another structure
+    assert slow_calls
