@@ -240,3 +240,36 @@ def test_a_body_that_is_no_program_says_where() -> None:
 
     with pytest.raises(FrontendError, match="with"):
         reads_a_file(X)
+
+
+def test_a_body_with_several_results() -> None:
+    @relay.composite
+    def parts(x: Tensor, factor: float = 2.0) -> Any:
+        """x and its multiple. x: (T float, s) -> ((T, s), (T, s))."""
+        return x, x * factor
+
+    @relay
+    def total(x):  # type: ignore[no-untyped-def]
+        first, second = parts(x, factor=3.0)
+        return relay.sum(first * second)
+
+    np.testing.assert_array_equal(parts(X)[1], 2 * X)
+    for run in (total, total.interpret):
+        np.testing.assert_allclose(run(X), 3 * (X * X).sum())
+    for run in (relay.grad(total), relay.grad(total).interpret):
+        np.testing.assert_allclose(run(X), 6 * X)
+
+
+def test_several_results_have_no_gradient_beside_their_body() -> None:
+    @relay.composite(no_gradient="it is said so")
+    def parts(x: Tensor) -> Any:
+        """x twice. x: (T, s) -> ((T, s), (T, s))."""
+        return x, x
+
+    @relay
+    def first(x):  # type: ignore[no-untyped-def]
+        return parts(x)[0]
+
+    with pytest.raises(TypeMismatch, match="parts has several results, which only the body of a composite") as caught:
+        first(X)
+    assert "return parts(x)[0]" in str(caught.value)

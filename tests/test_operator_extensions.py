@@ -192,6 +192,9 @@ def test_a_result_with_an_unbound_variable_is_refused() -> None:
     type_ = mk_quant(n, mk_quant(m, mk_arrow([floats], TensorType(relay.Float32, (m,)))))
     with pytest.raises(RegistrationError, match="mentions the variable m"):
         relay.register_op(relay.get_env(), "stretched", type_, print)
+    longer = mk_quant(n, mk_quant(m, mk_arrow([floats], TensorType(relay.Float32, (n + m,)))))  # type: ignore[operator]
+    with pytest.raises(RegistrationError, match="mentions the variable m"):
+        relay.register_op(relay.get_env(), "longer", longer, print)
     assert relay.get_env().names() == before
 
 

@@ -75,8 +75,11 @@ def test_a_wrong_definition_is_refused(reference: Callable[..., Any], changes: d
 
 def test_an_unknown_keyword_registers_nothing() -> None:
     before = get_env().names()
-    with pytest.raises(TypeError):
+    with pytest.raises(RegistrationError, match="'triple': a definition has no part 'gradiant'") as caught:
         register_op(**COMPLETE, gradiant=None)(triple)
+    assert caught.value.help == "did you mean 'gradient'?"
+    with pytest.raises(RegistrationError, match=r"an operator is made of a function, .* found None"):
+        register_op(**COMPLETE)(None)  # type: ignore[arg-type]
     assert get_env().names() == before
 
 

@@ -169,3 +169,19 @@ def test_kernels_with_symbolic_sizes_read_neighbours() -> None:
         core = rows.core(array(length, 32), array(32, 32), array(32))
     assert symbolic_dims(core)
     assert 'T.Cast("int32", i' not in text(core, 1)
+
+
+def test_running_and_moved_elements_need_no_numbers(caplog: pytest.LogCaptureFixture) -> None:
+    @relay(dynamic=True)
+    def moved(x):
+        running = relay.cumsum(x, axis=1) + relay.roll(x, 2, axis=0) - relay.cumprod(x, reverse=True)
+        framed = relay.pad(running, ((1, 0), (0, 2)), mode="edge") + relay.pad(x, ((0, 1), (1, 1)), value=1.0)
+        spread = relay.pad(relay.tril(x, k=1), ((1, 1), (0, 0)), mode="reflect")
+        return relay.tile(framed, (2, 1)), relay.repeat(spread, 3, axis=1), relay.flatten(framed)
+
+    with caplog.at_level(logging.WARNING, "relay.compile"):
+        for rows, columns in ((3, 5), (7, 4), (16, 33)):
+            x = array(rows, columns)
+            for found, wanted in zip(moved(x), moved.interpret(x), strict=True):
+                assert_close(found.numpy(), wanted.numpy(), rtol=1e-9)
+    assert not caplog.records

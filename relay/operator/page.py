@@ -94,6 +94,8 @@ def _facts(operator: Operator) -> Iterator[str]:
         yield f"identity {operator.identity}"
     if operator.linear:
         yield f"linear in {', '.join(operator.operands[i] for i in operator.linear if i < len(operator.operands))}"
+    if not operator.effects:
+        yield "pure"
     for requirement in operator.requirements:
         yield f"stops with \"{requirement.message}\""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
+import attrs
 import numpy as np
 
 from relay.errors import RegistrationError
@@ -232,7 +234,10 @@ def _register_compiled(
 
 
 def _register_reference(reference: Callable[..., Any], definition: dict[str, Any]) -> Operator:
-    name = definition.pop("name", None) or reference.__name__
+    definition = dict(definition)
+    name = _name(reference, definition)
+    if "reference" in definition:
+        raise RegistrationError(f"{name!r}: the decorated function is the reference, so there is no other")
     operands, attributes, variadic = _parameters(name, reference)
     relation = definition.get("relation")
     if relation is None:
@@ -277,7 +282,8 @@ def expansion(**definition: Any) -> Callable[[Callable[..., Any]], Operator]:
 def _register_composite(
     function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition] = Composition
 ) -> Operator:
-    name = definition.pop("name", None) or function.__name__
+    definition = dict(definition)
+    name = _name(function, definition)
     operands, attributes, variadic = _parameters(name, function)
     spread = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(function).parameters.values())
     composition = kind(name, function, variadic)
@@ -301,6 +307,26 @@ def _register_composite(
     )
     _environment.add(operator)
     return operator
+
+
+def _name(function: Any, definition: dict[str, Any]) -> str:
+    """The operator's name. Raises RegistrationError where there is no function, or a part of a definition is none."""
+    if not inspect.isroutine(function):
+        raise RegistrationError(f"an operator is made of a function, which says what it means; found {function!r}")
+    name: str = definition.pop("name", None) or function.__name__
+    parts = [field.name for field in attrs.fields(Operator) if field.name not in _NO_PARTS]
+    for part in definition:
+        if part not in parts:
+            near = difflib.get_close_matches(part, parts, 1)
+            raise RegistrationError(
+                f"{name!r}: a definition has no part {part!r}",
+                help=f"did you mean {near[0]!r}?" if near else f"it has {', '.join(parts)}",
+            )
+    return name
+
+
+_NO_PARTS = ("operands", "attributes", "variadic", "spread", "composition", "documentation")
+"""What an operator has from its function."""
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any], bool]:

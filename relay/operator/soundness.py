@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relay.errors import RegistrationError
+from relay.ir.dims import DimExpr
+from relay.ir.dims import variables as dims_in
 from relay.ir.types import (
     DataType,
     FunctionType,
@@ -65,7 +67,9 @@ def _variables(type_: Type) -> list[TypeId]:
         case TypeId():
             return [type_]
         case TensorType(base, shape):
-            return [part for part in (base, *shape) if isinstance(part, TypeId)]
+            named = [part for part in (base, *shape) if isinstance(part, TypeId)]
+            inside = [v for dim in shape if isinstance(dim, DimExpr) for v in dims_in(dim)]
+            return [*named, *(v for v in inside if isinstance(v, TypeId))]
         case TupleType(items):
             return [v for item in items for v in _variables(item)]
         case RefType(content):

@@ -8,7 +8,7 @@ import numpy as np
 
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
 from relay.ops.samples import case, cases
 from relay.typecheck import shape_rules
 from relay.typecheck.dims import known, numbers
@@ -18,7 +18,7 @@ from relay.typecheck.shape_rules import Widths
 def _pad(x: Stage, widths: Widths, mode: str, value: float) -> Stage:
     shape = dims(x)
     pairs = shape_rules.pad_widths(len(shape), widths)
-    result = tuple(map(known, shape_rules.pad(shape, widths=widths, mode=mode, value=value)))
+    result = result_dims(lambda: map(known, shape_rules.pad(shape, widths=widths, mode=mode, value=value)))
     if 0 in shape:
         return stages.full(result, value, str(x.dtype))
 
@@ -30,9 +30,9 @@ def _pad(x: Stage, widths: Widths, mode: str, value: float) -> Stage:
         within: Element = tirx.const(True, "bool")
         for place, dim, (before, after) in zip(places, shape, pairs, strict=True):
             if before:
-                within = tirx.all(within, tirx.GE(place, 0))
+                within = tirx.all(within, place >= 0)
             if after:
-                within = tirx.all(within, tirx.LT(place, dim))
+                within = tirx.all(within, place < dim)
         return scalar.guarded(within, x(*places), scalar.number(value, str(x.dtype)))
 
     return te.compute(result, element)
@@ -44,7 +44,7 @@ def _edge(place: Element, extent: int) -> Element:
 
 def _reflected(place: Element, extent: int) -> Element:
     """The reflections at both edges repeat with the period 2 (extent - 1)."""
-    if extent == 1:
+    if isinstance(extent, int) and extent == 1:
         return 0
     period = 2 * (extent - 1)
     folded = tirx.floormod(place, period)

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from relay.operator import composite
 from relay.ops import stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Pattern, Relation, Stage, Tensor, Value, alias, dims, register_op
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    alias,
+    dims,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import case, cases
 from relay.ops.shape import permuted_stage, reshape, reshaped_stage, transpose
 from relay.typecheck import shape_rules
@@ -116,11 +128,18 @@ def _roll(x: Stage, shift: int | tuple[int, ...], axis: Axes) -> Stage:
         shape,
         lambda *index: x(
             *(
-                tirx.floormod(i + (-step) % dim, dim) if step % dim else i
-                for i, step, dim in zip(index, steps, shape, strict=True)
+                _rolled(i, step, dim) for i, step, dim in zip(index, steps, shape, strict=True)
             )
         ),
     )
+
+
+def _rolled(i: Element, step: int, extent: Any) -> Element:
+    """Where the element at i comes from."""
+    if isinstance(extent, int):
+        return tirx.floormod(i + (-step) % extent, extent) if step % extent else i
+    dtype = str(extent.ty)
+    return tirx.floormod(tirx.Cast(dtype, i) + tirx.floormod(tirx.const(-step, dtype), extent), extent) if step else i
 
 
 def _roll_gradient(x: Value, out: Value, dout: Value, shift: int | tuple[int, ...], axis: Axes) -> Value:
@@ -158,14 +177,14 @@ def roll(x: Tensor, shift: int | tuple[int, ...], axis: Axes = None) -> Tensor:
 
 def _tile(x: Stage, reps: int | tuple[int, ...]) -> Stage:
     shape = dims(x)
-    result = tuple(map(known, shape_rules.tile(shape, reps=reps)))
+    result = result_dims(lambda: map(known, shape_rules.tile(shape, reps=reps)))
     if 0 in result:
         return stages.full(result, 0, str(x.dtype))
     return te.compute(
         result,
         lambda *index: x(
             *(
-                tirx.floormod(i, dim) if dim > 1 else 0
+                tirx.floormod(i, dim) if not isinstance(dim, int) or dim > 1 else 0
                 for i, dim in zip(index[len(index) - len(shape) :], shape, strict=True)
             )
         ),
@@ -210,7 +229,7 @@ def _repeat(x: Stage, repeats: int, axis: int | None) -> Stage:
         return _repeat(reshaped_stage(x, (math.prod(dims(x)),)), repeats, 0)
     shape = dims(x)
     position = normalise_axis(axis, len(shape))
-    result = tuple(map(known, shape_rules.repeat(shape, repeats=repeats, axis=axis)))
+    result = result_dims(lambda: map(known, shape_rules.repeat(shape, repeats=repeats, axis=axis)))
     if 0 in result:
         return stages.full(result, 0, str(x.dtype))
     return te.compute(
@@ -259,8 +278,8 @@ def _flatten_gradient(x: Value, out: Value, dout: Value, start_axis: int, end_ax
 
 
 def _flatten(x: Stage, start_axis: int, end_axis: int) -> Stage:
-    shape = shape_rules.flatten(dims(x), start_axis=start_axis, end_axis=end_axis)
-    return reshaped_stage(x, tuple(map(known, shape)))
+    rule = shape_rules.flatten
+    return reshaped_stage(x, result_dims(lambda: map(known, rule(dims(x), start_axis=start_axis, end_axis=end_axis))))
 
 
 @register_op(

@@ -86,7 +86,8 @@ def _matrices(shape: Shape, *, k: int) -> Shape:
 def _triangle(holds: Callable[[Element, Element], Element]) -> Callable[..., Stage]:
     def compute(x: Stage, k: int) -> Stage:
         def element(*index: Element) -> Element:
-            inside = holds(index[-1] - index[-2], tirx.const(k, "int32"))
+            row, column = (tirx.Cast("int64", i) for i in index[-2:])
+            inside = holds(column - row, tirx.const(k, "int64"))
             return scalar.guarded(inside, x(*index), scalar.number(0, str(x.dtype)))
 
         return te.compute(dims(x), element)
