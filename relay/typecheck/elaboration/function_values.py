@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError
-from relay.ir.derivative import gradient_type
+from relay.ir.derivative import gradient_type, output_type
 from relay.ir.effects import Effects
 from relay.ir.expr import (
     Binding,
@@ -21,6 +21,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import (
+    ANY,
     Application,
     BaseType,
     FunctionType,
@@ -210,6 +211,12 @@ def _derived_value(
                     help="name the other parameters, `wrt=..`; differentiate by what it holds: pass `r.value`",
                 )
         try:
+            if grad.seedable and not session.generic and ANY in output_type(known.result, grad).shape:
+                raise DifferentiationError(
+                    f"the function returns {show(known.result)}, whose size only the run knows: a cotangent for it"
+                    " cannot be given yet",
+                    help="make one number of the result, as its sum or a product with weights",
+                )
             found = attrs.evolve(gradient_type(known, node, session.monomorphic), effects=known.effects)
             session.unify_at(found, type_, span, "the derivative")
         except DifferentiationError as error:
