@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from relay.errors import FrontendError, InternalError, Label, Span
-from relay.frontend.context import BlockBuilder, Branch, Context, NoValue, join
+from relay.frontend.context import BlockBuilder, Context, NoValue
+from relay.frontend.joins import Branch, join
 from relay.frontend.names import has_assignment
 from relay.ir.expr import (
     Block,
