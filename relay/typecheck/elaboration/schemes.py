@@ -11,6 +11,7 @@ rank, as `x @ w` for `(*s, n)` and `(n, m)`, is solved.
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
@@ -71,6 +72,9 @@ from relay.typecheck.unification import flat_shape, plain, resolve, unknowns
 
 TRIED_RANKS = 3
 """For how many ranks of a shape variable a rule is tried, from 0 on."""
+
+JOINED_BROADCASTS = 8
+"""Of how many shapes a broadcast may be that is joined with those of its result."""
 
 _NAMES = {"max": "largest", "min": "smallest"}  # which are functions of dims in a type
 _LETTERS = {Kind.BaseType: "bt", Kind.Shape: "s", Kind.Dim: "n", Kind.Type: "A"}
@@ -314,8 +318,12 @@ def quantified(session: Session, type_: FunctionType, where: Sequence[DimConstra
     implied = {id(o) for o in open_ if o.application.function == "broadcast"} & {
         id(o) for o in open_ if isinstance(_variable_of(o.value), Unknown) and _variable_of(o.value) not in used
     }
+    with_argument: dict[object, list[_Open]] = {}
     for o in open_:
-        if id(o) in implied and _is_part_of_another(o, open_):
+        for argument in o.application.arguments if o.application.function == "broadcast" else ():
+            with_argument.setdefault(argument, []).append(o)
+    for o in open_:
+        if id(o) in implied and _is_part_of_another(o, with_argument):
             continue
         lone = _variable_of(o.value)
         is_used = not isinstance(lone, Unknown) or lone in used
@@ -361,7 +369,7 @@ def _simplified(found: list[_Open]) -> list[_Open]:
             parts = dict.fromkeys(p for a in application.arguments for p in flat.get(_variable_of(a), (a,)))  # type: ignore[call-overload]
             parts.pop((), None)
             application = Application("broadcast", tuple(parts))
-            if isinstance(variable, Unknown) and value not in parts:
+            if isinstance(variable, Unknown) and value not in parts and len(parts) <= JOINED_BROADCASTS:
                 flat.setdefault(variable, tuple(parts))
         key = (application.function, frozenset(parts)) if application.function == "broadcast" else application
         if key in values:
@@ -378,17 +386,28 @@ def _simplified(found: list[_Open]) -> list[_Open]:
 def _reachable(found: Sequence[_Open], type_: FunctionType) -> list[_Open]:
     """Those applications that say something of the parameters, or of the result, in an order in which each stands
     behind those that its arguments come from where that is possible."""
-    known = set(unknowns(type_.parameters))
+    known: set[Unknown] = set()
     kept: list[_Open] = []
-    rest = list(found)
-    while True:
-        ready = [o for o in rest if known.issuperset(_unknowns_of(o.application))]
-        if not ready:
-            break
-        kept += ready
-        known.update(u for o in ready for u in unknowns(o.value))
-        chosen = set(map(id, ready))
-        rest = [o for o in rest if id(o) not in chosen]
+    missing = [_unknowns_of(o.application) for o in found]
+    waiting: dict[Unknown, list[int]] = {}
+    for position, needed in enumerate(missing):
+        for unknown in needed:
+            waiting.setdefault(unknown, []).append(position)
+    ready = deque(position for position, needed in enumerate(missing) if not needed)
+    new = list(unknowns(type_.parameters))
+    while new or ready:
+        for unknown in new:
+            known.add(unknown)
+            for position in waiting.pop(unknown, ()):
+                missing[position].discard(unknown)
+                if not missing[position]:
+                    ready.append(position)
+        new = []
+        if ready:
+            kept.append(found[ready.popleft()])
+            new = [u for u in unknowns(kept[-1].value) if u not in known]
+    chosen = set(map(id, kept))
+    rest = [o for o in found if id(o) not in chosen]
     wanted = set(unknowns(type_.result)) - known
     for o in reversed(rest):  # what the result comes from, where it is not from the parameters alone
         if not wanted.isdisjoint(unknowns(o.value)):
@@ -412,12 +431,12 @@ def _values_used(type_: FunctionType, open_: Sequence[_Open]) -> set[Unknown]:
     return used
 
 
-def _is_part_of_another(open_: _Open, all_: Sequence[_Open]) -> bool:
-    """Whether another broadcast includes this one, and so says that it has a value."""
+def _is_part_of_another(open_: _Open, broadcasts: Mapping[object, Sequence[_Open]]) -> bool:
+    """Whether another broadcast (they are given by their arguments) includes this one, and so says that it has a
+    value."""
     mine = set(open_.application.arguments)
-    return any(
-        o is not open_ and o.application.function == "broadcast" and mine < set(o.application.arguments) for o in all_
-    )
+    fewest = min((broadcasts[a] for a in mine), key=len, default=())
+    return any(mine < set(o.application.arguments) for o in fewest)
 
 
 def _variable_of(value: object) -> object:
