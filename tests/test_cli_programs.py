@@ -301,3 +301,19 @@ def test_graphs(python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert len(boxes) == len(re.findall(r"n\d+ \[label", dot)) and len(lines) == dot.count("->")
     for line in lines:
         assert int(line.get("y1", "0")) < int(line.get("y2", "0"))  # what is read stands above
+
+
+def test_another_entry_of_a_program_with_symbolic_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "symbolic.relay"
+    program.write_text(
+        "dims n where n >= 2;\n\n"
+        "entry fn main(%x: Tensor[float32, (n,)]) -> Tensor[float32, (n,)] {"
+        " let %y: Tensor[float32, (n,)] = @f(%x); %y }\n"
+        "fn f(%x: Tensor[float32, (n,)]) -> Tensor[float32, (n,)] { %x }\n"
+        "fn g(%k: Tensor[int32, ()]) -> Tensor[int32, ()] { %k }\n"
+    )
+    for entry, arrays, expected in (("g", {"k": np.int32(3)}, "3"), ("f", {"x": np.float32([1, 2])}, "[1. 2.]")):
+        np.savez(tmp_path / "arguments.npz", **arrays)
+        arguments = ["run", str(program), "--interpret", "--entry", entry, "--args", str(tmp_path / "arguments.npz")]
+        assert main(arguments) == 0
+        assert expected in capsys.readouterr().out

@@ -65,6 +65,13 @@ def read_types(text: str) -> list[Type]:
         raise Refusal(f"--types: {error.message}") from None
 
 
+def _fits(shape: tuple[int, ...], type_: TensorType) -> bool:
+    """Whether an array may have this shape; symbolic sizes are checked by the program."""
+    return len(shape) == type_.rank and all(
+        extent == dim for extent, dim in zip(shape, type_.shape, strict=True) if isinstance(dim, int)
+    )
+
+
 def arguments_for(parameters: Sequence[Var], arrays: Mapping[str, np.ndarray], file: str) -> list[object]:
     """The parameters' values from arrays by name; the parts of a tuple p are p.0, p.1. Raises Refusal."""
     used: set[str] = set()
@@ -76,7 +83,7 @@ def arguments_for(parameters: Sequence[Var], arrays: Mapping[str, np.ndarray], f
                     raise Refusal(f"{file} has no array {name!r} for the parameter of type {show(type_)}")
                 used.add(name)
                 array = arrays[name]
-                if array.dtype != base.dtype or array.shape != type_.dims:
+                if array.dtype != base.dtype or not _fits(array.shape, type_):
                     raise Refusal(f"{name} is {show(type_)}, found {array.dtype} {array.shape} in {file}")
                 return array
             case TupleType(items):

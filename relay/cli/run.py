@@ -11,7 +11,11 @@ import numpy as np
 
 from relay.cli.inputs import Refusal, arguments_for, read_arrays, read_program
 from relay.eval import interpreter
-from relay.ir.expr import Function, Module
+from relay.ir.check import Violation, check
+from relay.ir.dims import variables
+from relay.ir.expr import Function, Global, Module
+from relay.ir.extents import symbolic_dims
+from relay.ir.traverse import all_blocks, operands, terminator_operands, walk
 from relay.lowering import DEFAULT_LEVEL, Lowered
 
 NAME = "run"
@@ -54,12 +58,41 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _entered(module: Module, name: str) -> Module:
-    """The module with another entry."""
+    """The module with another entry, the functions that it needs, and what is assumed of the sizes of its arguments."""
     if not isinstance(module.functions.get(name), Function):
         close = difflib.get_close_matches(name, list(module.functions), n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(module.functions)}"
         raise Refusal(f"the program has no function {name!r}; {hint}")
-    return Module(module.functions, name, module.data, module.where)
+    functions = {n: f for n, f in module.functions.items() if n in _needed(module, name)}
+    entered = Module(functions, name, module.data)
+    own = set(symbolic_dims(entered))
+    where = tuple(c for c in module.where if own.issuperset((*variables(c.left), *variables(c.right))))
+    entered = Module(functions, name, module.data, where)
+    try:
+        check(entered)
+    except Violation as violation:
+        raise Refusal(f"{name} cannot be the entry: {violation.violation}") from None
+    return entered
+
+
+def _needed(module: Module, name: str) -> set[str]:
+    """The functions that a function mentions, itself included, and so on."""
+    needed: set[str] = set()
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        function = module.functions.get(current)
+        if current in needed or function is None:
+            continue
+        needed.add(current)
+        if isinstance(function, Function):
+            pending += function.rule_functions
+            pending += (a.name for b in walk(function.body) for a in operands(b.value) if isinstance(a, Global))
+            ends = (a for block in all_blocks(function.body) for a in terminator_operands(block.terminator))
+            pending += (a.name for a in ends if isinstance(a, Global))
+        else:
+            pending.append(function.of)
+    return needed
 
 
 def _flat(name: str, value: object) -> Iterator[tuple[str, np.ndarray]]:
