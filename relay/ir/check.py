@@ -172,7 +172,7 @@ class _Checker(Values):
                 self.binding(binding, around)
                 self.bind(binding.targets)
                 last = position + 1 == len(block.bindings) and isinstance(block.terminator, Dead)
-                if self.structured and not last and not self.may_end(binding.value):
+                if self.structured and not last and not self.may_end(binding.value) and not _fails(binding.value):
                     raise self.fail(f"something follows an {type(binding.value).__name__} that never ends")
         self.terminator(block, around)
         self.visible.difference_update(variables)
@@ -199,7 +199,8 @@ class _Checker(Values):
                 self.left.add(label)
                 self.same(f"the Exit of {label.name}", self.atoms(values), results)
             case Dead():
-                if not block.bindings or self.may_end(block.bindings[-1].value):
+                last = block.bindings[-1].value if block.bindings else None
+                if last is None or (self.may_end(last) and not _fails(last)):
                     raise self.fail("Dead after something that may end")
             case other:
                 assert_never(other)
@@ -224,12 +225,6 @@ class _Checker(Values):
                 return any(isinstance(a.body.terminator, Yield) for a in match_arms)
             case Loop(label, counter=counter):
                 return counter is not None or label in self.left
-            case Assert(Constant(value) | Static(value)):
-                return bool(value)
-            case Print(fails=fails):
-                return not fails
-            case Apply(Static(Intrinsic("assert")), (Constant(value) | Static(value), *_)):
-                return bool(value)
             case _:
                 return True
 
@@ -323,3 +318,16 @@ class _Checker(Values):
         if counter.index.type != count:
             found = "nothing" if counter.index.type is None else show(counter.index.type)
             raise self.fail(f"the index {counter.index!r} is {found}, its count {show(count)}")
+
+
+def _fails(expression: Expr) -> bool:
+    """Whether this is an assertion that does not hold: a block may end behind it, and need not."""
+    match expression:
+        case Assert(Constant(value) | Static(value)):
+            return not value
+        case Print(fails=fails):
+            return fails
+        case Apply(Static(Intrinsic("assert")), (Constant(value) | Static(value), *_)):
+            return not value
+        case _:
+            return False

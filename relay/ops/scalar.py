@@ -47,7 +47,8 @@ def constant(value: float, like: Element) -> Element:
 def cast(x: Element, dtype: BaseType | str) -> Element:
     """A conversion; to bool it asks whether the number is not zero.
 
-    TVM's own conversions of bfloat16 do not survive its passes, so they are made of bits here.
+    TVM's own conversions of bfloat16 do not survive its passes, so they are made of bits here, and vectors of bools that
+    become numbers break its code generation where the numbers have a name.
     """
     source, target = dtype_of(x), str(dtype)
     if source == target:
@@ -58,6 +59,8 @@ def cast(x: Element, dtype: BaseType | str) -> Element:
         return _narrowed(cast(x, "float32"))
     if target == "bool":
         return not_equal(x, constant(0, x))
+    if source == "bool":
+        return select(x, number(1, target), number(0, target))
     return tirx.Cast(target, x)
 
 
