@@ -37,8 +37,9 @@ def test_digits_reaches_its_accuracy_within_a_minute(tmp_path: Path) -> None:
 
 def test_benchmarks_agree_with_numpy() -> None:
     options = ("--contenders", "relay,numpy", "--rounds", "1", "--seconds", "0.01", "--threads", "1")
-    printed = run("benchmarks/run.py", *options, timeout=120)
+    small = ("call", "loss_gradient", "chain", "mlp_step", "matmul_odd", "softmax", "lstm", "lstm_gradient", "newton")
+    printed = run("benchmarks/run.py", *options, *small, "newton_gradient", "matmul_batch", timeout=120)
     rows = [line for line in printed.splitlines() if line.startswith(("  relay", "  numpy"))]
-    assert len(rows) == 26
+    assert len(rows) == 22
     for row in rows:
         assert re.search(r"\d (ns|µs|ms|s) +±\d+% +\d+\.\d\d +[\d.e+]+ (ns|µs|ms|s)$", row), row

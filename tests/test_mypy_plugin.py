@@ -229,7 +229,8 @@ def test_samples(name: str, said: dict[str, list[tuple[int, str]]]) -> None:
 def test_an_edited_file_is_checked_again(run: Run, said: dict[str, list[tuple[int, str]]]) -> None:
     text = "from relay import Float, Tensor, relay\n\n@relay\ndef f(x: Tensor[Float, (2,)]):\n    return x[{}]\n"
     for index, messages in ((0, 0), (17, 1), (1, 0)):
-        found = run({"edited": text.format(index)})["edited"]
+        told = run({"edited": text.format(index)})["edited"]
+        found = [(line, text_) for line, text_ in told if not text_.startswith("help")]
         assert len(found) == messages and all(line == 5 for line, _ in found), found
 
 

@@ -21,7 +21,7 @@ from relay.eval.values import Data
 from relay.ir.extents import symbolic_dims
 from relay.lowering import to_core
 
-WITH_CONVOLUTIONS = {"channels_last", "convolutional_network", "upsampled"}
+WITH_CONVOLUTIONS = {"channels_last", "two_convolutions", "convolutional_network", "upsampled"}
 """Programs with an operator whose loops need sizes that are numbers: compiled for each size, with a warning."""
 
 

@@ -244,7 +244,9 @@ def layout_steps(
         raise ShapeError(f"the layout {source!r} has {len(before)} axes, the shape {show_shape(shape)} {len(shape)}")
     blocks = dict(_sizes(before)), dict(_sizes(after))
     extent: dict[str, int] = {}
-    for (name, _), dim in zip(before, shape, strict=True):
+    for (name, size), dim in zip(before, shape, strict=True):
+        if size and known(dim) != size:
+            raise ShapeError(f"the blocks of axis {name} in {source!r} have {size} elements, found {known(dim)}")
         extent[name] = extent.get(name, 1) * known(dim)
     # Each axis as (outer, inner): the same for both layouts where they have the same block, otherwise through the whole
     whole = sorted({n for n, _ in before}, key=[n for n, s in before if not s].index)
