@@ -325,3 +325,11 @@ def test_any_beside_known_sizes_is_checked_where_they_meet() -> None:
         of_any.interpret(ones(2, 4), ones(3, 4))
     with pytest.raises(R.TypeMismatch, match="here must be"):  # Any is not 1
         of_any.interpret(ones(1, 4), ones(3, 4))
+
+
+@pytest.mark.parametrize("annotation", ["k", "Tensor[k, (2,)]", "Tensor[Float, (k, 3)]"])
+def test_one_variable_that_was_not_unpacked(annotation: str) -> None:
+    text = f"def f(x: {annotation}):\n    return x\n"
+    with pytest.raises(R.FrontendError, match=r"^<relay>:1:\d+: error: \(k,\) is no ") as error:
+        R.from_source(text, {"Tensor": Tensor, "Float": Float, "k": R.dims("k")})
+    assert error.value.help == 'dims returns a tuple: (k,) = relay.dims("k")'

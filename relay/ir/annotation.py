@@ -166,7 +166,9 @@ def to_base(item: object) -> Base:
     if isinstance(item, TypeId):
         message = f"{item} is no element type: it is a variable of kind {item.kind.value}"
         raise FrontendError(message, help=f'write Float, Int, Bool, .., or make one by base_type_var("{item}")')
-    raise FrontendError(f"{described(item)} is no element type", help="write Float, Float64, Int, Bool, ...")
+    raise FrontendError(
+        f"{described(item)} is no element type", help=_unpacking(item) or "write Float, Float64, Int, Bool, ..."
+    )
 
 
 def to_shape(item: object) -> Shape:
@@ -198,9 +200,8 @@ def to_dim(item: object) -> Dim:
     if isinstance(item, bool) or not isinstance(item, int | TypeId | AnyDim | DimExpr):
         if item is typing.Any:
             return ANY
-        raise FrontendError(
-            f"{described(item)} is no dimension", help='write a number, Any, or a variable made by `n, m = dims("n m")`'
-        )
+        help = _unpacking(item) or 'write a number, Any, or a variable made by `n, m = dims("n m")`'
+        raise FrontendError(f"{described(item)} is no dimension", help=help)
     if isinstance(item, int) and item < 0:
         raise FrontendError(f"a dimension cannot be negative, found {item}", help="write Any for one that is not known")
     if isinstance(item, TypeId) and item.kind not in (Kind.Dim, Kind.Shape):
@@ -239,7 +240,7 @@ def to_type(item: object) -> Type:
     if item is typing.Any:
         help = 'for what may be of any type, make a variable: `A = relay.type_var("A")`, and write `x: A`'
         raise FrontendError("Any is no type of Relay", help=help)
-    raise FrontendError(f"{described(item)} is no type of Relay", help=TENSOR_HELP)
+    raise FrontendError(f"{described(item)} is no type of Relay", help=_unpacking(item) or TENSOR_HELP)
 
 
 def _record_type(cls: type) -> TupleType:
@@ -292,10 +293,19 @@ def to_types(items: Iterable[object]) -> tuple[Type, ...]:
     return tuple(to_type(item) for item in items)
 
 
+def _unpacking(item: object) -> str | None:
+    """What to write where the tuple that `dims` returns stands for its one variable."""
+    if isinstance(item, tuple) and len(item) == 1 and isinstance(item[0], TypeId):
+        return f'dims returns a tuple: ({item[0]},) = relay.dims("{item[0]}")'
+    return None
+
+
 def described(item: object) -> str:
     """A short name of a Python object for an error."""
     if isinstance(item, type):
         return item.__name__
+    if isinstance(item, tuple):
+        return f"({', '.join(map(described, item))}{',' if len(item) == 1 else ''})"
     text = str(item) if isinstance(item, TypeId | BaseType | TensorType | FunctionType) else repr(item)
     return text if len(text) <= 60 else f"an object of class {type(item).__name__}"
 
