@@ -63,20 +63,13 @@ from relay.operator.relation import substitute
 from relay.typecheck.elaboration import higher_rank
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
+from relay.typecheck.elaboration.decisions import Decisions, StartAnew
 from relay.typecheck.elaboration.entities import Consequence, Context, Derived, Entity, GlobalFunction, Output, Typed
 from relay.typecheck.elaboration.function_values import call_derived
 from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.schemes import name_the_rest, quantified
-from relay.typecheck.elaboration.session import (
-    Decisions,
-    Instance,
-    ListGrows,
-    NumbersSpecialise,
-    Session,
-    SizeVaries,
-    StartAnew,
-)
+from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
 from relay.typecheck.mapping import erased, map_type
 from relay.typecheck.unification import is_known, resolve
@@ -230,12 +223,8 @@ def _run(
         session = Session(generic=generic, decisions=decisions)
         try:
             return session, _attempt(session, definition, arguments, symbolic)
-        except ListGrows as found:
-            decisions.growing.add(found.place)
-        except NumbersSpecialise as found:
-            decisions.specialising.update(found.places)
-        except SizeVaries as varies:
-            decisions.varying.setdefault(varies.place, set()).update(varies.axes)
+        except StartAnew as found:
+            found.note(decisions)
 
 
 def _attempt(

@@ -48,6 +48,7 @@ from relay.typecheck.elaboration.arguments import (
     static_positions,
     surface_function,
 )
+from relay.typecheck.elaboration.decisions import ListGrows, ParameterPlace
 from relay.typecheck.elaboration.entities import (
     Computed,
     Consequence,
@@ -66,7 +67,7 @@ from relay.typecheck.elaboration.entities import (
     Tuple,
     Typed,
 )
-from relay.typecheck.elaboration.session import Instance, ListGrows, ParameterPlace, Session
+from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.unification import is_known, resolve
 
 MAX_POLYMORPHIC_DEPTH = 64

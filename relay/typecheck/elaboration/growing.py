@@ -41,9 +41,10 @@ from relay.ir.types import (
 )
 from relay.operator import lookup
 from relay.typecheck.elaboration import made_sizes, operators, positions
+from relay.typecheck.elaboration.decisions import ListGrows
 from relay.typecheck.elaboration.entities import Entity, Later, Length, Number, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import ListGrows, Session
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import plain
 
 

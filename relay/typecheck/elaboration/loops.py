@@ -19,6 +19,7 @@ from relay.ir.types import show
 from relay.operator import Operator
 from relay.typecheck.elaboration import growing, made_sizes
 from relay.typecheck.elaboration.blocks import elaborate_block, handed_entities
+from relay.typecheck.elaboration.decisions import ListGrows
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Consequence,
@@ -36,7 +37,7 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.joins import Join, assign, assign_joined, assigned_at
 from relay.typecheck.elaboration.kept import Kept
-from relay.typecheck.elaboration.session import ListGrows, Session, clash_notes
+from relay.typecheck.elaboration.session import Session, clash_notes
 from relay.typecheck.unification import Clash, resolve
 
 

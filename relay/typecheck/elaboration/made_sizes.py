@@ -24,6 +24,7 @@ from relay.ir.types import ANY, BOOL, INT32, INT64, Form, TensorType, TupleType,
 from relay.operator import lookup
 from relay.typecheck.dims import is_dim
 from relay.typecheck.elaboration import sizes
+from relay.typecheck.elaboration.decisions import Place, SizeVaries
 from relay.typecheck.elaboration.entities import (
     Computed,
     Entity,
@@ -35,7 +36,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
     dim_of,
 )
-from relay.typecheck.elaboration.session import Place, Session, SizeVaries
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.hints import SizeQuestion
 from relay.typecheck.unification import flat_shape, resolve
 

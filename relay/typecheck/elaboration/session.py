@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import TypeAlias
 
 import attrs
 import numpy as np
@@ -35,7 +34,6 @@ from relay.ir.expr import (
     Derivative,
     Expr,
     Function,
-    LoopLabel,
     MakeTuple,
     Module,
     OpCall,
@@ -65,6 +63,7 @@ from relay.ir.types import (
 from relay.operator.relation import Undetermined
 from relay.typecheck.differences import differences, name_unknowns
 from relay.typecheck.elaboration import sizes
+from relay.typecheck.elaboration.decisions import Decisions, NumbersSpecialise, ParameterPlace
 from relay.typecheck.elaboration.effect_notes import EffectNotes
 from relay.typecheck.elaboration.entities import (
     TEMPLATE,
@@ -152,59 +151,6 @@ def not_for_all(question: DimConstraint, example: str, span: Span | None) -> Sha
     first = "annotate both with one variable, or" if lone else "annotate sizes for which it holds, or"
     help = f"{first} leave an annotation out: then each call's sizes are checked"
     return ShapeError(f"cannot show that {question}: it fails for {example}", span, help=help)
-
-
-Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
-"""A parameter of a loop, or a component of one; or the result of a function."""
-
-
-ParameterPlace: TypeAlias = tuple[int, int]
-"""A parameter: the identity of its function's surface code, and its position."""
-
-
-@attrs.frozen(eq=False)
-class Decisions:
-    """What an elaboration found out too late, for the next one: where lists are whose length only the run knows, and
-    whether the lists in such lists are of that kind, too; and for which parameters functions are specialised to the
-    numbers that calls write."""
-
-    growing: set[Place | None] = attrs.field(factory=set)
-    varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
-    specialising: set[ParameterPlace] = attrs.field(factory=set)
-
-    @property
-    def nested(self) -> bool:
-        """Whether lists that are elements of growing lists, or parts of elements, grow themselves."""
-        return None in self.growing
-
-
-class StartAnew(Exception):
-    """The elaboration has found out something that it should have known before."""
-
-
-class NumbersSpecialise(StartAnew):
-    """Numbers that calls write are needed before the run, as are axes and strides: they specialise the functions."""
-
-    def __init__(self, places: Set[ParameterPlace]) -> None:
-        super().__init__()
-        self.places = places
-
-
-class ListGrows(StartAnew):
-    """A list of known length gets another one at a place that has been passed already. None: in some other list."""
-
-    def __init__(self, place: Place | None) -> None:
-        super().__init__()
-        self.place = place
-
-
-class SizeVaries(StartAnew):
-    """A tensor gets another size, which the run makes, at a place that has been passed already: at these axes."""
-
-    def __init__(self, place: Place, axes: set[int]) -> None:
-        super().__init__()
-        self.place = place
-        self.axes = axes
 
 
 class Session(EffectNotes):

@@ -1,0 +1,76 @@
+"""What an elaboration finds out too late: it starts anew, and knows it then."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Set
+from typing import TypeAlias
+
+import attrs
+
+from relay.ir.expr import LoopLabel
+
+Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
+"""A parameter of a loop, or a component of one; or the result of a function."""
+
+
+ParameterPlace: TypeAlias = tuple[int, int]
+"""A parameter: the identity of its function's surface code, and its position."""
+
+
+@attrs.frozen(eq=False)
+class Decisions:
+    """What an elaboration found out too late, for the next one: where lists are whose length only the run knows, and
+    whether the lists in such lists are of that kind, too; and for which parameters functions are specialised to the
+    numbers that calls write."""
+
+    growing: set[Place | None] = attrs.field(factory=set)
+    varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
+    specialising: set[ParameterPlace] = attrs.field(factory=set)
+
+    @property
+    def nested(self) -> bool:
+        """Whether lists that are elements of growing lists, or parts of elements, grow themselves."""
+        return None in self.growing
+
+
+class StartAnew(Exception):
+    """The elaboration has found out something that it should have known before."""
+
+    @abstractmethod
+    def note(self, decisions: Decisions) -> None:
+        """Let the next elaboration know it."""
+
+
+class NumbersSpecialise(StartAnew):
+    """Numbers that calls write are needed before the run, as are axes and strides: they specialise the functions."""
+
+    def __init__(self, places: Set[ParameterPlace]) -> None:
+        super().__init__()
+        self.places = places
+
+    def note(self, decisions: Decisions) -> None:
+        decisions.specialising.update(self.places)
+
+
+class ListGrows(StartAnew):
+    """A list of known length gets another one at a place that has been passed already. None: in some other list."""
+
+    def __init__(self, place: Place | None) -> None:
+        super().__init__()
+        self.place = place
+
+    def note(self, decisions: Decisions) -> None:
+        decisions.growing.add(self.place)
+
+
+class SizeVaries(StartAnew):
+    """A tensor gets another size, which the run makes, at a place that has been passed already: at these axes."""
+
+    def __init__(self, place: Place, axes: set[int]) -> None:
+        super().__init__()
+        self.place = place
+        self.axes = axes
+
+    def note(self, decisions: Decisions) -> None:
+        decisions.varying.setdefault(self.place, set()).update(self.axes)
