@@ -191,14 +191,12 @@ def test_a_mistake_of_what_cannot_be_compiled_says_so() -> None:
     @relay
     def smoothed(x):
         y = x[x > 0.0].reshape((1, 1, -1))
-        return relay.conv(y, relay.ones((1, 1, 2), y.dtype)).sum()
+        return relay.conv1d(y, relay.ones((1, 1, 2), y.dtype)).sum()
 
-    try:
+    assert np.isfinite(smoothed.interpret(X))
+    with pytest.raises(CompileError, match="for a size that only the run knows") as error:
         smoothed(X)
-    except CompileError as error:
-        assert "for a size that only the run knows" in error.message and "interpret" in (error.help or "")
-    except rl.RelayError:
-        pytest.skip("there is no such operator")
+    assert "interpret" in (error.value.help or "")
 
 
 def test_every_stage_binds_each_size_once() -> None:

@@ -232,7 +232,9 @@ class _Converting:
         if found is None:
             emitter = Emitter(atom.span)
             value = emitter.value(atom)
-            if sum(dim != 1 for dim in value.shape) <= 1:  # which is not moved
+            sizes = [dim for dim in value.shape if dim != 1]
+            # Of one axis nothing is moved; whether a size that the run makes is kept, a reshape does not see.
+            if len(sizes) <= 1 and all(isinstance(dim, int) for dim in sizes):
                 made = value.op("reshape", shape=tuple(value.shape[axis] for axis in order))
             else:
                 made = value.op("transpose", axes=order)
