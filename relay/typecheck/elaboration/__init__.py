@@ -6,6 +6,7 @@ higher-order, and holds no node marked "surface".
 
     entities.py    what a name can mean
     session.py     variables, deferred constraints, defaults, the end
+    decisions.py   what is found out too late, and makes it start anew
     blocks.py      bindings and branches; joins.py where paths meet
     loops.py       what loops carry, while; iteration.py for
     operators.py   operator calls; attributes.py what is known of them before the run, operand_dtypes.py their dtypes

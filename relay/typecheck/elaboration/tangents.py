@@ -76,7 +76,7 @@ def dot(session: Session, out: Output, left: Typed, right: Typed, span: Span | N
         raise TypeMismatch(f"a tangent of {one.name} was expected, found {show(tangent)}", span)
     total = TensorType(_base_of([DataType(one)]), ())
     name = _Functions(session, span).dot(one, other, total)
-    zero = session.bind(out, OpCall("zeros", (), {"shape": (), "dtype": total.base}, span), total, "zero", span)  # type: ignore[dict-item]
+    zero = _zero(session, out, total, span)
     return session.bind(out, Call(name, (left.atom, right.atom, zero.atom), span), total, "dot", span)
 
 
@@ -88,7 +88,7 @@ def dot_of_lists(session: Session, out: Output, left: Typed, right: Typed, span:
     one, other = (session.bind(out, StackLength(xs.atom, span), length, "length", span) for xs in (left, right))
     same = session.bind(out, OpCall("equal", (one.atom, other.atom), {}, span), TensorType(BOOL, ()), "same", span)
     out.items.append(Binding((), Assert(same.atom, "a list of as many cotangents was expected", span)))
-    zero = session.bind(out, OpCall("zeros", (), {"shape": (), "dtype": total.base}, span), total, "zero", span)  # type: ignore[dict-item]
+    zero = _zero(session, out, total, span)
     index, so_far, label = Var("i", length, span), Var("total", total, span), LoopLabel("dot")
     emitter = Emitter(span)
     parts = []
@@ -99,6 +99,11 @@ def dot_of_lists(session: Session, out: Output, left: Typed, right: Typed, span:
     body = Block(tuple(emitter.bindings), Next(label, (after,), span))
     loop = Loop(label, (so_far,), (zero.atom,), body, Counter(index, one.atom), span)
     return session.bind(out, loop, total, "dot", span)
+
+
+def _zero(session: Session, out: Output, type_: TensorType, span: Span | None) -> Typed:
+    assert isinstance(type_.base, BaseType)
+    return session.bind(out, OpCall("zeros", (), {"shape": (), "dtype": type_.base}, span), type_, "zero", span)
 
 
 def _list_element(session: Session, xs: Typed, span: Span | None) -> Type:
