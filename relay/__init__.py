@@ -226,6 +226,7 @@ def __dir__() -> list[str]:
 sys.modules[__name__].__class__ = _Relay
 relay: _Relay = sys.modules[__name__]  # type: ignore[assignment]
 _install()
+get_env().reserve({*globals(), *_PRELUDE})
 _load_packs()
 
 _logs.configure()

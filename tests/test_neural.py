@@ -19,6 +19,31 @@ def array(*shape: int) -> Any:
     return RANDOM.standard_normal(shape)
 
 
+# ---- activations
+
+LIMITS = {
+    "silu": (0, 0), "mish": (0, 0), "gelu": (0, 0), "gelu_tanh": (0, 0), "hardswish": (0, 0), "relu": (0, 0),
+    "softplus": (0, 0), "elu": (-1, 0), "selu": (-1.7580993408473766, 0),
+}  # fmt: skip
+"""What they are at -infinity, and their derivatives there; at infinity all are infinite, with the derivative 1."""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("name", LIMITS)
+def test_activations_and_both_derivatives_have_their_limits_at_infinity(name: str, dtype: str) -> None:
+    call = f"relay.{name}(x)".replace("gelu_tanh(x)", "gelu(x, approximate='tanh')")
+    value = relay.from_source(f"def value(x):\n    return {call}\n", {"relay": relay})
+    total = relay.from_source("def total(x):\n    return relay.sum(value(x) * 8.0)\n", {"relay": relay, "value": value})
+    x = np.array([-np.inf, -60000, 60000, np.inf], dtype)
+    low, slope = LIMITS[name]
+    scale = 1.0507009873554805 if name == "selu" else 1.0
+    np.testing.assert_allclose(value.interpret(x), [low, low, 60000 * scale, np.inf], rtol=1e-3)
+    first = relay.grad(total)
+    np.testing.assert_allclose(first.interpret(x), [slope, slope, 8 * scale, 8 * scale], rtol=1e-3)
+    second = relay.from_source("def second(x):\n    return relay.sum(first(x))\n", {"relay": relay, "first": first})
+    np.testing.assert_array_equal(relay.grad(second).interpret(x), np.zeros(4, dtype))
+
+
 # ---- normalisation
 
 

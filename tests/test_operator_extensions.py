@@ -168,8 +168,27 @@ def triple(x: Tensor) -> Tensor:
         ({"relation": Relation("T -> @dtype", same)}, "it has no such attribute"),
         ({"compute": lambda x, y: x}, "`compute` does not take 1 tensors"),
         ({"gradient": lambda x, dout: dout}, "`gradient` does not take 1 operands, `out`, `dout`"),
-        ({"linear": (1,)}, "linear in operand 1, but has 1"),
-        ({"commutative": True}, "only an operator of two operands is commutative"),
+        ({"linear": (1,)}, "`linear` names operand 1, but there are 1"),
+        ({"linear": 0}, "`linear` is a tuple of operands' positions, found 0"),
+        ({"accumulates": 2}, "`accumulates` names operand 2"),
+        ({"commutative": True}, "`commutative` is of operators of 2 operands, and it has 1"),
+        ({"identity": 0}, "`identity` is of operators of 2 operands"),
+        ({"identity": "0"}, "`identity` is a number, found '0'"),
+        ({"involution": 1}, "`involution` is True or False, found 1"),
+        ({"sizes": {"shape"}}, "`sizes` names 'shape', but the attributes are"),
+        ({"no_gradient": "later"}, "has `gradient` and `no_gradient`, of which there is one"),
+        ({"gradient": None, "no_gradient": ""}, "`no_gradient` says why there is none"),
+        ({"gradient": 2.0}, "`gradient` is a function, found 2.0"),
+        ({"external": lambda func_ty: print}, "has `compute` and `external`"),
+        ({"compute": None, "external": lambda: print}, "`external` does not take a function type"),
+        ({"pattern": "elementwise"}, "`pattern` is a relay.Pattern, found 'elementwise'"),
+        ({"sampler": list}, "`sampler` does not take a generator and a dtype"),
+        ({"layouts": lambda: ("NCHW",)}, "`layouts` gives 1, not 1 and the result's"),
+        ({"layouts": lambda layout: ()}, "`layouts` does not take the attributes"),
+        ({"requirements": "x"}, "`requirements` is a tuple of relay.Requirement"),
+        ({"relation": "T -> T"}, "its type must be a Relation"),
+        ({"name": "lambda"}, "an operator's name is an identifier, found 'lambda'"),
+        ({"name": "grad"}, "relay.grad is something else already"),
         ({"requirements": (relay.Requirement(lambda: None, "never"),)}, "a requirement does not take 1 operands"),
     ],
 )
@@ -192,6 +211,15 @@ def test_a_result_with_an_unbound_variable_is_refused() -> None:
     type_ = mk_quant(n, mk_quant(m, mk_arrow([floats], TensorType(relay.Float32, (m,)))))
     with pytest.raises(RegistrationError, match="mentions the variable m"):
         relay.register_op(relay.get_env(), "stretched", type_, print)
+    free = mk_arrow([floats], floats)
+    with pytest.raises(RegistrationError, match="mentions n, which it does not quantify"):
+        relay.register_op(relay.get_env(), "free", free, print)
+    made = mk_quant(n, mk_arrow([floats], mk_arrow([floats], floats)))
+    with pytest.raises(RegistrationError, match="operators take and give tensors, its type has fn"):
+        relay.register_op(relay.get_env(), "made", made, print)
+    pair = mk_quant(n, mk_arrow([floats, floats], floats))
+    with pytest.raises(RegistrationError, match="its type has 2 parameters, its reference 1"):
+        relay.register_op(relation=pair, compute=lambda x: x, no_gradient="none")(triple)
     longer = mk_quant(n, mk_quant(m, mk_arrow([floats], TensorType(relay.Float32, (n + m,)))))  # type: ignore[operator]
     with pytest.raises(RegistrationError, match="mentions the variable m"):
         relay.register_op(relay.get_env(), "longer", longer, print)
@@ -205,6 +233,56 @@ def test_a_callback_has_no_attributes() -> None:
         def scaled(x: Tensor, y: Tensor, scale: float = 1.0) -> Tensor:
             """scale x y. x: (T, s), y: (T, s) -> (T, s)."""
             return x * y * scale
+
+
+WRONG_GRADIENTS = {
+    "has 2 parts for 1 operands": lambda x, out, dout: (dout, dout),
+    r"has a cotangent of type Tensor\[float64, \(\)\] for": lambda x, out, dout: dout.op("sum"),
+    r"has a cotangent of type Tensor\[bool, \(3,\)\] for": lambda x, out, dout: dout > 0,
+    "has 2.0 for an operand, neither a symbolic value nor None": lambda x, out, dout: 2.0,
+    "failed: division by zero": lambda x, out, dout: 1 / 0,
+}
+
+
+@pytest.mark.parametrize("message", WRONG_GRADIENTS)
+def test_a_wrong_gradient_is_an_error_at_the_call(message: str) -> None:
+    relay.register_op(relation=FLOATS, compute=lambda x: x, gradient=WRONG_GRADIENTS[message])(triple)
+
+    @relay
+    def total(x):  # type: ignore[no-untyped-def]
+        return relay.sum(relay.triple(x))
+
+    gradient = relay.grad(total)
+    for run in (gradient.core, gradient.interpret):
+        with pytest.raises(relay.DifferentiationError, match=f"the gradient of triple {message}") as caught:
+            run(X)
+        assert "return relay.sum(relay.triple(x))" in str(caught.value)
+
+
+def test_a_wrong_reference_or_shape_rule_is_an_error_at_the_call() -> None:
+    @relay.register_op(relation=FLOATS, compute=lambda x: x, no_gradient="none")
+    def shortened(x: Tensor) -> Tensor:
+        """The first half. x: (T, s) -> (T, s)."""
+        return x[:1]
+
+    @relay
+    def call(x):  # type: ignore[no-untyped-def]
+        return relay.shortened(x)
+
+    with pytest.raises(
+        ExecutionError, match=r"the reference of shortened returned shape \(1,\), its type says"
+    ) as caught:
+        call.interpret(X)
+    assert "return relay.shortened(x)" in str(caught.value)
+
+    rules = {"halved": lambda shape: shape[0] // 0, "nothing": lambda shape: None}
+    for name, rule in rules.items():
+        rule.__name__ = name
+        relay.register_op(relation=Relation("T -> T", rule), compute=lambda x: x, no_gradient="none", name=name)(triple)
+    for name, message in (("halved", "failed: integer division"), ("nothing", "returned None, which is no shape")):
+        with pytest.raises(TypeMismatch, match=f"the shape rule {name} {message}") as raised:
+            relay.from_source(f"def call(x):\n    return relay.{name}(x)\n", {"relay": relay}).interpret(X)
+        assert f"return relay.{name}(x)" in str(raised.value)
 
 
 # ---- other distributions

@@ -138,6 +138,9 @@ def test_the_talks_form_registers_a_reference_and_code() -> None:
         ((None, "vector_sum", vector_sum_type(), compile_vector_sum), "relay.get_env"),
         ((Environment(), "vector_sum", TensorType(FLOAT32, ()), compile_vector_sum), "function type"),
         ((Environment(), "vector_sum", vector_sum_type(), None), "callable"),
+        ((Environment(), "vector_sum", vector_sum_type(), lambda: None), "compiler does not take a function type"),
+        ((Environment(), "vector sum", vector_sum_type(), compile_vector_sum), "an operator's name is an identifier"),
+        ((Environment(), "vector_sum", vector_sum_type()), "register_op takes an environment, a name, a type and a"),
     ],
 )
 def test_the_talks_form_refuses_wrong_arguments(arguments: tuple[Any, ...], message: str) -> None:

@@ -28,7 +28,7 @@ from relay.ad.rules import barrier, refuse_references, reverse_custom
 from relay.ad.scopes import UNNAMED, Scope
 from relay.ad.sizes import pulled
 from relay.ad.tapes import Plan, Seeds, tail_of
-from relay.errors import DifferentiationError, InternalError
+from relay.errors import DifferentiationError, InternalError, RelayError
 from relay.ir.expr import (
     Ascribe,
     Assert,
@@ -255,12 +255,11 @@ class Reversal:
             raise self._no_gradient(operator, call)
         values = [emitter.value(a) for a in call.arguments]
         attributes = {**operator.attributes, **call.attributes}
-        operands = (tuple(values),) if operator.variadic else tuple(values)
         start = len(emitter.bindings)
-        found = operator.gradient(*operands, out=emitter.value(target), dout=emitter.value(seed), **attributes)
-        gradients = tuple(found) if isinstance(found, tuple | list) else (found,)
-        if len(gradients) != len(values):
-            raise InternalError(f"{operator.name} has {len(values)} operands, its gradient {len(gradients)} components")
+        try:
+            gradients = operator.cotangents(values, emitter.value(target), emitter.value(seed), attributes)
+        except RelayError as error:
+            raise error.at(call.span) from None
         emitter.bindings[start:] = [_without_operands(b, emitter) for b in emitter.bindings[start:]]
         emitted = {b.targets[0]: b.value for b in emitter.bindings[start:]}
         for operand, gradient in zip(values, gradients, strict=True):

@@ -81,7 +81,7 @@ def spread(operator: Operator, operands: Sequence[_T]) -> Sequence[Any]:
 class Operations:
     """Applies operators, and remembers what it found out about each call.
 
-    With `checked`, a result of another shape than the one that the types promised is an InternalError.
+    With `checked`, a result of another shape than the one that the types promised is an ExecutionError.
     """
 
     def __init__(self, checked: bool = True) -> None:
@@ -130,17 +130,17 @@ class Operations:
         except Exception as error:
             raise ExecutionError(f"{operator.name} failed: {error}", call.span) from error
         if isinstance(type_, TupleType):
-            return tuple(self._typed(operator, r, t) for r, t in zip(result, type_.items, strict=True))
-        assert isinstance(type_, TensorType)
-        return self._typed(operator, result, type_)
+            return tuple(self._typed(call, r, t) for r, t in zip(result, type_.items, strict=True))
+        return self._typed(call, result, type_)
 
-    def _typed(self, operator: Operator, result: Any, type_: Type) -> np.ndarray:
+    def _typed(self, call: OpCall, result: Any, type_: Type) -> np.ndarray:
         assert isinstance(type_, TensorType)
         array = np.asarray(result, type_.dtype)
         if array.shape == type_.shape:  # mostly
             return array
         if self.checked and not fits(array, type_):
-            raise InternalError(f"the reference of {operator.name} returned shape {array.shape}, its type says {type_}")
+            message = f"the reference of {call.operator} returned shape {array.shape}, its type says {type_}"
+            raise ExecutionError(message, call.span)
         return array
 
     def _require(self, call: OpCall, operator: Operator, operands: Sequence[np.ndarray]) -> None:

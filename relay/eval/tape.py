@@ -23,8 +23,8 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 import numpy as np
 
-from relay.errors import DifferentiationError, ExecutionError, InternalError
-from relay.eval.operation import Code, Operations, spread, trace, type_of
+from relay.errors import DifferentiationError, ExecutionError, RelayError
+from relay.eval.operation import Code, Operations, trace, type_of
 from relay.eval.values import Box, Data, Reference, Stack, describe, is_float, map_leaves, map_tree, primal, same_data
 from relay.ir.derivative import gradient_definition
 from relay.ir.expr import AttributeValue, Grad, Module, OpCall
@@ -305,15 +305,10 @@ def trace_gradient(operator: Operator, call: OpCall, operands: Sequence[np.ndarr
 
     def gradient(*values: Value) -> list[Value | None]:
         out, dout = values[count:]
-        assert operator.gradient is not None
-        found = operator.gradient(*spread(operator, values[:count]), out, dout, **call.attributes)
-        parts = list(found) if isinstance(found, tuple | list) else [found]
-        if len(parts) != count:
-            raise InternalError(f"the gradient of {operator.name} has {len(parts)} parts for {count} operands")
-        for part in parts:
-            if part is not None and not isinstance(part, Value):
-                raise InternalError(f"the gradient of {operator.name} returned {part!r}, which is no symbolic value")
-        return parts
+        try:
+            return operator.cotangents(values[:count], out, dout, call.attributes)
+        except RelayError as error:
+            raise error.at(call.span) from None
 
     types = [type_of(o) for o in operands]
     result = type_of(primal(output))

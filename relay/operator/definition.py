@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from relay.errors import TypeMismatch
+from relay.errors import DifferentiationError, InternalError, RelayError, TypeMismatch
 from relay.ir.dims import Dim
 from relay.ir.expr import AttributeValue
 from relay.ir.facts import DimConstraint
@@ -32,6 +32,7 @@ from relay.ir.types import (
 from relay.operator.composition import Composition
 from relay.operator.relation import Relation, infer_function_type, infer_relation
 from relay.operator.symbolic import Value
+from relay.operator.undetermined import Undetermined
 
 
 class Pattern(enum.Enum):
@@ -299,6 +300,34 @@ class Operator:
         if array.shape != expected.dims:
             raise TypeMismatch(f"the reference of {self.name} returned shape {array.shape}, its type says {expected}")
         return array
+
+    def cotangents(
+        self, operands: Sequence[Value], out: Value, dout: Value, attributes: Mapping[str, AttributeValue]
+    ) -> list[Value | None]:
+        """What the gradient gives for each operand. Raises DifferentiationError, without a span, where that is none."""
+        assert self.gradient is not None
+        given = (tuple(operands),) if self.variadic else operands
+        try:
+            found = self.gradient(*given, out=out, dout=dout, **attributes)
+        except (RelayError, InternalError, Undetermined):
+            raise
+        except Exception as error:
+            raise DifferentiationError(f"the gradient of {self.name} failed: {error}") from error
+        parts = list(found) if isinstance(found, tuple | list) else [found]
+        if len(parts) != len(operands):
+            raise DifferentiationError(
+                f"the gradient of {self.name} has {len(parts)} parts for {len(operands)} operands"
+            )
+        for part, operand in zip(parts, operands, strict=True):
+            if part is not None and not isinstance(part, Value):
+                raise DifferentiationError(
+                    f"the gradient of {self.name} has {part!r} for an operand, neither a symbolic value nor None"
+                )
+            if part is not None and (part.base != operand.base or part.ndim < operand.ndim):
+                raise DifferentiationError(
+                    f"the gradient of {self.name} has a cotangent of type {part.type} for an operand of {operand.type}"
+                )
+        return parts
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """On symbolic values: emit the call. On arrays and numbers: compute it at once with the reference."""

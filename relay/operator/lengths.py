@@ -60,7 +60,7 @@ class Length:
     def __index__(self) -> int:
         number = facts().number(self.dim)
         if number is None:
-            raise Undetermined(*(v for v in variables(settled(self.dim)) if isinstance(v, Unknown)))
+            raise unknown([(self.dim,)])
         return number
 
     __int__ = __index__
@@ -110,6 +110,13 @@ def length(dim: Dim) -> Any:
 def dim_of(value: Any) -> Any:
     """The dim that a length is; anything else is itself."""
     return value.dim if isinstance(value, Length) else value
+
+
+def unknown(shapes: Sequence[Sequence[Dim]]) -> Undetermined:
+    """The exception that waits for the numbers that dims are."""
+    return Undetermined(
+        *(v for shape in shapes for d in shape for v in variables(settled(d)) if isinstance(v, Unknown))
+    )
 
 
 def lengths(shapes: Sequence[Sequence[Dim]]) -> list[tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import attrs
@@ -18,7 +18,7 @@ from relay.operator.composition import Composition
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.expansion import Expansion
 from relay.operator.relation import Relation
-from relay.operator.soundness import check_parts, check_relation
+from relay.operator.soundness import check_compiler, check_name, check_parts, check_relation
 
 
 class Environment:
@@ -27,13 +27,21 @@ class Environment:
     def __init__(self) -> None:
         self._operators: dict[str, Operator] = {}
         self._aliases: dict[str, str] = {}
+        self._reserved: frozenset[str] = frozenset()
         self._lock = threading.Lock()
 
+    def reserve(self, names: Iterable[str]) -> None:
+        """Names that mean something else where operators are looked up, so that an operator could not be reached."""
+        self._reserved = frozenset(names)
+
     def add(self, operator: Operator) -> None:
-        """Register an operator. Raises RegistrationError if one of that name exists."""
+        """Register an operator. Raises RegistrationError for a name that programs cannot write or that is taken."""
+        check_name(operator.name)
         with self._lock:
             if operator.name in self._operators:
                 raise RegistrationError(f"an operator named {operator.name!r} is registered already")
+            if operator.name in self._reserved:
+                raise RegistrationError(f"relay.{operator.name} is something else already; choose another name")
             self._operators[operator.name] = operator
             self._aliases.pop(operator.name, None)
 
@@ -154,7 +162,12 @@ def register_op(*positional: Any, **definition: Any) -> Any:
     Raises RegistrationError before anything is registered.
     """
     if positional:
-        return _register_compiled(*positional, **definition)
+        if len(positional) != 4 or definition:
+            raise RegistrationError(
+                "register_op takes an environment, a name, a type and a compiler, or keywords only; found"
+                f" {len(positional)} arguments and {len(definition)} keywords"
+            )
+        return _register_compiled(*positional)
     return lambda reference: _register_reference(reference, definition)
 
 
@@ -204,12 +217,11 @@ def _register_compiled(
 ) -> Operator:
     if not isinstance(environment, Environment):
         raise RegistrationError(f"the first argument of register_op must be relay.get_env(), found {environment!r}")
+    check_name(name)
     function = type_.body if isinstance(type_, QuantifiedType) else type_
     if not isinstance(function, FunctionType):
         raise RegistrationError(f"the type of {name!r} must be a (quantified) function type, found {type_!r}")
-    if not callable(compiler):
-        raise RegistrationError(f"the compiler of {name!r} must be callable, found {compiler!r}")
-
+    check_compiler(name, compiler)
     check_relation(name, type_, [""] * len(function.parameters), {}, False)
 
     def reference(*operands: np.ndarray) -> np.ndarray:

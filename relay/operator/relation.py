@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from relay.errors import TypeMismatch
+from relay.errors import RelayError, TypeMismatch
 from relay.ir.dims import DimExpr
 from relay.ir.dims import substitute as substitute_dims
 from relay.ir.expr import AttributeValue
@@ -39,7 +39,7 @@ from relay.ir.types import (
     TypeId,
     show,
 )
-from relay.operator.lengths import dim_of, lengths
+from relay.operator.lengths import Length, dim_of, lengths, unknown
 from relay.operator.undetermined import Undetermined as Undetermined
 
 _CLASSES = {
@@ -115,12 +115,23 @@ class Relation:
     shape: Callable[..., Shape]
 
     def apply(self, shapes: Sequence[Shape], variadic: bool, attributes: Mapping[str, Any]) -> Shape:
-        """The result's shape. The package's own rules know dims; one of a user's gets them as numbers or `Length`s."""
+        """The result's shape. The package's own rules know dims; one of a user's gets them as numbers or `Length`s, and
+        raises TypeMismatch where it fails or gives no shape."""
         if _knows_dims(self.shape):
             return self.shape(*((tuple(shapes),) if variadic else shapes), **attributes)
         given = lengths(shapes)
-        found = self.shape(*((tuple(given),) if variadic else given), **attributes)
-        return tuple(map(dim_of, found)) if isinstance(found, tuple | list) else found
+        name = getattr(self.shape, "__name__", repr(self.shape))
+        try:
+            found = self.shape(*((tuple(given),) if variadic else given), **attributes)
+        except (RelayError, Undetermined):
+            raise
+        except Exception as error:
+            if any(isinstance(d, Length) for shape in given for d in shape):  # it may work with numbers
+                raise unknown(shapes) from error
+            raise TypeMismatch(f"the shape rule {name} failed: {error}") from error
+        if not isinstance(found, tuple | list):
+            raise TypeMismatch(f"the shape rule {name} returned {found!r}, which is no shape")
+        return tuple(map(dim_of, found))
 
 
 def _knows_dims(rule: Callable[..., object]) -> bool:

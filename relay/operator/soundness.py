@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from relay.ir.types import (
     Type,
     TypeId,
 )
+from relay.operator.definition import REQUIRED, InPlace, Pattern, Requirement
 from relay.operator.relation import Relation
 
 
@@ -27,8 +29,13 @@ def check_relation(
 ) -> None:
     """Raises RegistrationError if the type is not that of an operator with these operands and attributes."""
     if isinstance(relation, QuantifiedType | FunctionType):
-        _check_function_type(name, relation)
+        _check_function_type(name, relation, len(operands))
         return
+    if not isinstance(relation, Relation) and not callable(relation):
+        raise RegistrationError(
+            f"{name!r}: its type must be a Relation, a (quantified) function type or a function of types,"
+            f" found {relation!r}"
+        )
     if isinstance(relation, Relation):
         wanted = len(relation.base.operands)
         if relation.base.variadic is not variadic or (not variadic and wanted != len(operands)):
@@ -50,15 +57,29 @@ def _check_result(name: str, relation: Relation, attributes: Mapping[str, Any]) 
         )
 
 
-def _check_function_type(name: str, type_: QuantifiedType | FunctionType) -> None:
+def _check_function_type(name: str, type_: QuantifiedType | FunctionType, operands: int) -> None:
     function = type_.body if isinstance(type_, QuantifiedType) else type_
     if not isinstance(function, FunctionType):
         raise RegistrationError(f"the type of {name!r} must be a (quantified) function type, found {type_!r}")
+    if len(function.parameters) != operands:
+        raise RegistrationError(
+            f"{name!r}: its type has {len(function.parameters)} parameters, its reference {operands}"
+        )
+    for part in (*function.parameters, function.result):
+        if not isinstance(part, TensorType | TupleType):
+            raise RegistrationError(f"{name!r}: operators take and give tensors, its type has {part}")
     known = {v for parameter in function.parameters for v in _variables(parameter)}
     for variable in _variables(function.result):
         if variable not in known:
             raise RegistrationError(
                 f"{name!r}: its result mentions the variable {variable.name}, which no parameter of {type_} has"
+            )
+    quantified = type_.identifiers if isinstance(type_, QuantifiedType) else ()
+    for variable in known:
+        if variable not in quantified:
+            raise RegistrationError(
+                f"{name!r}: its type mentions {variable.name}, which it does not quantify",
+                help=f"mk_quant({variable.name}, ..)",
             )
 
 
@@ -82,35 +103,128 @@ def _variables(type_: Type) -> list[TypeId]:
             return []
 
 
+def check_name(name: object) -> None:
+    """Raises RegistrationError unless programs can write `relay.name`."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise RegistrationError(f"an operator's name is an identifier, found {name!r}")
+
+
+def check_compiler(name: str, compiler: object) -> None:
+    """Raises RegistrationError unless this can be the compiler of the talk's form: a function of a function type."""
+    if not callable(compiler):
+        raise RegistrationError(f"the compiler of {name!r} must be callable, found {compiler!r}")
+    _check_call(name, "its compiler does not take a function type", compiler, 1, {})
+
+
 def check_parts(
     name: str, operands: Sequence[str], attributes: Mapping[str, Any], definition: Mapping[str, Any]
 ) -> None:
-    """Raises RegistrationError if a function of the definition does not take what it will be given."""
-    count, known = len(operands), _listed(attributes)
-    compute = definition.get("compute")
-    if compute is not None:
+    """Raises RegistrationError if a part is not what it has to be, or does not go with the others."""
+    given = {part: value for part, value in definition.items() if value is not None}
+    _check_kinds(name, given)
+    for one, other in (("gradient", "no_gradient"), ("compute", "external")):
+        if one in given and other in given:
+            raise RegistrationError(f"{name!r} has `{one}` and `{other}`, of which there is one")
+    if given.get("no_gradient") == "":
+        raise RegistrationError(f"{name!r}: `no_gradient` says why there is none, found an empty text")
+    _check_functions(name, len(operands), attributes, given)
+    _check_facts(name, len(operands), given)
+    for size in given.get("sizes", ()):
+        if size not in attributes:
+            raise RegistrationError(f"{name!r}: `sizes` names {size!r}, but the attributes are {_listed(attributes)}")
+
+
+_FUNCTIONS = (
+    "compute", "external", "gradient", "layouts", "columns", "work", "stacked", "quantised", "total", "on_dims",
+    "sampler",
+)  # fmt: skip
+_FACTS = (
+    "commutative", "associative", "idempotent", "involution", "coercion", "jointly_linear", "permutes", "sensitive",
+    "selects_row", "arbitrary", "intricate",
+)  # fmt: skip
+_OPERANDS = {
+    "commutative": (2,),
+    "associative": (2,),
+    "identity": (2,),
+    "idempotent": (1, 2),
+    "involution": (1,),
+    "coercion": (1,),
+}
+"""How many operands an operator has of which something can be said."""
+
+
+def _check_kinds(name: str, given: Mapping[str, Any]) -> None:
+    kinds: dict[str, tuple[Callable[[Any], bool], str]] = {
+        **dict.fromkeys(_FUNCTIONS, (callable, "a function")),
+        **dict.fromkeys(_FACTS, (lambda v: isinstance(v, bool), "True or False")),
+        "pattern": (lambda v: isinstance(v, Pattern), "a relay.Pattern"),
+        "no_gradient": (lambda v: isinstance(v, str), "a text that says why"),
+        "accumulator": (lambda v: isinstance(v, str), "an operator's name"),
+        "accumulates": (lambda v: _is_integer(v), "the position of an operand"),
+        "identity": (lambda v: isinstance(v, int | float), "a number"),
+        "fill": (lambda v: isinstance(v, int | float), "a number"),
+        "in_place": (lambda v: isinstance(v, InPlace), "an InPlace"),
+        "linear": (lambda v: isinstance(v, tuple) and all(map(_is_integer, v)), "a tuple of operands' positions"),
+        "sizes": (lambda v: isinstance(v, frozenset | set | tuple), "a set of attributes' names"),
+        "requirements": (
+            lambda v: isinstance(v, tuple) and all(isinstance(r, Requirement) for r in v),
+            "a tuple of relay.Requirement",
+        ),
+    }
+    for part, value in given.items():
+        if part in kinds and not kinds[part][0](value):
+            raise RegistrationError(f"{name!r}: `{part}` is {kinds[part][1]}, found {value!r}")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_functions(name: str, count: int, attributes: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    known = _listed(attributes)
+    if "compute" in given:
         what = f"`compute` does not take {count} tensors and the attributes {known}"
-        _check_call(name, what, compute, count, attributes)
-    gradient = definition.get("gradient")
-    if gradient is not None:
+        _check_call(name, what, given["compute"], count, attributes)
+    if "external" in given:
+        _check_call(name, "`external` does not take a function type", given["external"], 1, {})
+    if "gradient" in given:
         what = f"`gradient` does not take {count} operands, `out`, `dout` and the attributes {known}"
-        _check_call(name, what, gradient, count, {"out": None, "dout": None, **attributes})
-    for requirement in definition.get("requirements", ()):
+        _check_call(name, what, given["gradient"], count, {"out": None, "dout": None, **attributes})
+    for requirement in given.get("requirements", ()):
         what = f"a requirement does not take {count} operands and the attributes {known}"
         _check_call(name, what, requirement.holds, count, attributes)
-    if definition.get("layouts") is not None:
-        _check_call(name, f"`layouts` does not take the attributes {known}", definition["layouts"], 0, attributes)
-    for position in definition.get("linear", ()):
-        if not 0 <= position < count:
-            raise RegistrationError(f"{name!r}: it is said to be linear in operand {position}, but has {count}")
-    for fact in ("commutative", "associative"):
-        if definition.get(fact) and count != 2:
-            raise RegistrationError(f"{name!r}: only an operator of two operands is {fact}, it has {count}")
+    if "layouts" in given:
+        _check_call(name, f"`layouts` does not take the attributes {known}", given["layouts"], 0, attributes)
+        if all(default is not REQUIRED for default in attributes.values()):
+            found = given["layouts"](**attributes)
+            if len(found) != count + 1:
+                raise RegistrationError(
+                    f"{name!r}: `layouts` gives {len(found)}, not {count} and the result's: {found}"
+                )
+    if "sampler" in given:
+        _check_call(name, "`sampler` does not take a generator and a dtype", given["sampler"], 2, {})
 
 
-def _check_call(
-    name: str, what: str, function: Callable[..., Any], count: int, attributes: Mapping[str, Any]
-) -> None:
+def _check_facts(name: str, count: int, given: Mapping[str, Any]) -> None:
+    positions = {"linear": given.get("linear", ())}
+    if "accumulates" in given:
+        positions["accumulates"] = (given["accumulates"],)
+    if "in_place" in given:
+        positions["in_place"] = (given["in_place"].operand,)
+    for part, found in positions.items():
+        for position in found:
+            if not 0 <= position < count:
+                raise RegistrationError(
+                    f"{name!r}: `{part}` names operand {position}, but there are {count}, from 0 on"
+                )
+    for fact, counts in _OPERANDS.items():
+        said = given.get(fact)
+        if (said or (fact == "identity" and said is not None)) and count not in counts:
+            wanted = " or ".join(map(str, counts))
+            raise RegistrationError(f"{name!r}: `{fact}` is of operators of {wanted} operands, and it has {count}")
+
+
+def _check_call(name: str, what: str, function: Callable[..., Any], count: int, attributes: Mapping[str, Any]) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from relay.operator import composite
@@ -15,6 +16,8 @@ from relay.ops.trigonometric import erfc
 from relay.typecheck.relations import same
 
 _FLOAT = Relation("T:float -> T", same)
+_LINEAR = 2 * math.sqrt(2 / math.pi)  # gelu's approximate gate is sigmoid(_LINEAR x + _CUBIC x**3)
+_CUBIC = _LINEAR * 0.044715
 
 
 @composite(
@@ -43,38 +46,75 @@ def softplus(x: Tensor) -> Tensor:
     return maximum(x, 0.0) + log1p(exp(-absolute(x)))
 
 
-@composite(relation=_FLOAT)
+# ---- x times a gate, which grows from 0 to 1
+#
+# Far to the left the gate is 0, and x is bounded there, so that 0 is the result at -infinity. -1000 is beyond all x where
+# the product is no zero in any dtype. The derivative, gate + x slope, is written out, since the slope is 0 on both sides.
+
+
+def _gated(x: Value, dout: Value, gate: Value, slope: Value) -> Value:
+    return dout * (gate + x.op("clip", low=-1000.0, high=1000.0) * slope)
+
+
+def _silu_gradient(x: Value, out: Value, dout: Value) -> Value:
+    gate = x.op("sigmoid")
+    return _gated(x, dout, gate, gate * (1 - gate))
+
+
+@composite(relation=_FLOAT, gradient=_silu_gradient)
 def silu(x: Tensor) -> Tensor:
     """x sigmoid(x). x: (T float, s) -> (T, s).
 
-    >>> relay.silu(np.float32([0, 1]))
-    array([0.       , 0.7310586], dtype=float32)
+    >>> relay.silu(np.float32([0, 1, -np.inf]))
+    array([ 0.       ,  0.7310586, -0.       ], dtype=float32)
     """
-    return x * sigmoid(x)
+    return maximum(x, -1000.0) * sigmoid(x)
 
 
-@composite(relation=_FLOAT)
+def _mish_gradient(x: Value, out: Value, dout: Value) -> Value:
+    gate = x.op("softplus").op("tanh")
+    return _gated(x, dout, gate, (1 - gate * gate) * x.op("sigmoid"))
+
+
+@composite(relation=_FLOAT, gradient=_mish_gradient)
 def mish(x: Tensor) -> Tensor:
     """x tanh(softplus(x)). x: (T float, s) -> (T, s).
 
     >>> relay.mish(np.float32([0, 1]))
     array([0.       , 0.8650984], dtype=float32)
     """
-    return x * tanh(softplus(x))
+    return maximum(x, -1000.0) * tanh(softplus(x))
 
 
-@composite(relation=_FLOAT, sampler=cases(case(()), case((2, 3)), case((0, 3)), case((2, 3), approximate="tanh")))
+def _gelu_gradient(x: Value, out: Value, dout: Value, approximate: str) -> Value:
+    if approximate == "none":
+        gate = (x * -math.sqrt(0.5)).op("erfc") * 0.5
+        near = x.op("clip", low=-40.0, high=40.0)  # the slope is 0 from there on
+        return _gated(x, dout, gate, (near * near * -0.5).op("exp") / math.sqrt(2 * math.pi))
+    near = x.op("clip", low=-100.0, high=100.0)  # the gate is 0 or 1 from there on
+    squared = near * near
+    gate = (near * (squared * _CUBIC) + near * _LINEAR).op("sigmoid")
+    return _gated(x, dout, gate, gate * (1 - gate) * (squared * (3 * _CUBIC) + _LINEAR))
+
+
+@composite(
+    relation=_FLOAT,
+    gradient=_gelu_gradient,
+    sampler=cases(case(()), case((2, 3)), case((0, 3)), case((2, 3), approximate="tanh")),
+)
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """x Phi(x), where Phi is the normal distribution function; approximate="tanh" takes
-    (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2 for it. x: (T float, s) -> (T, s).
+    (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2 for it, which is sigmoid(1.5957691 x + 0.0713548 x**3).
+    x: (T float, s) -> (T, s).
 
     >>> relay.gelu(np.float32([0, 1]))
     array([0.       , 0.8413447], dtype=float32)
     """
     if approximate == "tanh":
-        return x * 0.5 * (tanh((x + x * square(x) * 0.044715) * 0.7978845608028654) + 1.0)
+        near = clip(x, -100.0, 100.0)
+        return maximum(x, -1000.0) * sigmoid(near * (square(near) * 0.07135481627260025) + near * 1.5957691216057308)
     assert approximate == "none", "approximate is 'none' or 'tanh'"
-    return x * 0.5 * erfc(x * -0.7071067811865476)
+    return maximum(x, -1000.0) * (erfc(x * -0.7071067811865476) * 0.5)
 
 
 @composite(relation=Relation("T:float -> T", same))
@@ -111,14 +151,19 @@ def selu(x: Tensor) -> Tensor:
     return elu(x, 1.6732632423543772) * 1.0507009873554805
 
 
-@composite(relation=_FLOAT)
+def _hardswish_gradient(x: Value, out: Value, dout: Value) -> Value:
+    one, zero = number_like(x, 1), number_like(x, 0)
+    return dout * where(x < -3, zero, where(x > 3, one, x / 3 + 0.5))
+
+
+@composite(relation=_FLOAT, gradient=_hardswish_gradient)
 def hardswish(x: Tensor) -> Tensor:
     """x times x + 3 cut to [0, 6], divided by 6. x: (T float, s) -> (T, s).
 
     >>> relay.hardswish(np.float32([1, -4]))
     array([ 0.6666667, -0.       ], dtype=float32)
     """
-    return x * clip(x + 3.0, 0.0, 6.0) / 6.0
+    return maximum(x, -1000.0) * (clip(x + 3.0, 0.0, 6.0) / 6.0)
 
 
 def _clip_gradient(x: Value, out: Value, dout: Value, low: float | None, high: float | None) -> Value:

@@ -194,8 +194,9 @@ def _in_double(function: np.vectorize, x: Tensor) -> Tensor:
 
 
 def _density(x: Value) -> Value:
-    """The derivative of erf: 2 / sqrt(pi) e**(-x**2)."""
-    return (-(x * x)).op("exp") * (2 / math.sqrt(math.pi))
+    """The derivative of erf: 2 / sqrt(pi) e**(-x**2), which is 0 from 40 on; so is its own derivative at infinity."""
+    near = x.op("clip", low=-40.0, high=40.0)
+    return (-(near * near)).op("exp") * (2 / math.sqrt(math.pi))
 
 
 @register_op(
