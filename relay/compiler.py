@@ -9,7 +9,6 @@ program. One with symbolic sizes serves many (`relay.signatures`).
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 import logging
@@ -50,6 +49,7 @@ from relay.eval import interpreter
 from relay.eval.values import Data
 from relay.executable import Executable
 from relay.frontend import data_classes, lower
+from relay.frontend.functions import with_static
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.exchanged import refuse_references
@@ -548,34 +548,12 @@ def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
             error.notes = (*error.notes, f"this is what another decorator made of {python.__name__}")
             error.help = behind
         raise
-    definition = attrs.evolve(_with_static(definition, options.static_argnames), pure=options.pure)
+    definition = attrs.evolve(with_static(definition, options.static_argnames), pure=options.pure)
     return RelayFunction(definition, options, python)
 
 
 def _decorated(function: Callable[..., Any]) -> RelayFunction:
     return function if isinstance(function, RelayFunction) else decorate(function, Options())
-
-
-def _with_static(definition: Definition, names: str | Sequence[str]) -> Definition:
-    """The definition with these parameters marked as static. Raises FrontendError for a name that it does not have."""
-    function = definition.function
-    wanted = (names,) if isinstance(names, str) else tuple(names)
-    known = [p.name for p in function.parameters]
-    for name in wanted:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            raise FrontendError(
-                f"static_argnames: {function.name} has no parameter {name!r}",
-                function.span,
-                help=f"did you mean {close[0]!r}?" if close else None,
-            )
-    if not wanted:
-        return definition
-    marked = tuple(
-        Parameter(s.kind, s.default, s.static or p.name in wanted)
-        for p, s in zip(function.parameters, function.signature, strict=True)
-    )
-    return attrs.evolve(definition, function=attrs.evolve(function, signature=marked))  # type: ignore[misc]
 
 
 def adapted_gradient(names: Sequence[str], dynamic: Sequence[bool], saving: bool) -> Function:

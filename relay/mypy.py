@@ -276,12 +276,20 @@ def _report(context: MethodContext | FunctionContext, type_: CallableType) -> No
         _hide(node.func, type_)
     path = context.api.path
     for found in _diagnostics(path):
-        own = found.span is None or found.span.source.filename != path or first <= found.span.line <= last
-        if found.severity == "error" and (own or not _is_decorated(path, found.span)):  # mypy tells repeated ones once
-            place = node if found.span is None else _place(found.span)
+        span = _span_in(path, found)
+        own = found.span is None or (span is not None and first <= span.line <= last)
+        if found.severity == "error" and (own or (span is not None and not _is_decorated(path, span))):
+            place = node if span is None else _place(span)  # mypy tells repeated ones once
             context.api.fail(found.message.replace("\n", " "), place, code=RELAY)
-            for note in (*found.notes, *((f"help: {found.help}",) if found.help else ())):
+            elsewhere = (f"in {found.span}",) if found.span is not None and span != found.span else ()
+            for note in (*elsewhere, *found.notes, *((f"help: {found.help}",) if found.help else ())):
                 context.api.msg.note(note, place, code=RELAY)
+
+
+def _span_in(path: str, found: Diagnostic) -> Span | None:
+    """The place of a mistake in a file. A mistake in another file is that of the call here that led there."""
+    spans = [span for span in (found.span, *(label.span for label in found.labels)) if span is not None]
+    return next((span for span in spans if span.source.filename == path), None)
 
 
 def _lines(context: MethodContext | FunctionContext) -> tuple[int, int]:

@@ -8,10 +8,10 @@ import runpy
 import sys
 import tokenize
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from relay.checking import check_text, in_order, place_of
+from relay.checking import Check, check_text, in_order, place_of
 from relay.cli.inputs import Refusal, read_program
 from relay.compiler import RelayFunction
 from relay.diagnostic import Diagnostic, Span, wants_color
@@ -26,7 +26,7 @@ HELP = "type-check the decorated functions of Python files, and .relay programs;
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="files, and folders of .py and .relay files")
     parser.add_argument("--json", action="store_true", help="print the diagnostics as a JSON list, for editors")
     parser.add_argument(
         "--import",
@@ -67,8 +67,10 @@ def _place(span: Span | None) -> dict[str, object]:
 def run(options: argparse.Namespace) -> int:
     """Check, print, and return 1 if there are errors. Raises Refusal if a file cannot be read."""
     found: list[Diagnostic] = []
-    for name in options.files:
-        path = Path(name)
+    check = Check()
+    paths = [path for name in options.files for path in _files(Path(name))]
+    for path in paths:
+        name = str(path)
         if path.suffix == ".relay":
             found += check_program(name)
             continue
@@ -77,7 +79,8 @@ def run(options: argparse.Namespace) -> int:
                 text = file.read()
         except (OSError, UnicodeDecodeError, SyntaxError) as error:
             raise Refusal(f"cannot read {name}: {error}") from None
-        found += check_imported(path, text) if options.importing else check_text(text, str(path))
+        found += check_imported(path, text) if options.importing else check.text(text, name)
+    found = _once(found)
     errors = sum(d.severity == "error" for d in found)
     warnings = sum(d.severity == "warning" for d in found)
     if options.json:
@@ -89,8 +92,32 @@ def run(options: argparse.Namespace) -> int:
         said = _count(errors, "error") if errors else "no errors"
         if warnings:
             said += f" and {_count(warnings, 'warning')}"
-        print(f"{said} in {_count(len(options.files), 'file')}")
+        print(f"{said} in {_count(len(paths), 'file')}")
     return 1 if errors else 0
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """A file, or those in a folder and its folders, without hidden ones, caches and environments."""
+    if not path.is_dir():
+        yield path
+        return
+    for inner in sorted(path.iterdir()):
+        if inner.is_dir():
+            hidden = inner.name.startswith(".") or inner.name in ("__pycache__", "node_modules")
+            if not hidden and not (inner / "pyvenv.cfg").exists():
+                yield from _files(inner)
+        elif inner.suffix in (".py", ".relay"):
+            yield inner
+
+
+def _once(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Diagnostics without those that the check of another file has told."""
+    told: dict[object, Diagnostic] = {}
+    for diagnostic in found:
+        span = diagnostic.span
+        place = (diagnostic.message, None) if span is None else (span.source.filename, span.line, span.column)
+        told.setdefault((diagnostic.severity, place), diagnostic)
+    return list(told.values())
 
 
 def _count(number: int, what: str) -> str:

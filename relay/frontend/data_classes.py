@@ -65,6 +65,12 @@ _NEIGHBOURS: dict[tuple[str, str], dict[str, type]] = {}
 """The data types of each module (or function) by name: they see each other before Python has bound the names."""
 
 
+def forget(module: str) -> None:
+    """Forget the data types of a module, which is read again."""
+    for key in [key for key in _NEIGHBOURS if key[0] == module]:
+        del _NEIGHBOURS[key]
+
+
 def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) -> type:
     """Make a class a data type. `frame` is where it stands; `wrap` makes a callable of a method, for Python.
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, TypeVarTuple
+
+import attrs
 
 from relay.errors import FrontendError, InternalError, Label
 from relay.frontend.annotations import AnnotationReader, UndefinedName
@@ -15,6 +18,7 @@ from relay.frontend.names import read_names
 from relay.frontend.scope import ParameterScope
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.annotation import to_type
+from relay.ir.definition import Definition
 from relay.ir.expr import Atom, Dead, Exit, Function, Lambda, MakeTuple, Parameter, Var
 from relay.ir.types import Type
 
@@ -283,3 +287,25 @@ def _nested(context: Context, node: FunctionNode, name: str, defaults: Sequence[
     if inner.captures:
         context.captures_of[function.label] = tuple(inner.captures)
     return Lambda(function, function.span)
+
+
+def with_static(definition: Definition, names: str | Sequence[str]) -> Definition:
+    """The definition with these parameters marked as static. Raises FrontendError for a name that it does not have."""
+    function = definition.function
+    wanted = (names,) if isinstance(names, str) else tuple(names)
+    known = [p.name for p in function.parameters]
+    for name in wanted:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            raise FrontendError(
+                f"static_argnames: {function.name} has no parameter {name!r}",
+                function.span,
+                help=f"did you mean {close[0]!r}?" if close else None,
+            )
+    if not wanted:
+        return definition
+    marked = tuple(
+        Parameter(s.kind, s.default, s.static or p.name in wanted)
+        for p, s in zip(function.parameters, function.signature, strict=True)
+    )
+    return attrs.evolve(definition, function=attrs.evolve(function, signature=marked))  # type: ignore[misc]
