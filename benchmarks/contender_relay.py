@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from models.relay import FUNCTIONS, ON_TREES
+from models.relay import DEPLOYED, FUNCTIONS, ON_TREES
 
 from relay import relay
 
@@ -105,6 +105,8 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             function = relay.grad(newton)
         case _ if workload in ON_TREES:
             return ON_TREES[workload](inputs)
+        case _ if workload in DEPLOYED:
+            return DEPLOYED[workload](inputs)
         case _ if workload in FUNCTIONS:
             function = FUNCTIONS[workload]
         case _:

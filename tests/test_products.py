@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from relay import relay
+from relay.eval import interpreter
+from relay.transform.pipeline import Pipeline
 
 
 @relay
@@ -79,3 +81,92 @@ def test_convolutions_in_tiles_are_those_of_the_interpreter(channels):
     pairs = zip(convolutions(x, weight, narrow), convolutions.interpret(x, weight, narrow), strict=True)
     for compiled, interpreted in pairs:
         np.testing.assert_allclose(compiled, interpreted, rtol=1e-12, atol=1e-12)
+
+
+def with_constants(b, bias):
+    """`products` of a constant right operand."""
+    turned = np.ascontiguousarray(b.T)
+
+    @relay
+    def of(a):
+        return (
+            a @ b,
+            a @ b.T.T + bias,
+            relay.stack([a, a + a]) @ b,
+            relay.dense(a, turned),
+            a[0] @ b,
+            relay.maximum(a @ b, 0.0) * relay.sum(b, axis=0),
+        )
+
+    return of
+
+
+@pytest.mark.parametrize("extents", EXTENTS)
+@pytest.mark.parametrize(("dtype", "threads"), [("float32", 3), ("float64", 1)])
+def test_constant_factors_are_packed_ahead(extents, dtype, threads, monkeypatch):
+    from relay.codegen.schedules import product
+
+    monkeypatch.setattr(product, "PARALLEL_PRODUCTS", 0)
+    monkeypatch.setenv("RELAY_NUM_THREADS", str(threads))
+    rows, inner, columns = extents
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((rows, inner)).astype(dtype), rng.standard_normal((inner, columns)).astype(dtype)
+    bias = rng.standard_normal(columns).astype(dtype)
+    wanted = (a @ b, a @ b + bias, np.stack([a, a + a]) @ b, a @ b, a[0] @ b, np.maximum(a @ b, 0) * b.sum(axis=0))
+    tolerance = np.finfo(dtype).eps * (inner + rows) * 8  # the sums are added in another order than NumPy's
+    for found, right in zip(with_constants(b, bias)(a), wanted, strict=True):
+        np.testing.assert_allclose(found, right, rtol=tolerance, atol=tolerance)
+
+
+def test_a_packed_constant_is_there_once_and_only_as_the_kernel_reads_it():
+    b = np.random.default_rng(0).standard_normal((7, 300)).astype(np.float32)
+
+    @relay
+    def product(a):
+        return a @ b
+
+    @relay
+    def sum_of_it_too(a):
+        return a @ b, relay.sum(b)
+
+    a = np.ones((20, 7), np.float32)
+    (packed,) = product.compile(a)._program.native.constants.values()
+    assert packed.size > b.size and np.isin(b, packed).all() and packed.ctypes.data % 64 == 0
+    assert np.count_nonzero(packed) == b.size  # what is beyond the last column is 0
+    np.testing.assert_allclose(product(a), a @ b, rtol=1e-5)
+    found, total = sum_of_it_too(a)
+    np.testing.assert_allclose(found, a @ b, rtol=1e-5)
+    np.testing.assert_allclose(total, b.sum(), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("channels", [3, 5, 34])
+@pytest.mark.parametrize("attributes", [{"padding": 1}, {"stride": 2}, {"dilation": 2, "padding": 2}, {"groups": 3}])
+def test_constant_weights_of_convolutions(channels, attributes):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2, 6, 9, 12))
+    weight = rng.standard_normal((3 * channels, 6 // attributes.get("groups", 1), 3, 3))
+    last = np.ascontiguousarray(weight.transpose(2, 3, 1, 0))
+
+    @relay
+    def convolution(x):
+        y = relay.relu(relay.conv2d(x, weight, **attributes))
+        z = relay.conv2d(relay.transpose(x, (0, 2, 3, 1)), last, layout="NHWC", **attributes)
+        back = relay.conv2d_transpose(y, weight, **attributes)
+        return y, z, back
+
+    for compiled, interpreted in zip(convolution(x), convolution.interpret(x), strict=True):
+        np.testing.assert_allclose(compiled, interpreted, rtol=1e-10, atol=1e-10)
+
+
+def test_weights_and_scales_that_are_constants_are_multiplied_at_once():
+    rng = np.random.default_rng(2)
+    weight, scale, shift = (rng.standard_normal(s) for s in ((4, 3, 3, 3), (4, 1, 1), (4, 1, 1)))
+
+    @relay
+    def scaled(x):
+        return (relay.conv2d(x, weight) + shift) * scale
+
+    x = rng.standard_normal((1, 3, 4, 4))
+    folded = Pipeline("inline, fold-scales, dce", checked=True)(scaled.core(x))
+    assert [b.value.operator for b in folded.main.body.bindings] == ["conv2d", "add"]
+    np.testing.assert_allclose(interpreter.run(folded, [x]), scaled.interpret(x), rtol=1e-10, atol=1e-10)

@@ -7,6 +7,7 @@ import numpy as np
 from relay.codegen import tir
 from relay.codegen.code import Code, Table
 from relay.codegen.layout import TensorLayout
+from relay.codegen.schedules import Packing
 from relay.codegen.values import Immediate, Leaf, Memory
 from relay.ir.expr import Constant
 from relay.ir.types import BaseType
@@ -19,6 +20,7 @@ class Constants:
         self.arrays: dict[int, np.ndarray] = {}  # by place in the table; the program keeps them alive
         self._table = table
         self._places: dict[Constant, int] = {}
+        self._packed: dict[tuple[Constant, Packing], int] = {}
 
     def leaf(self, code: Code, constant: Constant) -> Leaf:
         """A constant as a value: a number as an expression, an array by its address."""
@@ -32,3 +34,14 @@ class Constants:
             place = self._places[constant] = self._table.reserve(1)
             self.arrays[place] = np.array(constant.value, order="C")
         return Leaf(layout, Memory(code.bind(code.table(self._places[constant]), name="constant")))
+
+    def packed(self, code: Code, constant: Constant, packing: Packing) -> Leaf:
+        """A constant array arranged as a kernel reads it."""
+        base = constant.type.base
+        assert isinstance(base, BaseType)
+        place = self._packed.get((constant, packing))
+        if place is None:
+            place = self._packed[constant, packing] = self._table.reserve(1)
+            self.arrays[place] = packing(constant.value)
+        layout = TensorLayout(base, self.arrays[place].shape)
+        return Leaf(layout, Memory(code.bind(code.table(place), name="constant")))

@@ -38,6 +38,7 @@ from relay.codegen.layout import (
     leaves,
 )
 from relay.codegen.pools import Pools
+from relay.codegen.schedules import Packing
 from relay.codegen.sharing import has_exits, share
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
@@ -341,9 +342,19 @@ class _Generator:
             temporaries = [code.leaf(TensorLayout(UINT8, (size,))) for size in kernel.temporaries]
             for temporary in temporaries:
                 code.touch(temporary)
-            arguments = [self._passed(self.leaf(a)) for a in kernel.operands]
+            arguments = [
+                self._passed(self._operand(atom, kernel.packed.get(position)))
+                for position, atom in enumerate(kernel.operands)
+            ]
             there, *addresses = [code.address(leaf) for leaf in (output, *temporaries)]
             code.check(tir.call(kernel.function, [*arguments, there, *sizes, *addresses]))
+
+    def _operand(self, atom: Atom, packing: Packing | None) -> Leaf:
+        """An operand as a kernel wants it."""
+        if packing is None:
+            return self.leaf(atom)
+        assert isinstance(atom, Constant)
+        return self.shared.constants.packed(self.code, atom, packing)
 
     def _passed(self, leaf: Leaf) -> Expression:
         """A tensor as functions take it."""

@@ -11,11 +11,13 @@ from typing import Any
 
 import attrs
 from tvm import te
+from tvm.ir import TensorLoad
+from tvm_ffi import structural_walk
 
 from relay import progress
 from relay.codegen import tir
 from relay.codegen.choices import DEFAULT, Choice, Choices, Options, kernel_name
-from relay.codegen.schedules import Emission, Place, emit, extent, key, renamed, volume, with_registers
+from relay.codegen.schedules import Emission, Given, Packing, Place, emit, extent, key, renamed, volume, with_registers
 from relay.codegen.tir import Expression, GlobalVar, Statement, tirx
 from relay.errors import CompileError, InternalError, NeedsSizes, Span
 from relay.ir.dims import (
@@ -39,18 +41,20 @@ from relay.ir.dims import (
 from relay.ir.expr import Atom, AttributeValue, Binding, Constant, OpCall, Var
 from relay.ir.facts import facts
 from relay.ir.types import BaseType, TensorType
-from relay.operator import InPlace, lookup
+from relay.operator import InPlace, Pattern, lookup
 from relay.ops.notation import making
 from relay.transform.fusion import Group
 
 
 @attrs.frozen(eq=False)
 class Kernel:
-    """A group's function, the operands in the order of its parameters, the dims whose sizes it takes after the output's
-    address, and the bytes of the temporary buffers whose addresses it takes then."""
+    """A group's function, the operands in the order of its parameters, those among them, by position, that it wants
+    arranged in its own way, the dims whose sizes it takes after the output's address, and the bytes of the temporary
+    buffers whose addresses it takes then."""
 
     function: Any
     operands: tuple[Atom, ...]
+    packed: Mapping[int, Packing]
     sizes: tuple[TypeId, ...]
     temporaries: tuple[Dim, ...]
 
@@ -63,7 +67,7 @@ class Kernels:
         self.options: dict[str, Options] = {}  # by the kernels' names
         self._threads = threads
         self._choices = choices
-        self._known: dict[object, tuple[Any, tuple[Dim, ...]]] = {}
+        self._known: dict[object, tuple[Any, tuple[Dim, ...], Mapping[int, Packing]]] = {}
 
     def kernel(self, group: Group) -> Kernel:
         """The kernel for a group. Raises CompileError if an operator's `compute` fails, NeedsSizes if it does for
@@ -74,13 +78,14 @@ class Kernels:
             name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")
             progress.say(f"loops of kernel {len(self._known) + 1}")
             choice = self._choices.get(kernel_name(key), DEFAULT) if self._choices else DEFAULT
-            self.functions[name], bytes_, options = _build(group, operands, sizes, self._threads, choice)
+            function, bytes_, options, packed = _build(group, operands, sizes, self._threads, choice)
+            self.functions[name] = function
             if options is not None:
                 self.options[kernel_name(key)] = options
             # In terms of the first dim, the second, ..: other groups with this kernel have others.
-            self._known[key] = name, tuple(in_terms(size, sizes, _DIMS) for size in bytes_)
-        function, temporaries = self._known[key]
-        return Kernel(function, operands, sizes, tuple(in_terms(size, _DIMS, sizes) for size in temporaries))
+            self._known[key] = name, tuple(in_terms(size, sizes, _DIMS) for size in bytes_), packed
+        function, temporaries, packed = self._known[key]
+        return Kernel(function, operands, packed, sizes, tuple(in_terms(size, _DIMS, sizes) for size in temporaries))
 
 
 _DIMS = tuple(TypeId(f"d{number}", Kind.Dim) for number in range(100))
@@ -135,8 +140,8 @@ def inlined(atom: Atom) -> bool:
 
 
 def signature(group: Group) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], object]:
-    """A group's operands, the symbolic dims in it, and a key that equal groups share. What is updated in place is no
-    operand but the output."""
+    """A group's operands, the symbolic dims in it, and a key that equal groups share: kernels may want constants in
+    another order than arguments. What is updated in place is no operand but the output."""
     inner = {binding.targets[0]: i for i, binding in enumerate(group.bindings)}
     operands: dict[Atom, int] = {}
     calls: list[tuple[str, tuple[object, ...], TensorType]] = []
@@ -162,12 +167,22 @@ def signature(group: Group) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], objec
     sizes = tuple(
         dict.fromkeys(v for part in (*types, *(a for of in attributes for _, a in of)) for v in symbolic_in(part))
     )
+    constants = _packable(group, tuple(operands))
     key = (
+        *(("constants", *constants),) * bool(constants),
         tuple((operator, wiring) for operator, wiring, _ in calls),
         tuple(tuple((name, _exact(v, sizes)) for name, v in of) for of in attributes),
         tuple((str(type_.base), tuple(str(in_terms(d, sizes, _DIMS)) for d in type_.shape)) for type_ in types),
     )
     return tuple(operands), sizes, key
+
+
+def _packable(group: Group, operands: Sequence[Atom]) -> list[int]:
+    """The positions of operands that a product may want packed: constant matrices and larger."""
+    calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
+    if not any(lookup(call.operator).pattern is Pattern.OUTPUT_FUSABLE for call in calls):
+        return []
+    return [i for i, atom in enumerate(operands) if isinstance(atom, Constant) and atom.value.ndim > 1]
 
 
 def _in_place(group: Group, binding: Binding) -> InPlace | None:
@@ -192,9 +207,15 @@ def _type(atom: Atom) -> TensorType:
 
 
 def _build(
-    group: Group, operands: Sequence[Atom], sizes: Sequence[TypeId], threads: int, choice: Choice
-) -> tuple[Any, list[Dim], Options | None]:
-    """A kernel's function, the bytes of its temporary buffers, and what else its loops might be."""
+    group: Group,
+    operands: Sequence[Atom],
+    sizes: Sequence[TypeId],
+    threads: int,
+    choice: Choice,
+    packs: bool = True,
+) -> tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]:
+    """A kernel's function, the bytes of its temporary buffers, what else its loops might be, and how it wants operands
+    that are constants, by position, unless `packs` is false."""
     extents = Extents(sizes)
     inputs = [_placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
     tensors: dict[Atom, Any] = dict(zip(operands, inputs, strict=True))
@@ -218,7 +239,9 @@ def _build(
     e = Emission(threads, "int64" if sizes else "int32", choice)
     parameters: list[Any] = []
     statements: list[Statement] = []
-    for tensor, atom in zip((*inputs, output), (*operands, None), strict=True):
+    given: dict[Given, int] = {}
+    packable = _packable(group, operands) if packs else ()
+    for position, (tensor, atom) in enumerate(zip((*inputs, output), (*operands, None), strict=True)):
         dtype = str(tensor.dtype)
         dims = tuple(map(extent, tensor.shape))
         if atom is not None and tir.by_value(_base(_type(atom)), product(_type(atom).shape)):
@@ -233,11 +256,28 @@ def _build(
             buffer, declared = tir.view(address.name, (size,), dtype, address)
             statements += declared
             e.places[key(tensor)] = Place(buffer, dims)
-    statements += [with_registers(renamed(statement)) for statement in emit(e, output)]
+            if position in packable and isinstance(elements, int):
+                e.constants[key(tensor)] = constant = Given(address, dtype, elements)
+                given[constant] = position
+    made = emit(e, output)
+    for constant in e.packings:
+        plain = next(e.places[k].buffer for k, g in e.constants.items() if g is constant)
+        if any(_reads(statement, plain) for statement in made):  # as it is, too
+            return _build(group, operands, sizes, threads, choice, packs=False)
+    statements += e.declarations
+    statements += [with_registers(renamed(statement)) for statement in made]
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
     function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
     flat, more = tir.flat_kernel(function)
-    return flat, [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)], e.options
+    temporaries = [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)]
+    return flat, temporaries, e.options, {given[constant]: found for constant, found in e.packings.items()}
+
+
+def _reads(statement: Statement, buffer: Any) -> bool:
+    """Whether a statement reads a buffer."""
+    found: list[Any] = []
+    structural_walk(statement, ((TensorLoad, found.append),))
+    return any(load.source.same_as(buffer) for load in found)
 
 
 class Extents:

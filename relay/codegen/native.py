@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from relay.codegen.external import Externals
 
 
+_ALIGNMENT = 64
+
+
 @attrs.frozen(eq=False)
 class Native:
     """A compiled module. `function` takes the addresses of the context table and of two lists: the arrays that are the
@@ -41,6 +44,10 @@ class Native:
     externals: Externals | None  # None if it calls no Python
     kernels: int  # how many different ones
 
+    def __attrs_post_init__(self) -> None:
+        for place, array in self.constants.items():
+            self.constants[place] = _aligned(array)
+
     @property
     def description(self) -> dict[str, Any]:
         """All but the machine code and what it calls in Python."""
@@ -51,3 +58,14 @@ class Native:
     def loaded(library: Any, description: Mapping[str, Any]) -> Native:
         """The module whose code a library holds."""
         return Native(function=library["main"], module=library, externals=None, **description)
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """The array, at an address where no vector lies in two lines of the cache."""
+    if array.ctypes.data % _ALIGNMENT == 0:
+        return array
+    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made

@@ -6,8 +6,9 @@ An operator that multiplies is linear in the operand with the product, and the o
 the result only that belongs to an axis of the weights (`columns`). Between them may stand operators that are linear in
 their operands taken together (`jointly_linear`: sums), whose other operand differs along that axis only, too; so batch
 normalisation with given statistics goes into the weights before it. An activation is no such operator: relu(y) s is not
-relu(y s) where s is negative. It pays where there are more results than weights, or where the weights are multiplied
-once for all rounds of a loop. The rounding differs, and sums that would have been infinite may be no numbers.
+relu(y s) where s is negative. It pays where there are more results than weights, where the weights are multiplied once
+for all rounds of a loop, and where both are constants, which are multiplied at once. The rounding differs, and sums
+that would have been infinite may be no numbers.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from relay.ir.facts import facts
 from relay.ir.traverse import map_blocks
 from relay.ir.types import TensorType
 from relay.operator import Columns, Emitter, Pattern, lookup
+from relay.transform.constant_folding import folded
 from relay.transform.functions import map_bodies
 from relay.transform.loop_facts import bound_in, elements, exceeds, uses
 from relay.transform.product_joining import columns_of
 
 _LONGEST = 8  # sums between a product and its factor
+_ANY_SIZE = 1 << 62  # what weights and factors become is no larger than the weights
 
 
 def fold_scales(module: Module) -> Module:
@@ -123,6 +126,8 @@ class _Folding:
         if not isinstance(type_, TensorType) or not _is_along(scale, chain.columns, type_.shape):
             return False
         weights = call.arguments[-1]
+        if isinstance(weights, Constant) and isinstance(scale, Constant):  # they are multiplied now
+            return True
         if inside is not None and weights not in inside and scale not in inside:
             return True
         results, made = elements(target), elements(weights)
@@ -147,8 +152,12 @@ def _scaled(chain: _Chain, call: OpCall, place: int, target: Var) -> list[Bindin
     scale = emitter.value(call.arguments[1 - place])
 
     def times(atom: Atom, factor: Atom) -> Atom:
-        operands = [emitter.value(atom), emitter.value(factor)]
-        return emitter.call(lookup(call.operator), operands if place == 0 else operands[::-1], call.attributes).atom
+        pair = (atom, factor) if place == 0 else (factor, atom)
+        known = folded(OpCall(call.operator, pair, call.attributes, call.span), getattr(atom, "type", None), _ANY_SIZE)
+        if known is not None and known.type == getattr(atom, "type", None):
+            return known
+        operands = [emitter.value(a) for a in pair]
+        return emitter.call(lookup(call.operator), operands, call.attributes).atom
 
     variable, product = chain.product
     weights = emitter.value(product.arguments[-1])
@@ -156,7 +165,10 @@ def _scaled(chain: _Chain, call: OpCall, place: int, target: Var) -> list[Bindin
     if scale.ndim:
         shape: list[Dim] = [1] * weights.ndim
         shape[chain.columns.axis] = scale.size
-        factor = scale.op("reshape", shape=tuple(shape))
+        if isinstance(scale.atom, Constant):
+            factor = emitter.value(Constant(scale.atom.value.reshape([d for d in shape if isinstance(d, int)])))
+        else:
+            factor = scale.op("reshape", shape=tuple(shape))
     scaled = times(weights.atom, factor.atom)
     if getattr(scaled, "type", None) != weights.type:
         return None

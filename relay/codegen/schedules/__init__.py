@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 from relay.codegen.schedules import product as products
 from relay.codegen.schedules.elementwise import elements, share_flat
-from relay.codegen.schedules.emission import Emission, Place, key
+from relay.codegen.schedules.emission import Emission, Given, Place, key
 from relay.codegen.schedules.loops import decoded, loop, nested, shared
+from relay.codegen.schedules.packing import Packing
 from relay.codegen.schedules.reduction import reduce, runs_along
 from relay.codegen.schedules.registers import with_registers
 from relay.codegen.schedules.stage import (
@@ -30,7 +31,7 @@ from relay.codegen.schedules.stage import (
 )
 from relay.codegen.tir import Expression, Statement, tirx
 
-__all__ = ["Emission", "Place", "emit", "extent", "key", "renamed", "volume", "with_registers"]
+__all__ = ["Emission", "Given", "Packing", "Place", "emit", "extent", "key", "renamed", "volume", "with_registers"]
 
 Step: TypeAlias = "tuple[Stage, Stage | None] | Any"
 """A stage and what is computed from its elements one by one; or a te.extern."""

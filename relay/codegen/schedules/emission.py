@@ -10,6 +10,7 @@ import attrs
 from relay.codegen import tir
 from relay.codegen.choices import DEFAULT, Choice, Options
 from relay.codegen.schedules.loops import cast, loop, number
+from relay.codegen.schedules.packing import Packing
 from relay.codegen.schedules.stage import Extent, Stage, features, loads, mentions, rewritten, same, volume
 from relay.codegen.tir import STACK_BYTES, Expression, Statement, tirx
 from relay.ir.types import BaseType
@@ -29,6 +30,15 @@ def key(tensor: Any) -> tuple[Any, int]:
     return tensor.op, int(tensor.value_index)
 
 
+@attrs.frozen(eq=False)
+class Given:
+    """An operand that is a constant: the variable of its address, its dtype, and how many elements it has."""
+
+    address: Any
+    dtype: str
+    elements: int
+
+
 class Emission:
     """`index` is the dtype of indices, `choice` what measurements have found for these loops. `temporaries` are the
     buffers that the caller provides: the variables that take their addresses, and their bytes."""
@@ -41,6 +51,9 @@ class Emission:
         self.places: dict[tuple[Any, int], Place] = {}
         self.values: dict[tuple[Any, int], Expression] = {}  # of tensors with one element, or where that is fixed
         self.temporaries: list[tuple[Any, Extent]] = []
+        self.constants: dict[tuple[Any, int], Given] = {}  # the operands that may be packed before the run
+        self.packings: dict[Given, Packing] = {}  # those that are
+        self.declarations: list[Statement] = []  # of their buffers
         self._scratch: dict[object, tuple[Any, Extent]] = {}
         self._names = 0
         self._narrowed: dict[Any, Expression] = {}  # indices in the dtype of an axis, and what they were made of
@@ -210,6 +223,13 @@ class Emission:
             address = address + cast(part, "int64") * number(bytes_, "int64")
         buffer, statements = tir.view("temporary", (number(elements, self.index),), dtype, address)
         return Place(buffer, tuple(dims), skipped), statements
+
+    def pack(self, constant: Given, packing: Packing, elements: int) -> Place:
+        """Let the caller arrange a constant like this; where its so many elements are then."""
+        self.packings[constant] = packing
+        buffer, declared = tir.view("packed", (elements,), constant.dtype, constant.address)
+        self.declarations += declared
+        return Place(buffer, (elements,))
 
     def lanes(self, dtype: str) -> int:
         """How many elements a 64-byte vector holds."""

@@ -11,7 +11,8 @@ registers while the inner axes are run through.
 This is the outer half of Goto and van de Geijn's algorithm (Anatomy of High-Performance Matrix Multiplication, 2008):
 a packed panel fits the second-level cache for thousands of inner elements, so the inner axes are not cut, and rows are
 read in place. With few rows the right operand is read where it lies, in panels as wide as the registers hold.
-Packing the windows of a convolution makes it such a product.
+Packing the windows of a convolution makes it such a product. A right operand that is a constant is packed before the
+program runs (`packing`).
 
 Extents may be symbolic; then the run decides whether to pack and whether to use threads.
 """
@@ -29,8 +30,9 @@ from tvm.sym import Analyzer
 from tvm_ffi import structural_walk
 
 from relay.codegen.choices import Options
-from relay.codegen.schedules.emission import Emission, Place
+from relay.codegen.schedules.emission import Emission, Place, key
 from relay.codegen.schedules.loops import cast, decoded, enough, loop, number
+from relay.codegen.schedules.packing import NoArithmetic, packing
 from relay.codegen.schedules.reduction import Finish, finish
 from relay.codegen.schedules.stage import LOAD, Extent, Stage, rewritten, volume
 from relay.codegen.tir import Expression, Statement, sequence, tirx, vector_registers
@@ -40,6 +42,7 @@ PARALLEL_PRODUCTS = 1 << 20  # multiplications from which a second thread pays
 PACKED_ROWS = 64  # rows from which the right operand is packed also where its columns lie next to each other
 FEW_ROWS = 4  # rows below which packing the right operand costs more than it saves
 NARROW = 24  # columns up to which it pays to pack those of several axes as one
+REPEATED = 2  # how many times as large as it is a constant may become where it is packed ahead
 
 
 @attrs.frozen(eq=False)
@@ -196,14 +199,20 @@ def _contiguous(e: Emission, operand: Expression, variable: Any) -> bool:
 
 def _only_moved(e: Emission, operand: Expression) -> bool:
     """Whether an element is one of memory, or of something computed that is."""
-    from relay.codegen.schedules.emission import key
-
     while isinstance(operand, Call) and getattr(operand.op, "name", "") == LOAD:
         tensor = operand.args[0]
         if key(tensor) in e.places:
             return True
         operand = tensor.op.body[tensor.value_index] if hasattr(tensor.op, "body") else None
     return False
+
+
+def _constant(e: Emission, product: Product) -> Any:
+    """The constant in memory that the right operand's elements are; None if they are something else."""
+    if not isinstance(product.right, Call) or not isinstance(size(product.columns), int):
+        return None
+    reads = e.memory_reads(product.right)
+    return e.constants.get(key(reads[0][0])) if len(reads) == 1 and _only_moved(e, product.right) else None
 
 
 def _pieces(total: Extent, size: int) -> Extent:
@@ -228,7 +237,7 @@ def emit(e: Emission, product: Product, epilogue: Stage | None) -> list[Statemen
         return made(e.threads if e.choice.parallel else 1, many)
 
     def serial() -> list[Statement]:
-        if many or isinstance(rows, int):
+        if many or isinstance(rows, int) or _constant(e, product) is not None:
             return made(1, many)
         return enough(rows, PACKED_ROWS, lambda: made(1, True), lambda: made(1, False))
 
@@ -266,8 +275,12 @@ class Generator:
         self.lanes, accumulators = registers(product.dtype)
         self.height = e.choice.height or _height(self.rows, accumulators)
         self.vectors = e.choice.vectors or max(1, accumulators // self.height)
+        constant = _constant(e, product)
         if isinstance(self.columns, int):
             self.vectors = max(1, min(self.vectors, int(_pieces(self.columns, self.lanes))))
+            if constant is not None:  # panels are whole, so they have as much to do as possible
+                panels = _pieces(self.columns, self.vectors * self.lanes)
+                self.vectors = int(_pieces(_pieces(self.columns, int(panels)), self.lanes))
         self.width = self.vectors * self.lanes
         self.ragged = not isinstance(self.columns, int) or self.columns % self.width != 0
         tiles, panels = _pieces(self.rows, self.height), _pieces(self.columns, self.width)
@@ -279,6 +292,8 @@ class Generator:
         self.tiles = _Share(e, tiles, 1 if by_panel else self.parts)
         self.packs = packed
         self.packed: Place | None = None
+        self.start: Any = tirx.const(0, e.index)  # of a panel, where several are packed
+        self.ahead = constant is not None and self._pack_ahead(constant)
 
     def statements(self) -> list[Statement]:
         """The whole product."""
@@ -287,7 +302,7 @@ class Generator:
 
         def part(number_: Any) -> list[Statement]:
             statements: list[Statement] = []
-            if self.packs:
+            if self.packs and not self.ahead:
                 dims = (size(self.product.inner), self.width)
                 name = (self.product.stage.op, "packed")
                 self.packed, statements = self.e.scratch(name, str(self.product.right.ty), dims, number_, 0)
@@ -295,20 +310,27 @@ class Generator:
             def one(at: Any) -> list[Statement]:
                 indices = decoded(at, batch, self.e.index) if batch else []
                 found = {axis.variable: i for axis, i in zip(self.product.batch, indices, strict=True)}
-                return self._part(cast(number_, self.e.index), found)
+                return self._part(cast(number_, self.e.index), at, found)
 
             return [*statements, *(loop(volume(batch), self.e.index, one) if batch else one(zero))]
 
         return part(zero) if self.parts == 1 else loop(self.parts, self.e.index, part, "PARALLEL")
 
-    def _part(self, part: Any, batch: dict[Any, Expression]) -> list[Statement]:
-        """What one thread does."""
+    def _part(self, part: Any, number_: Any, batch: dict[Any, Expression]) -> list[Statement]:
+        """What one thread does, for one place of the batch."""
 
-        def panel(number_: Any) -> list[Statement]:
-            column = tirx.Var("column", self.e.index)
-            here = [tirx.Bind(column, (self.panels.first(part) + number_) * self.width)]
+        def panel(own: Any) -> list[Statement]:
+            column, place = tirx.Var("column", self.e.index), self.panels.first(part) + own
+            statements = [tirx.Bind(column, place * self.width)]
+            if self.ahead:
+                self.start = tirx.Var("start", self.e.index)
+                panels = number(self.panels.total, self.e.index)
+                size_ = number(size(self.product.inner), self.e.index) * self.width
+                statements.append(tirx.Bind(self.start, (number_ * panels + place) * size_))
+            elif self.packed is not None:
+                statements += self._pack(column, batch)
             tiles = loop(self.tiles.count(part), self.e.index, partial(self._tile, part, column, batch))
-            return [*here, *tiles] if self.packed is None else [*here, *self._pack(column, batch), *tiles]
+            return [*statements, *tiles]
 
         return loop(self.panels.count(part), self.e.index, panel)
 
@@ -343,6 +365,30 @@ class Generator:
     def _inside(self, end: Expression) -> Expression:
         """Whether columns up to here are there."""
         return tirx.LE(end, number(self.columns, self.e.index))
+
+    def _pack_ahead(self, constant: Any) -> bool:
+        """Let the right operand, a constant, be packed before the run; False if that is not possible."""
+        product, columns, panels = self.product, self.columns, self.panels.total
+        assert isinstance(columns, int) and isinstance(panels, int)
+        outer, inner = ([(axis.variable, axis.extent) for axis in part] for part in (product.batch, product.inner))
+        sizes = [extent for _, extent in (*outer, *inner)]
+        if not all(isinstance(extent, int) for extent in sizes):
+            return False
+        total = int(volume(sizes)) * panels * self.width
+        column = tirx.Var("column", self.e.index)
+        same = {axis.variable: axis.variable for axis in (*product.batch, *product.inner)}
+        element = self._right(same, {}, column)
+        if constant in self.e.packings:  # with threads and without
+            self.packed = self.e.pack(constant, self.e.packings[constant], total)
+            return True
+        if total > REPEATED * constant.elements + self.width * int(volume(sizes)):
+            return False
+        try:
+            found = packing(element.indices[0], [*outer, (None, panels), *inner], column, columns, self.width)
+        except NoArithmetic:
+            return False
+        self.packed = self.e.pack(constant, found, total)
+        return True
 
     def _pack(self, column: Any, batch: dict[Any, Expression]) -> list[Statement]:
         """Copy a panel of the right operand."""
@@ -425,7 +471,7 @@ class Generator:
 
                 def add(at: Any, accumulator: Any = accumulator, factor: Any = factor) -> Statement:
                     if self.packed is not None:
-                        element = tirx.BufferLoad(self.packed.buffer, [place * self.width + at])
+                        element = tirx.BufferLoad(self.packed.buffer, [self.start + place * self.width + at])
                     elif guarded:
                         element = self._right(batch, inner, tirx.Min(column + at, end))
                     else:
