@@ -337,6 +337,12 @@ class RelayFunction:
             self._known.clear()
             self._data.clear()
 
+    @property
+    def surface(self) -> Module:
+        """The function before elaboration: untyped, with the names that it takes from Python. Of a derivative it is
+        the function that is differentiated."""
+        return Module({self._function.name: self._function}, self._function.name)
+
     def typed(self, *arguments: Any, **keywords: Any) -> Module:
         """The typed, higher-order program for these arguments."""
         return self._lower(arguments, keywords)[0].typed

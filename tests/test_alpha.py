@@ -153,8 +153,52 @@ def test_the_hash_does_not_change_by_accident() -> None:
     assert alpha_hash(parse("fn f(%x: ()) -> () { %x }")).startswith("bef14795c1cf6e82323e716d960d9aaa")
 
 
-def test_the_surface_is_outside() -> None:
-    label = LoopLabel("f")
-    function = Function("f", (), Block((), Yield((Static(1),))), label)
-    with pytest.raises(InternalError, match="surface"):
-        alpha_hash(function)
+UNTYPED = """surface;
+entry fn f(%x, keyword_only %k = 2) {
+  let %items = apply $list(%x, 3);
+  let %y = loop 'l for %v in %items (%t = 0.0) {
+    let %s = %v.shape;
+    let %u = %s[0, 1:, none, ...];
+    let %w = apply @relay_sum(%u, axis=0);
+    let %m = match %w { (%a, 0) | (0, %a) if { yield %a } -> { yield %a } _ -> { yield %t } };
+    next 'l(%m)
+  };
+  %y
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("%items", "%things", True),
+        ("'l", "'loop", True),
+        ("%a", "%b", True),
+        ("%x", "%y1", False),  # callers may name it
+        ("keyword_only ", "", False),
+        ("= 2", "= 2.0", False),
+        ("$list", "$spread", False),
+        ("@relay_sum", "@relay_max", False),
+        ("axis", "keepdims", False),
+        (".shape", ".T", False),
+        ("1:", ":1", False),
+        ("1:,", "1,", False),
+        ("none", "1", False),
+        ("(0, %a)", "(1, %a)", False),
+        (" if { yield %a }", "", False),
+    ],
+)
+def test_untyped_programs(old: str, new: str, same: bool) -> None:
+    assert old in UNTYPED
+    one, other = parse(UNTYPED), parse(UNTYPED.replace(old, new))
+    assert alpha_equal(one, other) == same == (alpha_hash(one) == alpha_hash(other))
+
+
+def test_objects_without_a_place_are_outside() -> None:
+    with pytest.raises(InternalError, match="has no place in a module"):
+        alpha_hash(function_of(object()))
+    assert alpha_hash(function_of(dict)) != alpha_hash(function_of(list))
+
+
+def function_of(item: object) -> Function:
+    return Function("f", (), Block((), Yield((Static(item),))), LoopLabel("f"))

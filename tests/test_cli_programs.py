@@ -129,6 +129,24 @@ def test_programs_that_are_none(tmp_path: Path, program: str, capsys: pytest.Cap
     assert main(["check", program]) == 0
 
 
+def test_untyped_programs_are_shown_and_checked(
+    python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", f"{python}:f", "--stage", "surface"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("surface;\n\nentry fn f(%x: Tensor[float64, (3, 4)]") and "apply @layer(%x, %w)" in text
+    path = tmp_path / "f.relay"
+    path.write_text(text)
+    assert main(["check", str(path)]) == 0
+    capsys.readouterr()
+    for command in ("opt", "run"):
+        assert main([command, str(path)]) == 2
+        assert f"relay {command}: {path} is untyped" in capsys.readouterr().err
+    path.write_text(text.replace("%y, %y", "%y, %z"))
+    assert main(["check", str(path)]) == 1
+    assert "there is no variable `%z`" in capsys.readouterr().out
+
+
 def test_large_constants_go_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     array = np.arange(100, dtype=np.float64).reshape(10, 10)
 

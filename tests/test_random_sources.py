@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import relay as R
+from relay.ir.alpha import alpha_equal
 from relay.ir.types import QuantifiedType, TensorType, TupleType, Type
+from relay.text.parser import parse
+from relay.text.printer import to_text
 from relay.text.type_parser import parse_type
 
 NAMES = {"relay": R, "Tensor": R.Tensor, "Float": R.Float, "Int": R.Int, **dict(zip("nm", R.dims("n m"), strict=True))}
@@ -70,6 +73,7 @@ def test_random_functions(body: str) -> None:
     arguments = list(ARGUMENTS.values())
     try:
         function = R.from_source(source(body), NAMES)
+        assert alpha_equal(parse(to_text(function.surface)), function.surface)
         result = function.interpret(*arguments)
     except R.InternalError:
         raise

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from relay.checking import Check, check_text, in_order, place_of
-from relay.cli.inputs import Refusal, read_program
+from relay.cli import inputs
+from relay.cli.inputs import Refusal
 from relay.compiler import RelayFunction
 from relay.diagnostic import Diagnostic, Span, wants_color
 from relay.errors import RelayError, together
@@ -127,7 +128,7 @@ def _count(number: int, what: str) -> str:
 def check_program(name: str) -> list[Diagnostic]:
     """The diagnostics of a program in Relay's notation: the first mistake in it."""
     try:
-        read_program(name)
+        inputs.check_program(name)
     except RelayError as error:
         return list(error.diagnostics)
     return []

@@ -11,6 +11,7 @@ import numpy as np
 
 from relay.compiler import RelayFunction
 from relay.errors import FrontendError
+from relay.ir.check_surface import is_untyped
 from relay.ir.expr import Module, Var
 from relay.ir.types import BaseType, TensorType, TupleType, Type, show
 from relay.text.parser import parse
@@ -24,8 +25,16 @@ class Refusal(Exception):
 def read_program(name: str) -> Module:
     """The program in a file of Relay's notation; large constants may stand in the .npz file of the same name.
 
-    Raises Refusal if it cannot be read, FrontendError or TypeCheckError for a mistake in it.
+    Raises Refusal if it cannot be read or is untyped, FrontendError or TypeCheckError for a mistake in it.
     """
+    module = check_program(name)
+    if is_untyped(module):
+        raise Refusal(f"{name} is untyped: its types are known to `relay show FILE.py:FUNCTION --stage typed` only")
+    return module
+
+
+def check_program(name: str) -> Module:
+    """As `read_program`, also of an untyped program."""
     path = Path(name)
     beside = path.with_suffix(".npz")
     try:

@@ -20,7 +20,7 @@ from relay.typecheck.elaboration import Argument, elaborate
 NAME = "show"
 HELP = "print the program of a decorated function; its file is imported"
 
-STAGES = ("typed", "core", "optimised", "fused", "tir")
+STAGES = ("surface", "typed", "core", "optimised", "fused", "tir")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         choices=STAGES,
-        help="typed (the default); core: first-order, before optimisation; optimised; fused: with its kernels; tir",
+        help="surface: untyped; typed (the default); core: first-order, before optimisation; optimised; "
+        "fused: with its kernels; tir",
     )
     types = parser.add_mutually_exclusive_group()
     types.add_argument("--types", metavar="TYPES", help='of the arguments: "Tensor[float32, (3, 4)], .."')
@@ -58,6 +59,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _shown(options: argparse.Namespace, function: RelayFunction) -> str:
     stage = options.stage or "typed"
+    if stage == "surface":
+        if options.html or options.dot or options.svg or options.types or options.args:
+            raise Refusal("--stage surface prints text, which depends on no types")
+        return to_text(function.surface)
     if stage == "typed" and not (options.types or options.args or options.html or options.dot or options.svg):
         return function.text()
     typed = elaborate(function.__relay__, _arguments(options, function))
@@ -79,7 +84,7 @@ def _shown(options: argparse.Namespace, function: RelayFunction) -> str:
 
 
 def at_stage(typed: Module, stage: str, level: int) -> Module:
-    """A typed program at one of `STAGES` but the last."""
+    """A typed program at one of `STAGES` but the first and the last."""
     match stage:
         case "typed":
             return typed

@@ -6,7 +6,10 @@ the entry. Two programs are equal if these sequences are. So the names, the plac
 functions and data types that the entry reaches do not matter; constructors, operators, attributes, types and the bytes
 of constants do. Symbolic dims are numbered in the order of the entry's parameters.
 
-A solver's variables and the nodes of the surface IR are outside of it: InternalError.
+Of an untyped program the names that Python sees count: of global names, attributes and parameters, and the values that
+Python knows before the run. Objects of Python count by their place in a module.
+
+A solver's variables are outside of it, and objects of Python that have no place in a module: InternalError.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Hashable, Iterable, Mapping
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -33,6 +36,8 @@ from relay.ir.expr import (
     BindDim,
     Block,
     Call,
+    CapturePattern,
+    ClassPattern,
     Constant,
     Construct,
     Dead,
@@ -54,6 +59,8 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
+    OrPattern,
+    Pattern,
     PatternMatch,
     Print,
     Project,
@@ -61,17 +68,22 @@ from relay.ir.expr import (
     RefRead,
     RefWrite,
     SetAttribute,
+    Slice,
     StackGet,
     StackLength,
     StackNew,
     StackPush,
     Static,
     Terminator,
+    TuplePattern,
     Unpack,
+    ValuePattern,
     Var,
+    WildcardPattern,
     Yield,
 )
 from relay.ir.extents import extents, symbolic_dims
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import (
     AnyDim,
     BaseType,
@@ -89,6 +101,11 @@ from relay.ir.types import (
     TypeId,
     Unknown,
 )
+
+Surface: TypeAlias = (
+    Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
+)  # fmt: skip
+"""The expressions of untyped programs."""
 
 VERSION = b"relay alpha 1\n"
 """Stands before everything that is hashed; a new one for every change of what the hash depends on."""
@@ -140,6 +157,7 @@ class _Serialiser:
         self._variables, self._labels = _Numbers(), _Numbers()
         self._types, self._data, self._identifiers = _Numbers(), _Numbers(), _Numbers()
         self._functions: dict[str, int] | None = None  # None: a lone function, which mentions others by their names
+        self._defined: frozenset[str] = frozenset()
         self._order: list[str] = []
 
     def put(self, *words: str | int) -> None:
@@ -154,9 +172,11 @@ class _Serialiser:
 
     def module(self, module: Module) -> None:
         """The functions in the order in which the entry reaches them, the others, and then the other data types."""
-        self._functions = {}
-        for identifier in symbolic_dims(module):
-            self.identify(identifier)
+        self._functions, self._defined = {}, frozenset(module.functions)
+        entry = module.functions[module.entry]
+        if isinstance(entry, Derivative) or not (entry.signature or entry.result is None):  # it is typed
+            for identifier in symbolic_dims(module):
+                self.identify(identifier)
         done = 0
         for name in (module.entry, *module.functions):
             self._callee(name)
@@ -183,7 +203,7 @@ class _Serialiser:
                     self.put("rule", type(function.rule).__name__, *named)
 
     def _callee(self, name: str) -> int | str:
-        if self._functions is None:
+        if self._functions is None or name not in self._defined:
             return json.dumps(name)
         number = self._functions.get(name)
         if number is None:
@@ -198,6 +218,9 @@ class _Serialiser:
             self.type(function.result)
         for parameter in function.parameters:
             self.bind(parameter)
+        for parameter, python in zip(function.parameters, function.signature, strict=False):
+            self.put("parameter", json.dumps(parameter.name), python.kind, python.static)
+            self.atoms(() if python.default is None else (python.default,))
         self.block(function.body)
 
     def data(self, definition: DataDefinition) -> int:
@@ -301,8 +324,8 @@ class _Serialiser:
                     words.append(f"@{self._callee(name)}")
                 case Constant(value):
                     words.append(f"#{self._constant(value)}")
-                case Static():
-                    raise _surface(atom)
+                case Static(value):
+                    words.append(f"${_static(value)}")
                 case _:
                     assert_never(atom)
         self.put("atoms", *words)
@@ -433,9 +456,91 @@ class _Serialiser:
                 Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
                 | PatternMatch()
             ):  # fmt: skip
-                raise _surface(expression)
+                self._surface(expression)
             case _:
                 assert_never(expression)
+
+    def _surface(self, expression: Surface) -> None:
+        """An expression of untyped programs."""
+        match expression:
+            case Apply(function, arguments, keywords):
+                self.put("apply", len(arguments), json.dumps([name for name, _ in keywords]))
+                self.atoms((function, *arguments, *(value for _, value in keywords)))
+            case Attribute(value, name):
+                self.put("attribute", json.dumps(name))
+                self.atoms((value,))
+            case SetAttribute(value, name, new):
+                self.put("set", json.dumps(name))
+                self.atoms((value, new))
+            case Index(value, items):
+                self.put("index", len(items), expression.updated)
+                self._items(value, items)
+            case IndexUpdate(value, items, new):
+                self.put("update", len(items))
+                self._items(value, items)
+                self.atoms((new,))
+            case Annotated(value, annotation):
+                self.put("annotated")
+                self.atoms((value,))
+                self.type(annotation)
+            case Unpack(value, count):
+                self.put("unpack", count)
+                self.atoms((value,))
+            case ForEach(label, element, iterable, parameters, initial, body):
+                self.atoms((iterable, *initial))
+                self.put("each", self._labels[label], len(parameters))
+                for variable in (element, *parameters):
+                    self.bind(variable)
+                self.block(body)
+            case PatternMatch(value, cases):
+                self.put("cases", len(cases))
+                self.atoms((value,))
+                for case in cases:
+                    self._pattern(case.pattern)
+                    self.put("guard", case.guard is not None)
+                    if case.guard is not None:
+                        self.block(case.guard)
+                    self.block(case.body)
+            case _:
+                assert_never(expression)
+
+    def _items(self, value: Atom, items: Iterable[Atom | Slice]) -> None:
+        """What is indexed, and with what: of a slice its three parts, a mark for each that is not given."""
+        self.atoms((value,))
+        for item in items:
+            if isinstance(item, Slice):
+                parts = (item.start, item.stop, item.step)
+                self.put("slice", *(part is not None for part in parts))
+                self.atoms(part for part in parts if part is not None)
+            else:
+                self.atoms((item,))
+
+    def _pattern(self, pattern: Pattern) -> None:
+        match pattern:
+            case WildcardPattern():
+                self.put("any")
+            case CapturePattern(variable, inner):
+                self.put("capture")
+                self.bind(variable)
+                self._pattern(inner)
+            case ValuePattern(value):
+                self.put("value")
+                self.atoms((value,))
+            case TuplePattern(items, star):
+                self.put("items", len(items), str(star))
+                for item in items:
+                    self._pattern(item)
+            case ClassPattern(function, items, keywords):
+                self.put("class", len(items), json.dumps([name for name, _ in keywords]))
+                self.atoms((function,))
+                for item in (*items, *(part for _, part in keywords)):
+                    self._pattern(item)
+            case OrPattern(alternatives):
+                self.put("or", len(alternatives))
+                for alternative in alternatives:
+                    self._pattern(alternative)
+            case _:
+                assert_never(pattern)
 
     def _attributes(self, attributes: Mapping[str, AttributeValue]) -> str:
         """Attributes by name; their order has no meaning."""
@@ -461,8 +566,22 @@ class _Serialiser:
                 assert_never(value)
 
 
-def _surface(part: object) -> InternalError:
-    return InternalError(f"{type(part).__name__} belongs to the surface IR, which has no equality up to names")
+def _static(value: object) -> str:
+    """A value that Python knows, by its type and text; an object by its place in a module."""
+    match value:
+        case None | bool() | int() | str() | Intrinsic() | BaseType():
+            return json.dumps([type(value).__name__, str(value)])
+        case float():
+            return json.dumps(["float", value.hex() if value == value else "nan"])
+        case _ if value is Ellipsis:
+            return "..."
+        case tuple():
+            return f"({','.join(map(_static, value))})"
+        case _:
+            place = f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', None)}"
+            if "None" in place or "<" in place:
+                raise InternalError(f"{value!r} has no place in a module by which programs could be compared")
+            return json.dumps(["object", place])
 
 
 def _little_endian(array: np.ndarray) -> bytes:

@@ -62,7 +62,8 @@ class AtomParser:
             del self._visible[var.name]
             self._ended[var.name] = var
 
-    def _use(self, token: Token) -> Var:
+    def use(self, token: Token) -> Var:
+        """The variable that a name means. Raises FrontendError."""
         name = token.text[1:]
         var = self._visible.get(name)
         if var is not None:
@@ -92,7 +93,7 @@ class AtomParser:
         token = cursor.next
         match token.kind:
             case Kind.VARIABLE:
-                return self._use(cursor.take())
+                return self.use(cursor.take())
             case Kind.GLOBAL:
                 cursor.take()
                 name = cursor.unquoted(token)
@@ -100,13 +101,14 @@ class AtomParser:
                     raise cursor.unknown("function", token, name, self.declared.functions, "@")
                 return Global(name, self.declared.functions[name], cursor.span(token))
             case Kind.CONSTANT:
-                return self._long_constant()
+                return self.long_constant()
         if not self.values.at_array():
             raise cursor.expected("a variable, a function `@f` or a constant")
         array = self.values.array()
         return Constant(array, cursor.span_from(token))
 
-    def _long_constant(self) -> Constant:
+    def long_constant(self) -> Constant:
+        """`constant#0[B, (d, ..)]`, whose elements stand at the end of the text. Raises FrontendError."""
         cursor = self.cursor
         token = cursor.take()
         constant = self.declared.constants.get(token.text)

@@ -29,6 +29,7 @@ from relay.ir.expr import (
     Exit,
     Expr,
     Extent,
+    ForEach,
     Function,
     Grad,
     If,
@@ -40,6 +41,7 @@ from relay.ir.expr import (
     MatchArm,
     Next,
     OpCall,
+    Parameter,
     Print,
     Project,
     Recompute,
@@ -77,6 +79,16 @@ class _Place:
 
 
 @attrs.frozen(eq=False)
+class Signature:
+    """The parameters of a function, which are not in scope yet, and its result; both may lack types in untyped
+    programs, where `kinds` says what Python's parameters say."""
+
+    parameters: tuple[Var, ...]
+    result: Type | None
+    kinds: tuple[Parameter, ...] = ()
+
+
+@attrs.frozen(eq=False)
 class GradOptions:
     """The options of a `grad` that are given."""
 
@@ -94,30 +106,36 @@ class BodyParser:
         self.cursor = cursor
         self.types = types
         self.values = ValueParser(cursor, types)
-        self.atoms = AtomParser(cursor, types, self.values, declared)
+        self.declared = declared
+        self.atoms = self._atoms()
         self.sources: list[Source] = []
         self._function = LoopLabel("")
         self._lambdas: dict[int, Var] = {}  # those ahead in a group, by the position of their binding
 
+    def _atoms(self) -> AtomParser:
+        return AtomParser(self.cursor, self.types, self.values, self.declared)
+
     # ---- functions
 
-    def signature(self) -> tuple[tuple[Var, ...], Type]:
-        """`(%x: T, ..) -> T`: the parameters, which are not in scope yet, and the type of the result."""
+    def signature(self) -> Signature:
+        """`(%x: T, ..) -> T`"""
         self.cursor.expect("(", " and the parameters")
         parameters = self.types.separated(")", self.atoms.variable)
         self.cursor.expect("->", " and the type of the result")
-        return tuple(parameters), self.types.type()
+        return Signature(tuple(parameters), self.types.type())
 
-    def function(self, name: str, parameters: tuple[Var, ...], result: Type, span: Span) -> Function:
+    def function(self, name: str, signature: Signature, span: Span) -> Function:
         """A function of the module: its body is at the cursor."""
         self.atoms.enter_function()
-        return self._body(name, parameters, result, span)
+        return self._body(name, signature, span)
 
-    def _body(self, name: str, parameters: tuple[Var, ...], result: Type, span: Span) -> Function:
+    def _body(self, name: str, signature: Signature, span: Span) -> Function:
         around, self._function = self._function, LoopLabel(name)
         labels, self.atoms.labels = self.atoms.labels, {}
         place = self.placed(_Place(span)).span
-        function = Function(name, parameters, self._block(parameters, returns=True), self._function, result, span=place)
+        given, result, kinds = signature.parameters, signature.result, signature.kinds
+        body = self._block(given, returns=True)
+        function = Function(name, given, body, self._function, result, kinds, span=place)
         self._function, self.atoms.labels = around, labels
         return function
 
@@ -125,10 +143,10 @@ class BodyParser:
         cursor = self.cursor
         start = cursor.take()
         name = cursor.name("the name of a function")
-        parameters, result = self.signature()
+        signature = self.signature()
         span = cursor.span_from(start)
         rule = Recompute() if cursor.accept("recompute") else None
-        function = attrs.evolve(self._body(name, parameters, result, span), rule=rule)  # type: ignore[misc]
+        function = attrs.evolve(self._body(name, signature, span), rule=rule)  # type: ignore[misc]
         return Lambda(function, span)
 
     # ---- blocks
@@ -213,7 +231,7 @@ class BodyParser:
             while not cursor.at("{"):
                 if cursor.next.kind is Kind.END:
                     raise cursor.expected("the body of a function")
-                cursor.take()
+                cursor.position = cursor.closing.get(cursor.position, cursor.position) + 1
             cursor.position = cursor.closing[cursor.position] + 1
             if cursor.at("at"):
                 cursor.position += 2
@@ -277,7 +295,7 @@ class BodyParser:
             return Call(atom, tuple(self.types.separated(")", self.atoms.atom)), cursor.span_from(start))
         if cursor.accept("."):
             if cursor.next.kind is Kind.NAME:
-                raise cursor.expected("the index of a component", help="attributes exist in Python source only")
+                raise cursor.expected("the index of a component", help="attributes stand in untyped programs only")
             index = self.values.index("the index of a component")
             return Project(atom, index, cursor.span_from(start))
         return atom
@@ -433,7 +451,7 @@ class BodyParser:
         cursor.expect("else" if arms else "do")
         return If(tuple(arms), self._block(), cursor.span(start))
 
-    def _match(self) -> Match:
+    def _match(self) -> Expr:
         cursor = self.cursor
         start = cursor.take()
         value = self.atoms.atom()
@@ -447,26 +465,34 @@ class BodyParser:
             arms.append(MatchArm(constructor, fields, self._block(fields)))
         return Match(value, tuple(arms), span)
 
-    def _loop(self) -> Loop:
+    def _loop(self) -> Expr:
         cursor = self.cursor
         start = cursor.take()
         token = cursor.expect_kind(Kind.LABEL)
-        name = token.text[1:]
-        if name in self.atoms.labels:
-            raise FrontendError(f"a loop around this has the label '{name} too", cursor.span(token))
-        counter = None
+        if token.text[1:] in self.atoms.labels:
+            raise FrontendError(f"a loop around this has the label {token.text} too", cursor.span(token))
+        index: Var | None = None
+        each = counter = None
         if cursor.accept("for"):
             index = self.atoms.variable()
-            cursor.expect("<", " and the number of rounds")
-            counter = Counter(index, self.atoms.atom())
+            each = self._each()
+            if each is None:
+                cursor.expect("<", " and the number of rounds")
+                counter = Counter(index, self.atoms.atom())
         cursor.expect("(", " and the parameters of the loop")
         pairs = self.types.separated(")", self._initialised)
         span = cursor.span_from(start)
-        parameters = tuple(p for p, _ in pairs)
-        label = self.atoms.labels[name] = LoopLabel(name)
-        body = self._block((*parameters, *(() if counter is None else (counter.index,))))
-        del self.atoms.labels[name]
-        return Loop(label, parameters, tuple(v for _, v in pairs), body, counter, span)
+        parameters, initial = tuple(p for p, _ in pairs), tuple(v for _, v in pairs)
+        label = self.atoms.labels[token.text[1:]] = LoopLabel(token.text[1:])
+        body = self._block(parameters if index is None else (*parameters, index))
+        del self.atoms.labels[label.name]
+        if each is not None and index is not None:
+            return ForEach(label, index, each, parameters, initial, body, span)
+        return Loop(label, parameters, initial, body, counter, span)
+
+    def _each(self) -> Atom | None:
+        """What a loop goes through, after its variable, in untyped programs."""
+        return None
 
     def _initialised(self) -> tuple[Var, Atom]:
         parameter = self.atoms.variable()

@@ -1,6 +1,7 @@
 """The tokens of Relay's notation, and a cursor over them that reports what it found where it expected something else.
 
-%x  @f  @"a b"  'l  constant#0  name  "text"  2.5e-3  -inf  ->  ( ) [ ] { } , ; : = . < * + - // % == != >= !  # comment
+%x  @f  @"a b"  'l  constant#0  $list  name  "text"  2.5e-3  -inf
+->  ( ) [ ] { } , ; : = . < | * + - // % == != >= !  # comment
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Kind(enum.Enum):
     GLOBAL = "a function of the module"
     LABEL = "a label"
     CONSTANT = "a constant"
+    INTRINSIC = "a function of Python's syntax"
     NUMBER = "a number"
     NAME = "a name"
     STRING = "a text"
@@ -42,9 +44,9 @@ class Token(NamedTuple):
 _STRING = r'"(?:[^"\\\n]|\\[^\n])*"'
 _TOKEN = re.compile(
     rf"""(?P<skip>(?:[ \t\r\n]+|\#[^\n]*)+)
-    |(?P<VARIABLE>%\w+)|(?P<GLOBAL>@(?:\w+|{_STRING}))|(?P<LABEL>'\w+)|(?P<CONSTANT>constant\#\d+)
+    |(?P<VARIABLE>%\w+)|(?P<GLOBAL>@(?:\w+|{_STRING}))|(?P<LABEL>'\w+)|(?P<CONSTANT>constant\#\d+)|(?P<INTRINSIC>\$\w+)
     |(?P<NUMBER>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-(?:inf|nan)\b)|(?P<NAME>[^\W\d]\w*)|(?P<STRING>{_STRING})
-    |(?P<SYMBOL>->|//|==|!=|>=|!|[()\[\]{{}},;:=.<*+%-])""",
+    |(?P<SYMBOL>->|//|==|!=|>=|!|[()\[\]{{}},;:=.<|*+%-])""",
     re.VERBOSE | re.ASCII,
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}

@@ -7,6 +7,9 @@
 
 The declarations are read first, so that they may mention each other in any order; then the bodies. What is read is
 checked by `relay.ir.check`, and a mistake is an error at its place.
+
+`surface (n: Dim) ..;` at the beginning says that the module is untyped, with the variables of its annotations
+(`relay.text.surface_parser`).
 """
 
 from __future__ import annotations
@@ -18,28 +21,40 @@ import numpy as np
 
 from relay.errors import FrontendError, Label, Source, Span, TypeCheckError
 from relay.ir.check import Violation, check
-from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, Recompute, Rule, Var
+from relay.ir.check_surface import check_surface
+from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, Recompute, Rule
 from relay.ir.facts import DimConstraint
-from relay.ir.types import BaseType, FunctionType, Type
+from relay.ir.types import BaseType, FunctionType
 from relay.text.atoms import Declared
-from relay.text.body_parser import BodyParser
+from relay.text.body_parser import BodyParser, Signature
 from relay.text.constants import decode
 from relay.text.lexer import Cursor, Kind, Token
+from relay.text.surface_parser import SurfaceParser
 from relay.text.type_parser import TypeParser
 
 _DECLARATIONS = ("data", "entry", "fn", "derivative", "constants", "sources")
 
 
-def parse(text: str, filename: str = "<relay>", *, constants: Mapping[str, np.ndarray] | None = None) -> Module:
+def parse(
+    text: str,
+    filename: str = "<relay>",
+    *,
+    constants: Mapping[str, np.ndarray] | None = None,
+    objects: Mapping[str, object] | None = None,
+) -> Module:
     """The module that a text describes. `parse(to_text(m))` is `m` up to names.
 
-    `constants` are the arrays that the text has by name only. Raises FrontendError for what is not in the notation,
-    TypeCheckError where the types do not fit.
+    `constants` are the arrays that the text has by name only, `objects` what an untyped program mentions of Python, but
+    for builtins. Raises FrontendError for what is not in the notation, TypeCheckError where the types do not fit.
     """
     try:
-        module = _Parser(Cursor(text, filename), constants or {}).module()
+        parser = _Parser(Cursor(text, filename), constants or {}, objects or {})
+        module = parser.module()
         pending = any(isinstance(f, Derivative) for f in module.functions.values())
-        check(module, "core" if pending else "typed")
+        if parser.is_surface:
+            check_surface(module)
+        else:
+            check(module, "core" if pending else "typed")
     except Violation as error:
         raise TypeCheckError(error.violation, error.span) from None
     except RecursionError:
@@ -52,8 +67,7 @@ class _Header:
     """A function whose body has not been read: where that begins, and what stands before it."""
 
     name: str
-    parameters: tuple[Var, ...]
-    result: Type
+    signature: Signature
     body: int
     span: Span
     rule: Rule | None
@@ -62,18 +76,25 @@ class _Header:
 class _Parser:
     """Reads the declarations of a module."""
 
-    def __init__(self, cursor: Cursor, constants: Mapping[str, np.ndarray]) -> None:
+    def __init__(
+        self, cursor: Cursor, constants: Mapping[str, np.ndarray], objects: Mapping[str, object]
+    ) -> None:
         self.cursor = cursor
         self.constants = constants  # those beside the text
-        self.types = TypeParser(cursor)
+        self.is_surface = cursor.at("surface")
+        self.types = TypeParser(cursor, objects)
         self.declared = Declared()
-        self.bodies = BodyParser(cursor, self.types, self.declared)
+        kind = SurfaceParser if self.is_surface else BodyParser
+        self.bodies = kind(cursor, self.types, self.declared)
         self._places: dict[str, Span] = {}
         self._entry: tuple[str, Span] | None = None
         self._differentiated: list[tuple[Token, str]] = []
 
     def module(self) -> Module:
         cursor = self.cursor
+        if cursor.accept("surface"):
+            self.types.declare_variables()
+            cursor.expect(";", " or `(n: Dim)`, a variable of the annotations")
         where = self._dims()
         starts = self._starts()
         for word, position in starts:
@@ -143,7 +164,7 @@ class _Parser:
 
     def _skip_braces(self) -> None:
         cursor = self.cursor
-        while not cursor.at("{"):
+        while not cursor.at("{") or cursor.after(-1).text == "!":  # behind `!` are the effects of a function's type
             if cursor.next.kind is Kind.END:
                 raise cursor.expected("`{`")
             cursor.position = cursor.closing.get(cursor.position, cursor.position) + 1
@@ -165,9 +186,11 @@ class _Parser:
             cursor.expect("fn", " after `entry`")
         token = cursor.next
         name = self._new_name()
-        parameters, result = self.bodies.signature()
+        signature = self.bodies.signature()
         rule = self._rule()
-        self.declared.functions[name] = FunctionType(tuple(p.type for p in parameters if p.type is not None), result)
+        parameters, result = signature.parameters, signature.result
+        if result is not None:
+            self.declared.functions[name] = FunctionType([p.type for p in parameters if p.type is not None], result)
         if is_entry:
             if self._entry is not None:
                 raise FrontendError(
@@ -176,7 +199,7 @@ class _Parser:
                     labels=(Label(self._entry[1], "this is the entry already"),),
                 )
             self._entry = name, cursor.span(token)
-        return _Header(name, parameters, result, cursor.position, cursor.span(token), rule)
+        return _Header(name, signature, cursor.position, cursor.span(token), rule)
 
     def _rule(self) -> Rule | None:
         """`recompute`, or `gradient @backward saving @forward`, after the type of a function's result."""
@@ -198,7 +221,7 @@ class _Parser:
 
     def _function(self, header: _Header) -> Function:
         self.cursor.position = header.body
-        function = self.bodies.function(header.name, header.parameters, header.result, header.span)
+        function = self.bodies.function(header.name, header.signature, header.span)
         return attrs.evolve(function, rule=header.rule)  # type: ignore[misc]
 
     def _derivative(self) -> Derivative:

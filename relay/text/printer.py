@@ -17,11 +17,11 @@
     }
 
 `%x` is a variable, `@f` a function of the module, `'l` a loop. A number has its dtype as a suffix (`2.0f32`, `3i64`),
-or none in the surface IR; a large array appears as `constant#0[float32, (64, 64)]`, and its bytes stand at the end of
-the module, in `constants { .. }`. Symbolic dims, and what is assumed of them, stand at its beginning:
-`dims n, m where n >= 1, n % 2 == 0;`; `dims made k;` is one that the run makes.
-Within a function, variables with one name are told apart by a number. The text of a
-module depends on its structure and names only; `relay.text.parser` reads it.
+or none in the untyped surface IR, whose text begins with `surface;`; a large array appears as `constant#0[float32,
+(64, 64)]`, and its bytes stand at the end of the module, in `constants { .. }`. Symbolic dims, and what is assumed of
+them, stand at its beginning: `dims n, m where n >= 1, n % 2 == 0;`; `dims made k;` is one that the run makes.
+Within a function, variables with one name are told apart by a number. The text of a module depends on its structure and
+names only; `relay.text.parser` reads it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ import attrs
 import numpy as np
 
 from relay.errors import Source, Span
-from relay.ir.dims import DimExpr, MadeDim, TypeId, made_dim, variables
+from relay.ir.check_surface import is_untyped
+from relay.ir.dims import DimExpr, MadeDim, TypeId, Unknown, made_dim, substitute, variables
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -48,8 +49,6 @@ from relay.ir.expr import (
     Binding,
     Block,
     Call,
-    CapturePattern,
-    ClassPattern,
     Constant,
     Construct,
     CustomGradient,
@@ -73,9 +72,7 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
-    OrPattern,
     Parameter,
-    Pattern,
     PatternCase,
     PatternMatch,
     Print,
@@ -85,28 +82,24 @@ from relay.ir.expr import (
     RefRead,
     RefWrite,
     SetAttribute,
-    Slice,
     StackGet,
     StackLength,
     StackNew,
     StackPush,
     Static,
-    TuplePattern,
     Unpack,
-    ValuePattern,
     Var,
-    WildcardPattern,
     Yield,
 )
 from relay.ir.extents import symbolic_dims
 from relay.ir.traverse import renamed_attribute, renamed_type
 from relay.ir.types import (
     Base,
-    BaseType,
     Constructor,
     DataDefinition,
     DataType,
     Dim,
+    Form,
     FunctionType,
     RefType,
     Shape,
@@ -114,6 +107,7 @@ from relay.ir.types import (
     TensorType,
     TupleType,
     Type,
+    map_dims,
     prune,
     show,
     show_argument,
@@ -122,6 +116,7 @@ from relay.ir.types import (
 )
 from relay.text.constants import array_text, encode, is_inline
 from relay.text.lexer import name_text, quoted
+from relay.text.surface import Objects, items_text, pattern_text, static_text
 from relay.text.type_parser import RESERVED
 
 Printable: TypeAlias = Module | Function | Derivative | Block | Expr
@@ -134,16 +129,18 @@ def to_text(
     *,
     elide: bool = False,
     constants: dict[str, np.ndarray] | None = None,
+    objects: dict[str, object] | None = None,
     spans: bool = False,
     sources: bool = False,
 ) -> str:
     """A module, function, block or expression as text, without a newline at its end. Linear in its size.
 
-    The text of a typed or core module is complete: `relay.parse` reads it back. With `elide`, which is for reading, it
-    lacks the elements of large constants. With `constants` they are put into this dict instead of the text, by names
-    that the text mentions, for `numpy.savez` and `relay.parse(text, constants=..)`. With `spans` it says where
-    expressions come from, `at "0:3:5-3:9"` (source, line, column, end), and has the sources at its end. With `sources`
-    the lines of the source stand as comments above what was made of them.
+    The text of a module is complete: `relay.parse` reads it back. An untyped one (`f.surface`) may mention objects of
+    Python; they are put into `objects` by their names in the text, for `relay.parse(text, objects=..)`. With `elide`,
+    which is for reading, it lacks the elements of large constants. With `constants` they are put into this dict instead
+    of the text, by names that the text mentions, for `numpy.savez` and `relay.parse(text, constants=..)`. With `spans`
+    it says where expressions come from, `at "0:3:5-3:9"` (source, line, column, end), and has the sources at its end.
+    With `sources` the lines of the source stand as comments above what was made of them.
     """
     printer = _Printer(spans)
     printer.sources = sources
@@ -158,6 +155,8 @@ def to_text(
             printer.block_lines(part)
         case _:
             printer.expression(part)
+    if objects is not None:
+        objects.update(printer.objects.named)
     return printer.text()
 
 
@@ -187,7 +186,7 @@ class _Names:
     def __contains__(self, thing: object) -> bool:
         return thing in self._names
 
-    def of(self, thing: Var | LoopLabel | DataDefinition | MadeDim) -> str:
+    def of(self, thing: Var | LoopLabel | DataDefinition | TypeId) -> str:
         name = self._names.get(thing)
         if name is None:
             name = base = re.sub(r"[^A-Za-z0-9_]", "_", thing.name) or "_"
@@ -217,6 +216,8 @@ class _Printer:
         self._last_source: tuple[object, int] | None = None
         self._dim_names = _Names()
         self._made: dict[MadeDim, MadeDim] = {}  # sizes that the run makes, with other names where theirs is taken
+        self.objects = Objects()
+        self._open: dict[TypeId, TypeId] | None = None  # of an untyped module: the variables of its annotations
         self._declared = 0  # how many pieces were put before all others at the end
 
     def lines(self) -> list[Line]:
@@ -245,7 +246,10 @@ class _Printer:
     # ---- declarations
 
     def module(self, module: Module, elide: bool, aside: dict[str, np.ndarray] | None = None) -> None:
-        if module.entry in module.functions:
+        is_surface = is_untyped(module)
+        if is_surface:
+            self._open = {}
+        elif module.entry in module.functions:
             self._dim_names = _Names(dim.name for dim in symbolic_dims(module))
         for definition in module.data:
             self._data_name(definition)
@@ -256,9 +260,12 @@ class _Printer:
             else:
                 self._names, self._labels = _Names(), _Names()
                 self.function(function)
-        declared: list[str] = _dims_text(module, list(self._made.values()))
+        declared: list[str] = [] if is_surface else _dims_text(module, list(self._made.values()))
         for definition in self._data:  # which grows if a field mentions one more
             declared += self._declaration(definition), "\n\n"
+        if self._open is not None:  # to which fields of data types may have added
+            names = "".join(f" ({v.name}: {v.kind.value})" for v in self._open.values())
+            declared[:0] = [f"surface{names};", "\n\n"]
         self._pieces[:0] = declared
         self._declared = len(declared)
         if self._constants and not elide:
@@ -300,9 +307,18 @@ class _Printer:
         """As `show`, with the names that the data types of this text have."""
         type_ = prune(type_)  # type: ignore[assignment]
         match type_:
+            case TensorType(base, shape) if self._open is not None:
+                named = map_dims(type_, lambda dim: substitute(dim, self._opened))
+                assert isinstance(named, TensorType)
+                return show(attrs.evolve(named, base=self._opened(base) if isinstance(base, TypeId) else base))
             case TensorType(_, shape):
                 return show(renamed_type(type_, self._named(shape)))
-            case TupleType(items, None):
+            case TypeId() if self._open is not None:
+                return self._opened(type_).name
+            case TupleType(items, Form(cls, names)) if names and self._open is not None:
+                fields = ", ".join(f"{name_text(n)}: {self._type(t)}" for n, t in zip(names, items, strict=True))
+                return f"record {quoted(self.objects.name(cls))}({fields})"
+            case TupleType(items):
                 return f"({', '.join(map(self._type, items))}{',' if len(items) == 1 else ''})"
             case FunctionType(parameters, result, ()):
                 return f"fn({', '.join(map(self._type, parameters))}) -> {self._type(result)}"
@@ -319,6 +335,13 @@ class _Printer:
     def _type_argument(self, argument: Type | Base | Shape | Dim) -> str:
         is_type = isinstance(argument, TensorType | TupleType | FunctionType | RefType | StackType | DataType)
         return self._type(argument) if is_type else show_argument(argument)  # type: ignore[arg-type]
+
+    def _opened(self, variable: TypeId | Unknown) -> TypeId:
+        """A variable of an untyped module's annotations, with another name where its own is taken."""
+        assert self._open is not None and isinstance(variable, TypeId)
+        if variable not in self._open:
+            self._open[variable] = TypeId(self._dim_names.of(variable), variable.kind)
+        return self._open[variable]
 
     def _named(self, part: object) -> Mapping[MadeDim, MadeDim]:
         """Names for sizes that the run makes, after those in a dim, shape or attribute have got theirs."""
@@ -494,18 +517,18 @@ class _Printer:
             case Ascribe(value):
                 self._put(f"ascribe {atom(value)}")
             case Apply(function, arguments, keywords):
-                words = [*map(atom, arguments), *(f"{name}={atom(value)}" for name, value in keywords)]
+                words = [*map(atom, arguments), *(f"{name_text(name)}={atom(value)}" for name, value in keywords)]
                 self._put(f"apply {atom(function)}({', '.join(words)})")
             case Attribute(value, name):
-                self._put(f"{atom(value)}.{name}")
+                self._put(f"{atom(value)}.{name_text(name)}")
             case SetAttribute(value, name, new):
-                self._put(f"{atom(value)}.{name} = {atom(new)}")
+                self._put(f"{atom(value)}.{name_text(name)} = {atom(new)}")
             case Index(value, items):
-                self._put(f"{atom(value)}[{self._items(items)}]")
+                self._put(f"{atom(value)}[{items_text(items, atom)}]{' updated' if expression.updated else ''}")
             case IndexUpdate(value, items, new):
-                self._put(f"{atom(value)}[{self._items(items)} = {atom(new)}]")
+                self._put(f"{atom(value)}[{items_text(items, atom)} = {atom(new)}]")
             case Annotated(value, annotation):
-                self._put(f"{atom(value)} : {show(annotation)}")
+                self._put(f"{atom(value)} : {self._type(annotation)}")
             case Unpack(value, count):
                 self._put(f"unpack {atom(value)} {count}")
             case ForEach(label, element, iterable, parameters, initial, body):
@@ -522,7 +545,7 @@ class _Printer:
         self._indentation += 1
         for case in cases:
             self._line()
-            self._put(f"{self._pattern(case.pattern)} ")
+            self._put(f"{pattern_text(case.pattern, self._atom, self._variable)} ")
             if case.guard is not None:
                 self._put("if ")
                 self._braces(case.guard)
@@ -532,27 +555,6 @@ class _Printer:
         self._indentation -= 1
         self._line()
         self._put("}")
-
-    def _pattern(self, pattern: Pattern) -> str:
-        match pattern:
-            case WildcardPattern():
-                return "_"
-            case CapturePattern(variable, WildcardPattern()):
-                return self._variable(variable)
-            case CapturePattern(variable, inner):
-                return f"{self._pattern(inner)} as {self._variable(variable)}"
-            case ValuePattern(value):
-                return self._atom(value)
-            case TuplePattern(items, star):
-                inside = ", ".join(f"{'*' * (i == star)}{self._pattern(p)}" for i, p in enumerate(items))
-                return f"({inside},)" if len(items) == 1 else f"({inside})"
-            case ClassPattern(function, items, keywords):
-                parts = [*map(self._pattern, items), *(f"{k}={self._pattern(p)}" for k, p in keywords)]
-                return f"{self._atom(function)}({', '.join(parts)})"
-            case OrPattern(alternatives):
-                return " | ".join(map(self._pattern, alternatives))
-            case other:
-                assert_never(other)
 
     def _if(self, arms: Sequence[Arm], orelse: Block) -> None:
         for position, arm in enumerate(arms):
@@ -582,8 +584,12 @@ class _Printer:
 
     def _parameter(self, var: Var, parameter: Parameter) -> str:
         kind = "" if parameter.kind == "positional_or_keyword" else f"{parameter.kind} "
+        kind += "static " if parameter.static else ""
         default = "" if parameter.default is None else f" = {self._atom(parameter.default)}"
-        return kind + self._variable(var) + default
+        word = self._variable(var)
+        if self._open is not None and self._names.of(var) != var.name:  # callers may give its name
+            default = f" named {quoted(var.name)}{default}"
+        return kind + word + default
 
     # ---- atoms
 
@@ -602,20 +608,9 @@ class _Printer:
             case Global(name):
                 return f"@{name_text(name)}"
             case Static(value):
-                return _static_text(value)
+                return static_text(value, self.objects)
             case other:
                 assert_never(other)
-
-    def _items(self, items: Iterable[Atom | Slice]) -> str:
-        def end(atom: Atom | None) -> str:
-            return "" if atom is None else self._atom(atom)
-
-        return ", ".join(
-            f"{end(i.start)}:{end(i.stop)}" + (f":{end(i.step)}" if i.step is not None else "")
-            if isinstance(i, Slice)
-            else self._atom(i)
-            for i in items
-        )
 
 
 # ---- values
@@ -627,27 +622,6 @@ def _dims_text(module: Module, made: Sequence[MadeDim]) -> list[str]:
     names = ", ".join([*dims, *(f"made {name_text(dim.name)}" for dim in made)])
     where = ", ".join(f"{c} {quoted(c.reason)}" if c.reason else str(c) for c in module.where)
     return [f"dims {names}{' where ' * bool(where)}{where};", "\n\n"] if names else []
-
-
-def _static_text(value: object) -> str:
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
-        case str():
-            return quoted(value)
-        case _ if value is Ellipsis:
-            return "..."
-        case tuple():
-            inside = ", ".join(map(_static_text, value))
-            return f"({inside},)" if len(value) == 1 else f"({inside})"
-        case BaseType():
-            return value.name
-        case _:
-            return f"<{getattr(value, '__qualname__', None) or type(value).__qualname__}>"
 
 
 def _options(grad: Grad) -> str:

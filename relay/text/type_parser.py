@@ -5,7 +5,7 @@ Tensor[float32, (3, 2*n + 1)]   (T, U)   fn(T) -> U   Ref[T]   Stack[T]   List  
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -31,6 +31,7 @@ from relay.ir.types import (
     DataType,
     Dim,
     Equation,
+    Form,
     FunctionType,
     Kind,
     QuantifiedType,
@@ -45,6 +46,7 @@ from relay.ir.types import (
 )
 from relay.text import lexer
 from relay.text.lexer import Cursor
+from relay.text.surface import builtin
 
 _T = TypeVar("_T")
 
@@ -60,10 +62,12 @@ _EXTREMA = {"max": dims.maximum, "min": dims.minimum}
 
 
 class TypeParser:
-    """Reads types at a cursor. `data` are the data types of the module, `places` where their names stand."""
+    """Reads types at a cursor. `data` are the data types of the module, `places` where their names stand, `objects`
+    the objects of Python that a text may mention."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, objects: Mapping[str, object] | None = None) -> None:
         self.cursor = cursor
+        self.objects = objects or {}
         self.data: dict[str, DataDefinition] = {}
         self._places: dict[str, Span] = {}
         self._equations: list[tuple[TypeId, Equation]] | None = None  # what applications in a scheme stand for
@@ -159,6 +163,31 @@ class TypeParser:
         found = self._variables.get(self.cursor.name("the name of a dim"))
         if not isinstance(found, MadeDim):
             raise FrontendError(f"`{token.text}` is not declared, `dims made {token.text};`", self.cursor.span(token))
+        return found
+
+    def declare_variables(self) -> None:
+        """`(n: Dim) (s: Shape) ..`: the variables of an untyped module's annotations."""
+        while self.cursor.accept("("):
+            token = self.cursor.next
+            variable = self._quantified()
+            if variable.name in self._variables:
+                raise FrontendError(f"the variable `{variable.name}` is declared twice", self.cursor.span(token))
+            self._variables[variable.name] = variable
+            self.cursor.expect(")")
+
+    def python(self) -> object:
+        """The object of Python that a name in quotes means. Raises FrontendError if there is none."""
+        token = self.cursor.next
+        name = self.cursor.string("the name of an object, in quotes")
+        if name in self.objects:
+            return self.objects[name]
+        found = builtin(name)
+        if found is None:
+            raise FrontendError(
+                f"there is no object {name!r} beside the text",
+                self.cursor.span(token),
+                help="give it: relay.parse(text, objects={name: object})",
+            )
         return found
 
     # ---- types
@@ -273,6 +302,8 @@ class TypeParser:
             tensor = self.tensor()
             cursor.expect("]")
             return tensor
+        if cursor.at("record") and cursor.after().kind is lexer.Kind.STRING:
+            return self._record()
         if cursor.at("Ref", "[") or cursor.at("Stack", "["):
             is_reference = cursor.take().text == "Ref"
             cursor.take()
@@ -285,6 +316,22 @@ class TypeParser:
             cursor.expect("]")
             return StackType(RefType(inner))
         return self._standing_for(Kind.Type) or self._named()
+
+    def _record(self) -> TupleType:
+        """`record "Class"(field: T, ..)`: the annotation of a dataclass or named tuple in an untyped module."""
+        self.cursor.take()
+        token = self.cursor.next
+        cls = self.python()
+        if not isinstance(cls, type):
+            raise FrontendError(f"{token.text} is no class", self.cursor.span(token))
+        self.cursor.expect("(", " and the fields")
+        fields = self.separated(")", self._record_field)
+        return TupleType([t for _, t in fields], Form(cls, tuple(n for n, _ in fields)))
+
+    def _record_field(self) -> tuple[str, Type]:
+        name = self.cursor.name("the name of a field")
+        self.cursor.expect(":", " and its type")
+        return name, self.type()
 
     def _function(self, parameters: Sequence[Type], result: Type) -> FunctionType:
         """`! {io}` and `where n >= 1` behind the type of a result."""
