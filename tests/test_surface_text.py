@@ -182,7 +182,7 @@ ERRORS = [
     ("fn f(%x) { let %y = match %x { «->» { yield %x } }; %y }", "expected a pattern"),
     ("fn f(%x) { let %y = match %x { (*%a, «*»%b) -> { yield %x } }; %y }", "a tuple has one starred part"),
     ("fn f(%x) { let %y = match %x { %a «{» yield %a } }; %y }", "expected `->` and what happens in this case"),
-    ("fn f(%x) { let %y = mutiply(%x, %x); %y }", "no operator `mutiply`; did you mean `multiply`?"),
+    ("fn f(%x) { let %y = «mutiply»(%x, %x); %y }", "no operator `mutiply`; did you mean `multiply`?"),
     # what the check of untyped programs finds
     ("fn f(%x) { let %a, %b = «unpack %x 3»; %a }", "Unpack binds 3 variables, found 2"),
     ("fn f(%x) { let %a, %b = «add(%x, %x)»; %a }", "OpCall binds 1 variables, found 2"),
