@@ -188,3 +188,17 @@ def test_references_stay_inside_of_a_call() -> None:
 def test_masked_arrays_are_refused() -> None:
     with pytest.raises(TypeMismatch, match="masked array, whose mask would be lost"):
         unchanged(np.ma.masked_array([1.0, 2.0], mask=[True, False]))
+
+
+@pytest.mark.parametrize("given", ["many", "0", "-1", "1.5"])
+def test_a_wrong_number_of_threads_is_an_error(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAY_NUM_THREADS", given)
+
+    @relay
+    def increment(x):
+        return x + 1.0
+
+    with pytest.raises(CompileError, match=f"RELAY_NUM_THREADS is no number of threads: '{given}'"):
+        increment(1.0)
+    monkeypatch.setenv("RELAY_NUM_THREADS", " ")
+    assert float(increment(1.0)) == 2.0

@@ -891,6 +891,20 @@ def test_long_chains_are_cut() -> None:
     agree(module(function([tensor(16)], body)), f32(16) / 4)
 
 
+def test_many_calls_of_a_kernel_are_no_copies_of_it() -> None:
+    """LLVM takes time to the square of a function's length."""
+
+    def body(b: Builder, x: Value, y: Value) -> Value:
+        for _ in range(300):
+            x = x.op("tanh") * y
+        return x
+
+    program = compile_module(module(function([tensor(64), tensor(64)], body)), threads=1)
+    assembly = program.native.module.mod.inspect_source("asm")
+    instructions = [line for line in assembly.splitlines() if line.startswith("\t") and not line.startswith("\t.")]
+    assert len(instructions) < 300 * 15
+
+
 def test_a_guarded_division_stays_behind_its_guard() -> None:
     """The division is fused into the sum, which stands behind the assertion."""
 

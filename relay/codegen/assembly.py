@@ -60,9 +60,9 @@ def assemble(module: Module, threads: int, choices: Choices) -> Native:
     """Compile. Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code."""
     with _lock:  # TVM's compiler is not safe to use from several threads
         with assuming(module.where):
-            functions, finish, _ = _generate(module, threads, choices)
+            functions, finish, kernels = _generate(module, threads, choices)
         progress.say("machine code")
-        return finish(tir.build(functions, threads))
+        return finish(tir.build(functions, threads, kernels.calls))
 
 
 def text(module: Module, threads: int) -> str:
@@ -74,14 +74,13 @@ def text(module: Module, threads: int) -> str:
 def options(module: Module, threads: int) -> Mapping[str, Options]:
     """What the loops of a module's kernels might be, by the kernels' names. Raises CompileError."""
     with _lock, assuming(module.where):
-        return _generate(module, threads, {})[2]
+        return _generate(module, threads, {})[2].options
 
 
 def _generate(
     module: Module, threads: int, choices: Choices
-) -> tuple[dict[Any, Any], Callable[[Any], Native], Mapping[str, Options]]:
-    """The TIR functions by their global variables, what makes the result of their machine code, and what else the loops
-    of kernels might be."""
+) -> tuple[dict[Any, Any], Callable[[Any], Native], Kernels]:
+    """The TIR functions by their global variables, what makes the result of their machine code, and the kernels."""
     module = _prepared(module)
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     entry = module.main
@@ -140,6 +139,7 @@ def _generate(
     native.update(pools.functions)
     native.update(arena.functions)
     native.update(kernels.functions)
+
     def finish(built: Any) -> Native:
         return Native(
             built["main"],
@@ -161,7 +161,7 @@ def _generate(
             len(kernels.functions),
         )
 
-    return native, finish, kernels.options
+    return native, finish, kernels
 
 
 def _packing(functions: Mapping[str, Function], graph: Mapping[str, Iterable[str]]) -> frozenset[str]:

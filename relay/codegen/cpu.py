@@ -77,9 +77,12 @@ def compile_native(module: Module, threads: int, choices: Choices | None = None)
 
 
 def default_threads() -> int:
-    """RELAY_NUM_THREADS, else the number of processors that this process may use."""
-    given = os.environ.get("RELAY_NUM_THREADS", "")
-    if given.isdigit() and int(given) > 0:
+    """RELAY_NUM_THREADS, else the number of processors that this process may use. Raises CompileError for what is no
+    number of threads."""
+    given = os.environ.get("RELAY_NUM_THREADS", "").strip()
+    if given:
+        if not given.isdecimal() or int(given) == 0:
+            raise CompileError(f"RELAY_NUM_THREADS is no number of threads: {given!r}", help="set it to 1 or more")
         return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

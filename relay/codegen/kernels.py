@@ -65,6 +65,7 @@ class Kernels:
     def __init__(self, threads: int, choices: Choices) -> None:
         self.functions: dict[Any, Any] = {}
         self.options: dict[str, Options] = {}  # by the kernels' names
+        self.calls = 0  # the places that call kernels
         self._threads = threads
         self._choices = choices
         self._known: dict[object, tuple[Any, tuple[Dim, ...], Mapping[int, Packing]]] = {}
@@ -73,6 +74,7 @@ class Kernels:
         """The kernel for a group. Raises CompileError if an operator's `compute` fails, NeedsSizes if it does for
         symbolic dims only."""
         operands, sizes, key = signature(group)
+        self.calls += 1
         if key not in self._known:
             names = "_".join(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
             name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")

@@ -148,10 +148,22 @@ def public(name: str, parameters: Sequence[Any], body: Sequence[Statement]) -> A
 # ---- compilation
 
 
-def target(threads: int) -> Any:
-    """This machine. Without `mcpu` TVM silently emits code for a generic processor."""
-    cpu = tvm.target.codegen.llvm_get_system_cpu()
-    return tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": threads})
+_INSTRUCTION_COST = 5
+"""What an instruction costs LLVM's inliner by default; functions of at most some 50 are inlined."""
+
+_CALLS_PER_COST = 4
+"""With so many more calls an instruction costs one more: about 1000 instructions are inlined, however many calls there
+are. LLVM takes time to the square of a function's length, and a program's calls all stand in one."""
+
+
+def target(threads: int, calls: int = 0) -> Any:
+    """This machine, for code with so many calls of kernels. Without `mcpu` TVM silently emits code for a generic
+    processor."""
+    options: dict[str, Any] = {"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": threads}
+    cost = calls // _CALLS_PER_COST
+    if cost > _INSTRUCTION_COST:
+        options["cl-opt"] = [f"-inline-instr-cost:int={cost}"]
+    return tvm.target.Target(options)
 
 
 @functools.cache
@@ -263,10 +275,11 @@ def _pipeline() -> tuple[Any, Any, Any]:
 tirx.register_tir_pipeline("relay", _pipeline)
 
 
-def build(functions: dict[Any, Any], threads: int) -> Any:
-    """Machine code for functions by their global variables. Raises InternalError if TVM refuses them."""
+def build(functions: dict[Any, Any], threads: int, calls: int) -> Any:
+    """Machine code for functions by their global variables, which call kernels in so many places. Raises InternalError
+    if TVM refuses them."""
     try:
-        return tvm.compile(tvm.IRModule(functions), target=target(threads), tir_pipeline="relay")
+        return tvm.compile(tvm.IRModule(functions), target=target(threads, calls), tir_pipeline="relay")
     except Exception as error:
         raise InternalError(f"TVM does not compile the generated code: {error}") from error
 
