@@ -103,6 +103,39 @@ def half():
     return 0.5
 
 
+@relay
+def sum_of_halves(x: Tensor[Float, (n,)]) -> Tensor[Float, ()]:
+    if n <= 1:
+        return x.sum()
+    return sum_of_halves(x[: n // 2]) + sum_of_halves(x[n // 2 :])
+
+
+@relay
+def with_equal_sizes(x: Tensor[Float, (n, m)]):
+    if n != m:
+        return x
+    return x + x.T
+
+
+@relay
+def without_the_first(x: Tensor[Float, (n,)]):
+    if x.shape[0] > 3:
+        x = x[1:]
+    return x
+
+
+@relay
+def shorter_if_long(x: Tensor[Float, (n,)]):
+    if x.shape[0] > 3:
+        return x[1:]
+    return x
+
+
+@relay
+def fourth(x: Tensor[Float, (n,)]):
+    return x[3] if n > 3 else 0.0
+
+
 @pytest.mark.parametrize(
     ("function", "text"),
     [
@@ -142,6 +175,11 @@ def half():
         ),
         (first, "forall (A: Type). fn(A) -> index(A, 0)"),
         (half, "forall (bt: BaseType). fn() -> Tensor[bt, ()] where bt is float"),
+        (sum_of_halves, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
+        (with_equal_sizes, "forall (n: Dim) (m: Dim). fn(Tensor[float32, (n, m)]) -> Tensor[float32, (n, m)]"),
+        (without_the_first, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, (Any,)]"),
+        (shorter_if_long, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, (Any,)]"),
+        (fourth, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
     ],
     ids=lambda x: x.__name__ if isinstance(x, R.RelayFunction) else "",
 )

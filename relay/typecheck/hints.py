@@ -14,7 +14,8 @@ assumed would have been elaborated to the same program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
@@ -22,6 +23,7 @@ from relay.errors import Span, TypeCheckError
 from relay.ir.dims import (
     ANY,
     Dim,
+    Factor,
     Kind,
     TypeId,
     Unknown,
@@ -72,6 +74,16 @@ class SizeQuestion(TypeCheckError):
         self.left, self.relation, self.right = left, relation, right
 
 
+@attrs.frozen
+class Snapshot:
+    """The facts of a moment, and how much had been assumed."""
+
+    facts: tuple[
+        dict[TypeId | Unknown, Dim], dict[Factor, int], list[Dim], list[Dim], list[Dim]
+    ]
+    assumed: int
+
+
 class Hints(Facts):
     """The facts of a program that is elaborated for a call. Without symbolic dims it has none. `bind` binds a variable
     of the solver.
@@ -119,6 +131,34 @@ class Hints(Facts):
             return None
         number = substitute(dim, lambda v: v.hint if isinstance(v, Unknown) and v.hint is not None else v)
         return number if isinstance(number, int) else None
+
+    # ---- facts that hold in a part of the program
+
+    def snapshot(self) -> Snapshot:
+        """What holds now, for `restore`."""
+        kept = dict(self._values), dict(self._bounds), list(self._zero), list(self._nonzero), list(self._nonnegative)
+        return Snapshot(kept, len(self.assumed))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Forget what was added since, but what the whole program assumes."""
+        self._values, self._bounds, self._zero, self._nonzero, self._nonnegative = snapshot.facts
+        for constraint in self.assumed[snapshot.assumed :]:
+            self.add(constraint)
+
+    @contextlib.contextmanager
+    def where_holds(self, constraints: Iterable[DimConstraint]) -> Iterator[None]:
+        """While a part of the program is elaborated in which these hold, as the arm of an `if` on sizes."""
+        found = list(constraints)
+        if not found:
+            yield
+            return
+        before = self.snapshot()
+        for constraint in found:
+            self.add(constraint)
+        try:
+            yield
+        finally:
+            self.restore(before)
 
     # ---- questions
 

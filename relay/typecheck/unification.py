@@ -375,7 +375,9 @@ def holds(base: BaseType, value: int | float) -> bool:
     if base.name == "bool":
         return False
     if base.is_float:
-        return bool(base.dtype.type(value) == value)
+        if abs(value) > float(ml_dtypes.finfo(base.dtype).max):
+            return False
+        return int(base.dtype.type(value)) == value  # NumPy compares a Python integer after rounding it
     info = np.iinfo(base.name)
     return int(info.min) <= value <= int(info.max)
 

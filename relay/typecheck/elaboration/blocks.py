@@ -40,10 +40,20 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.facts import DimConstraint
 from relay.ir.traverse import free_variables, operands
 from relay.ir.types import ANY, BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
 from relay.operator import Undetermined
-from relay.typecheck.elaboration import axis_names, comparisons, growing, made_sizes, positions, schemes, texts
+from relay.typecheck.elaboration import (
+    axis_names,
+    comparisons,
+    growing,
+    made_sizes,
+    positions,
+    schemes,
+    size_conditions,
+    texts,
+)
 from relay.typecheck.elaboration.entities import (
     Consequence,
     Context,
@@ -73,7 +83,7 @@ def elaborate_block(session: Session, context: Context, block: Block, out: Outpu
 
     A binding with a mistake is reported, and elaboration goes on without what depends on it.
     """
-    with session.scope(out) as depth:
+    with session.scope(out) as depth, session.facts_of_block():
         _elaborate_block(session, context, block, out, on_yield, depth)
 
 
@@ -380,7 +390,8 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
     join = Join(session, [t.name for t in targets])
     arms: list[tuple[Output, Output]] = []
     orelse: Block | None = None
-    is_refused = False
+    is_refused = by_sizes = False
+    known_of_sizes: list[DimConstraint] = []  # since the arms before are not taken
     for arm in node.arms:
         condition_out, failures = Output() if arms else out, session.failures
         condition = _condition(session, context, arm.condition, condition_out, node.span)
@@ -397,8 +408,13 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         else:
             condition_out.terminator = Yield((condition.atom,), node.span)
         body = Output()
-        with session.where_it_may_not_run():
+        said = size_conditions.of(session, condition)
+        by_sizes = by_sizes or said is not None
+        holds = known_of_sizes if said is None else [*known_of_sizes, said.holds]
+        with session.where_it_may_not_run(), size_conditions.arm(session, holds, by_sizes):
             elaborate_block(session, context, arm.body, body, join.add)
+        if said is not None:
+            known_of_sizes.append(said.fails)
         arms.append((condition_out, body))
     otherwise = orelse if orelse is not None else node.orelse
     if not arms:
@@ -409,12 +425,15 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         elaborate_block(session, context, otherwise, out, direct)
         return
     last = Output()
-    with session.where_it_may_not_run():
+    with session.where_it_may_not_run(), size_conditions.arm(session, known_of_sizes, by_sizes):
         elaborate_block(session, context, otherwise, last, join.add)
     if is_refused:  # what the arms give may be of other types only because the condition is
         assign(context, targets, [Failed()] * len(targets))
         return
+    join.by_sizes = by_sizes and session.generic
     bound, entities = join.close(lambda atoms, span: Yield(atoms, span))
+    if known_of_sizes and all(b.terminator is not None and not isinstance(b.terminator, Yield) for _, b in arms):
+        session.keep_knowing(known_of_sizes)  # what follows runs only where no arm was taken
 
     def build() -> If:
         return If(tuple(Arm(c.block(), b.block()) for c, b in arms), last.block(), node.span)

@@ -11,7 +11,7 @@ import attrs
 from relay.ir.expr import LoopLabel
 
 Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
-"""A parameter of a loop, or a component of one; or the result of a function."""
+"""A parameter of a loop, or a component of one; or the result of a function, or, at -1, one of its parameters."""
 
 
 ParameterPlace: TypeAlias = tuple[int, int]

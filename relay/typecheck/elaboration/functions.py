@@ -39,7 +39,14 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import axis_names, effects, higher_rank, known_results
+from relay.typecheck.elaboration import (
+    axis_names,
+    effects,
+    higher_rank,
+    known_results,
+    polymorphic_recursion,
+    size_conditions,
+)
 from relay.typecheck.elaboration.arguments import (
     bind_arguments,
     definition_context,
@@ -108,6 +115,7 @@ def call_function(
         from relay.typecheck.elaboration.made_sizes import packed_value
 
         values = [None if v is None else packed_value(session, out, v, None, None, span) for v in values]
+    values = polymorphic_recursion.widened(session, out, function, values, span)
     instance = instantiate(session, callee, entities, values, span, numbers)
     session.effects.include(instance.effects)
     effects.demand_purity(session, callee, instance.effects)
@@ -201,12 +209,17 @@ def instantiate(
         for found, expected, parameter in zip(types, instance.parameters, function.parameters, strict=False):
             session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
         return instance
+    if running and key is not None:
+        declared = polymorphic_recursion.declared_use(session, callee, running[-1], types, span)
+        if declared is not None:
+            return declared
+        polymorphic_recursion.refuse_other_sizes(session, function, running[-1], types, shape)
     if len(running) >= MAX_POLYMORPHIC_DEPTH:
         error = TypeCheckError(
             f"the types of {function.name}'s arguments change with the depth of the recursion:"
             f" {', '.join(show(t) for t in types)}",
             span,
-            help="pass an index instead of a smaller tensor",
+            help="pass an index instead of a smaller tensor, or annotate sizes that change with Any",
         )
         session.report(error)
         raise Enough  # to go on at every depth would take for ever
@@ -252,11 +265,13 @@ def _new_instance(
     label = LoopLabel(name)
     returned, failures = False, session.failures
     exits: list[Entity] = []
+    by_sizes: list[bool] = []  # whether annotated sizes choose the exits
     declared_at: list[tuple[Span | None, Callable[[], str]]] = []  # what says which result there must be
 
     def on_exit(out: Output, results: tuple[Entity, ...], at: Span | None) -> None:
         nonlocal returned, declared_at
-        value = _result(session, out, function, instance, results[0], at)
+        by_sizes.append(function.result is None and size_conditions.is_lenient(session))
+        value = _result(session, out, function, instance, results[0], any(by_sizes), at)
         exits.append(results[0])
         try:
             session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
@@ -339,7 +354,13 @@ def _new_instance(
 
 
 def _result(
-    session: Session, out: Output, function: Function, instance: Instance, entity: Entity, span: Span | None
+    session: Session,
+    out: Output,
+    function: Function,
+    instance: Instance,
+    entity: Entity,
+    by_sizes: bool,
+    span: Span | None,
 ) -> Typed:
     """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
     from relay.typecheck.elaboration import made_sizes
@@ -348,7 +369,8 @@ def _result(
     if isinstance(fitting, Typed) and isinstance(prune(fitting.type), TupleType):
         fitting = expand(session, out, fitting, span)
     fitting = made_sizes.packed(session, out, fitting, session.escaping, instance.result, span)
-    return _with_varying(session, out, function.label, fitting, instance.result, (), span)
+    written = function.result
+    return _with_varying(session, out, function.label, fitting, instance.result, written, by_sizes, (), span)
 
 
 def _with_varying(
@@ -357,25 +379,32 @@ def _with_varying(
     label: LoopLabel,
     entity: Entity,
     expected: Type,
+    written: Type | None,
+    by_sizes: bool,
     path: tuple[int, ...],
     span: Span | None,
 ) -> Typed:
-    """A result as a value, with `Any` for the sizes in which the function's results differ."""
+    """A result as a value, with `Any` for the sizes in which the function's results differ: those that the run makes,
+    those that the annotation leaves open, or all (`by_sizes`)."""
     from relay.typecheck.elaboration import made_sizes
 
     if isinstance(entity, Tuple):
         known = prune(expected)
         same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
         types = known.items if same else [session.solver.fresh(Kind.Type) for _ in entity.items]  # type: ignore[union-attr]
+        parts: Sequence[Type | None] = [None] * len(entity.items)
+        if isinstance(written, TupleType) and len(written.items) == len(entity.items):
+            parts = written.items
         items = [
-            _with_varying(session, out, label, item, type_, (*path, position), span)
-            for position, (item, type_) in enumerate(zip(entity.items, types, strict=True))
+            _with_varying(session, out, label, item, type_, part, by_sizes, (*path, position), span)
+            for position, (item, type_, part) in enumerate(zip(entity.items, types, parts, strict=True))
         ]
         entity = Tuple(tuple(items), entity.form)
     value = session.materialise(out, entity, span)
     if (axes := session.decisions.varying.get((label, path))) is not None:
         value = made_sizes.widened(session, out, value, axes, span)
-    made_sizes.refuse_sizes(session, value.type, expected, (label, path))
+    may_vary = set(made_sizes.any_axes(written))
+    made_sizes.refuse_sizes(session, value.type, expected, (label, path), None if by_sizes else may_vary)
     return value
 
 

@@ -39,6 +39,7 @@ class Join:
     def __init__(self, session: Session, names: Sequence[str]) -> None:
         self.session = session
         self.names = names
+        self.by_sizes = False  # in a scheme: sizes choose the path, so what arrives may differ in them
         self.paths: list[tuple[Output, tuple[Entity, ...], Span | None]] = []
         self._handed: list[tuple[Atom, ...]] = []
         self._escaping: list[frozenset[MadeDim]] = []
@@ -155,7 +156,7 @@ class Join:
         ]
         common = values[0].type
         for other in values[1:]:
-            common = made_sizes.meeting(common, other.type) or common
+            common = made_sizes.meeting(common, other.type, of_all_sizes=self.by_sizes) or common
         return [
             made_sizes.packed_value(self.session, out, value, (), common, span)
             for value, (out, _, span) in zip(values, self.paths, strict=True)

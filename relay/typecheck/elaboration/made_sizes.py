@@ -22,7 +22,7 @@ from relay.ir.expr import Ascribe, Assert, AxisSize, BindDim, Binding, Constant,
 from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, mentions_made, solve
 from relay.ir.types import ANY, BOOL, INT32, INT64, Form, TensorType, TupleType, Type, map_dims, prune, scalar, show
 from relay.operator import lookup
-from relay.typecheck.dims import is_dim
+from relay.typecheck.dims import follows_equal, is_dim
 from relay.typecheck.elaboration import sizes
 from relay.typecheck.elaboration.decisions import Place, SizeVaries
 from relay.typecheck.elaboration.entities import (
@@ -38,7 +38,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.hints import SizeQuestion
-from relay.typecheck.unification import flat_shape, resolve
+from relay.typecheck.unification import flat_shape, resolve, shape_variable
 
 
 def make(session: Session, out: Output, count: Typed, name: str, span: Span | None) -> MadeDim:
@@ -197,9 +197,9 @@ def _escapes(found: Collection[MadeDim], escaping: Collection[MadeDim] | None) -
     return bool(found) if escaping is None else any(dim in escaping for dim in found)
 
 
-def meeting(left: Type, right: Type) -> Type | None:
+def meeting(left: Type, right: Type, of_all_sizes: bool = False) -> Type | None:
     """The type that a value has which is of one type on one path and of another on another, if they differ in sizes
-    that the run makes; None if they do not, or differ in more."""
+    that the run makes, or in any (`of_all_sizes`); None if they do not, or differ in more."""
     a, b = prune(left), prune(right)
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return None
@@ -209,20 +209,32 @@ def meeting(left: Type, right: Type) -> Type | None:
     found = []
     for x, y in zip(first, second, strict=True):
         x, y = settled(x), settled(y)
-        if x is ANY or y is ANY or ((mentions_made(x) or mentions_made(y)) and x != y):
+        of_the_run = of_all_sizes or mentions_made(x) or mentions_made(y)
+        if x is ANY or y is ANY or (of_the_run and follows_equal(x, y) is not True):
             found.append(ANY)
         else:
             found.append(x)  # type: ignore[arg-type]
     return attrs.evolve(a, shape=tuple(found)) if ANY in found else None
 
 
-def varying_axes(found: Type, expected: Type) -> set[int]:
-    """The axes at which a value does not have the size that a place has, since the run makes one of them."""
-    met = meeting(found, expected)
+def any_axes(annotation: Type | None) -> list[int]:
+    """The axes of which an annotation says nothing."""
+    if not isinstance(annotation, TensorType) or shape_variable(annotation.shape) is not None:
+        return []
+    return [axis for axis, dim in enumerate(annotation.shape) if dim is ANY]
+
+
+def varying_axes(found: Type, expected: Type, may: Collection[int] | None = ()) -> set[int]:
+    """The axes at which a value does not have the size that a place has, since the run makes one of them, or they may
+    vary in any case (None: all)."""
+    met = meeting(found, expected, of_all_sizes=may is None or bool(may))
+    own = meeting(found, expected)
     at = prune(expected)
     if met is None or not isinstance(met, TensorType) or not isinstance(at, TensorType):
         return set()
-    return {axis for axis, (m, e) in enumerate(zip(met.shape, flat_shape(at.shape), strict=True)) if m is ANY is not e}
+    axes = {axis for axis, (m, e) in enumerate(zip(met.shape, flat_shape(at.shape), strict=True)) if m is ANY is not e}
+    always = own.shape if isinstance(own, TensorType) else ()
+    return {a for a in axes if may is None or a in may or (always and always[a] is ANY)}
 
 
 def widened(session: Session, out: Output, typed: Typed, axes: Collection[int], span: Span | None) -> Typed:
@@ -234,9 +246,12 @@ def widened(session: Session, out: Output, typed: Typed, axes: Collection[int], 
     return typed if shape == type_.shape else ascribed(session, out, typed, attrs.evolve(type_, shape=shape), span)
 
 
-def refuse_sizes(session: Session, found: Type, expected: Type, place: Place) -> None:
-    """Begin anew with `Any` at axes of a place whose size changes, unless that has been tried."""
-    axes = varying_axes(found, expected) - session.decisions.varying.get(place, set())
+def refuse_sizes(
+    session: Session, found: Type, expected: Type, place: Place, may: Collection[int] | None = ()
+) -> None:
+    """Begin anew with `Any` at axes of a place whose size changes, unless that has been tried. `may`: axes that may
+    have sizes that are known and differ (None: all)."""
+    axes = varying_axes(found, expected, may) - session.decisions.varying.get(place, set())
     if axes:
         raise SizeVaries(place, axes)
 

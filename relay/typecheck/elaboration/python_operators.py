@@ -24,8 +24,10 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Size,
     Tuple,
     Typed,
+    dim_of,
     is_constant_bool,
 )
 from relay.typecheck.elaboration.operators import truth
@@ -63,7 +65,7 @@ def apply_named(
 ) -> Entity:
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
-    from relay.typecheck.elaboration import masks, special_methods, windows
+    from relay.typecheck.elaboration import masks, size_conditions, special_methods, windows
 
     if any(isinstance(o, Masked) for o in operands):
         return masks.combined(session, out, name, operands, span)
@@ -76,6 +78,7 @@ def apply_named(
         return folded
     result = operators.apply(session, out, lookup(name), operands, attributes, span, described)
     windows.note(session, name, operands, result)
+    size_conditions.note(session, name, operands, result)
     return result
 
 
@@ -146,6 +149,9 @@ def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None
             return truth(answer, span)
         if any(map(made_sizes.mentioned_in_number, numbers)):
             return None  # the run knows
+        are_sizes = any(isinstance(n, Size) for n in numbers) and all(dim_of(n) is not None for n in numbers)
+        if name in _COMPARE and are_sizes:
+            return None  # a call will know
         values = [o.value for o in numbers]
         if name in _FOLD:
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence, Set
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -80,9 +81,12 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.survivors import Rounds
-from relay.typecheck.hints import Hints
+from relay.typecheck.hints import Hints, Snapshot
 from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
+
+if TYPE_CHECKING:
+    from relay.typecheck.elaboration.size_conditions import SizeCondition
 
 MANY_ERRORS = 100
 """Elaboration ends after so many mistakes."""
@@ -186,6 +190,9 @@ class Session(EffectNotes):
         self.failures = 0  # also those that follow from an error
         self.opened: list[tuple[Unknown, Application]] = []  # what a scheme leaves to a call, and what decides it
         self.right: set[Definition] = set()  # whose uses of polymorphic parameters are checked
+        self.size_conditions: dict[Atom, SizeCondition] = {}  # what conditions say of sizes
+        self._facts_before: list[Snapshot] = []  # of blocks in which more holds
+        self.chosen_by_sizes = 0  # in how many arms elaboration is that a condition on sizes chooses
         self.doubtful: set[Var] = set()  # surface variables that come from what is open
         self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
         self.unknown: Consequence | None = None  # of a subclass: what depends on a name that the scope cannot tell
@@ -213,6 +220,23 @@ class Session(EffectNotes):
             yield depth
         finally:
             del self.scopes[depth:]
+
+    @contextlib.contextmanager
+    def facts_of_block(self) -> Iterator[None]:
+        """While a block is elaborated: what `keep_knowing` adds in it holds to its end."""
+        before = len(self._facts_before)
+        try:
+            yield
+        finally:
+            if len(self._facts_before) > before:
+                self.hints.restore(self._facts_before[before])
+                del self._facts_before[before:]
+
+    def keep_knowing(self, constraints: Sequence[DimConstraint]) -> None:
+        """These hold in the rest of the block at hand."""
+        self._facts_before.append(self.hints.snapshot())
+        for constraint in constraints:
+            self.hints.add(constraint)
 
     def made_since(self, depth: int) -> frozenset[MadeDim]:
         """The sizes that are made in the scopes inside of the first ones."""
@@ -599,8 +623,14 @@ def _require_holding(base: BaseType, number: Number) -> None:
         raise TypeMismatch(
             f"the number {number.value} is no {base}",
             number.span,
-            help=f"write a number that {base} holds, or cast the other operand",
+            help=_better_number(base, number.value),
         )
+
+
+def _better_number(base: BaseType, value: int | float) -> str:
+    if base.is_float and isinstance(value, int) and holds(base, float(value)):
+        return f"{base} has no such integer; write {float(value)!r} to have it rounded"
+    return f"write a number that {base} holds, or cast the other operand"
 
 
 def _finished(value: object) -> object:

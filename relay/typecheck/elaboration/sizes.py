@@ -18,8 +18,8 @@ from relay.ir import dims
 from relay.ir.dims import Dim
 from relay.ir.expr import Binding, Constant, Extent, OpCall
 from relay.ir.facts import mentions_made
-from relay.ir.types import FLOAT64, INT32, INT64, BaseType, TensorType, prune, scalar
-from relay.operator import lookup
+from relay.ir.types import FLOAT64, INT32, INT64, BaseType, TensorType, TypeId, prune, scalar
+from relay.operator import Undetermined, lookup
 from relay.typecheck.dims import at_least, equal, follows_at_least
 from relay.typecheck.elaboration.entities import Computed, Number, Output, Size, Typed, dim_of, size
 from relay.typecheck.hints import SizeQuestion, fits_int32
@@ -81,6 +81,19 @@ def compared(name: str, left: Number, right: Number) -> bool | None:
         return _COMPARISONS[name](a, b)
     except SizeQuestion:
         return None
+    except Undetermined as error:
+        if not decided_later(error):
+            raise
+        return None
+
+
+def decided_later(error: Undetermined) -> bool:
+    """Whether what is asked of sizes is open because they are annotated, and stand for all numbers."""
+    question = error.question
+    if question is None:
+        return False
+    found = [*dims.variables(dims.settled(question.left)), *dims.variables(dims.settled(question.right))]
+    return bool(found) and all(isinstance(v, TypeId) for v in found)
 
 
 def constant(session: Session, out: Output, number: Size | Computed, base: object = None) -> Typed:
