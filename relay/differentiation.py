@@ -84,7 +84,7 @@ def _derivative(
             f"grad needs a function decorated with @relay, found {type(function).__name__}",
             help="decorate it with @relay",
         )
-    positions = None if wrt is None else (wrt,) if isinstance(wrt, int | str) else tuple(wrt)
+    positions: Any = None if wrt is None else tuple(wrt) if isinstance(wrt, list | tuple) else (wrt,)
     node = Grad(
         Static(None),
         None,

@@ -15,20 +15,27 @@ from relay.eval.sizes import sizes_of
 from relay.eval.values import Closure
 
 
-def work(function: Any, *arguments: Any) -> tuple[int, int]:
-    """The interpreter's steps through the transformed program, and the bytes of the arrays that operators made."""
+def work(function: Any, *arguments: Any, tape: bool = False) -> tuple[int, int]:
+    """The interpreter's steps through the transformed program, or of its own tape through the typed one, and the bytes
+    of the arrays that operators made."""
     lowered, values = function._lower(arguments, {})
-    machine = Machine(sizes=sizes_of(lowered.core, lowered.core.main, values))
-    made, apply = 0, machine.operations.apply
+    module = function.typed(*arguments) if tape else lowered.core
+    machine = Machine(sizes=sizes_of(module, module.main, values))
+    made, prepared = 0, machine.operations.prepared
 
-    def counting(call: Any, operands: Any, type_: Any) -> Any:
-        nonlocal made
-        result = apply(call, operands, type_)
-        made += result.nbytes
-        return result
+    def counting(call: Any, type_: Any) -> Any:
+        function = prepared(call, type_)
 
-    machine.operations.apply = counting  # type: ignore[method-assign]
-    machine.enter(Closure(lowered.core.main, {}, lowered.core), values)
+        def counted(*operands: Any) -> Any:
+            nonlocal made
+            result = function(*operands)
+            made += result.nbytes
+            return result
+
+        return counted
+
+    machine.operations.prepared = counting  # type: ignore[method-assign]
+    machine.enter(Closure(module.main, {}, module), values)
     count = 0
     while machine.frames:
         machine.step()
@@ -185,6 +192,22 @@ def test_steps_and_bytes_are_in_proportion_to_the_length(
     derivative = relay.value_and_grad(function, wrt=0)
     work(derivative, *given(20))  # the program for one size; those of the others are for all sizes
     short, long, longer = (work(derivative, *given(n)) for n in (40, 80, 160))
+    for kind in (0, 1):
+        first, second = long[kind] - short[kind], longer[kind] - long[kind]
+        assert second <= 2.2 * first
+
+
+READS = [
+    case
+    for case in CASES
+    if case[0] in (indexed_reads, read_in_a_while, fields, items, rows_of_a_table, slices, folded)
+]
+
+
+@pytest.mark.parametrize(("function", "given"), READS, ids=lambda c: getattr(c, "__name__", ""))
+def test_so_are_those_of_the_interpreters_tape(function: Any, given: Callable[[int], tuple[Any, ...]]) -> None:
+    derivative = relay.value_and_grad(function, wrt=0)
+    short, long, longer = (work(derivative, *given(n), tape=True) for n in (40, 80, 160))
     for kind in (0, 1):
         first, second = long[kind] - short[kind], longer[kind] - long[kind]
         assert second <= 2.2 * first

@@ -76,6 +76,137 @@ def test_the_gradient_of_an_integer_says_where_the_gradient_is_lost() -> None:
     assert error.notes == ("argmax reads x -> y",)
 
 
+@relay.data
+class Found:
+    value: Vector
+    place: Tensor[relay.Int32, ()]
+
+
+@relay
+def place(v):
+    w = relay.sin(v)
+    return relay.argmax(w)
+
+
+@relay
+def by_a_call(x):
+    y = x * 2.0
+    return place(y)
+
+
+@relay
+def by_a_closure(x):
+    def f(v):
+        z = v + x
+        return relay.argmax(z)
+
+    return f(x)
+
+
+@relay
+def by_data(x):
+    y = x * 2.0
+    found = Found(y, relay.argmax(y))
+    return found.place
+
+
+@relay
+def by_a_reference(x):
+    y = x * 2.0
+    r = relay.ref(0)
+    r.value = relay.argmax(y)
+    return r.value
+
+
+@relay
+def by_a_list(x):
+    y = x * 2.0
+    found = [0]
+    for _ in range(3):
+        found.append(relay.argmax(y))
+    return found[1]
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "path"),
+    [
+        (by_a_call, place._function.span.line + 2, "x -> y -> v -> w"),
+        (by_a_closure, by_a_closure._function.span.line + 3, "x -> z"),
+        (by_data, by_data._function.span.line + 2, "x -> y"),
+        (by_a_reference, by_a_reference._function.span.line + 3, "x -> y"),
+        (by_a_list, by_a_list._function.span.line + 4, "x -> y"),
+    ],
+    ids=lambda c: getattr(c, "__name__", ""),
+)
+def test_the_place_is_found_through_calls_closures_data_and_references(function, line, path) -> None:
+    @relay
+    def outer(x):
+        return relay.sum(relay.grad(function)(x))
+
+    for call in (lambda: relay.grad(function)(np.ones(3)), lambda: outer(np.ones(3))):
+        error = error_of(call)
+        (label,) = error.labels
+        assert (label.span.line, label.text) == (line, "Tensor[int32, ()] has no gradient")
+        assert error.notes == (f"argmax reads {path}",)
+
+
+def test_what_has_no_name_is_its_text_in_the_path() -> None:
+    @relay
+    def positive(x):
+        return relay.sum(x[1:]) > 0.0
+
+    error = error_of(lambda: relay.grad(positive)(np.ones(3)))
+    assert error.notes == ("`relay.sum(x[1:]) > 0.0` reads x -> `x[1:]` -> `relay.sum(x[1:])`",)
+
+
+def test_results_that_are_no_tensors() -> None:
+    @relay
+    def reference(x):
+        return relay.ref(x)
+
+    @relay
+    def function(x):
+        return lambda v: v * x
+
+    @relay
+    def nothing(x):
+        print(x)
+
+    @relay
+    def record(x):
+        return Found(x, 1)
+
+    for wrong, message, help in (
+        (reference, "returns Ref", "`r.value`"),
+        (function, "returns a function", "a call of it"),
+        (nothing, "returns nothing", None),
+        (record, "returns Found", "one of its fields"),
+    ):
+        error = error_of(lambda wrong=wrong: relay.grad(wrong)(np.ones(3)))
+        assert message in error.message
+        assert help in error.help if help else error.help is None and not error.labels
+
+
+def test_a_parameter_without_a_gradient_is_named() -> None:
+    @relay
+    def scaled(x, n):
+        return relay.sum(x) * float(n)
+
+    @relay
+    def outer(x, n):
+        return relay.grad(scaled, wrt=1)(x, n)
+
+    for call in (lambda: relay.grad(scaled, wrt="n")(np.ones(3), 2), lambda: outer(np.ones(3), 2)):
+        error = error_of(call)
+        assert error.message == "there is no gradient with respect to n, which is Tensor[int32, ()]"
+        assert error.labels[0].span.line == scaled._function.span.line
+    with pytest.raises(FrontendError, match=r"take `gradient.w` of the gradient with respect to 'x'"):
+        relay.grad(scaled, wrt="x.w")
+    for wrong in (True, ("x", ("w",)), 1.0):
+        with pytest.raises(FrontendError, match="wrt holds positions and names"):
+            relay.grad(scaled, wrt=wrong)
+
+
 def test_an_integer_from_a_branch_and_a_loop() -> None:
     @relay
     def counted(x):
@@ -121,9 +252,9 @@ def test_inside_of_a_program_the_error_stands_at_grad() -> None:
 
 def test_an_operator_without_a_gradient_names_the_path() -> None:
     name = "opaque_double"
-    relay.register_op(
-        relation=relay.Relation("T -> T", lambda s: s), no_gradient="it is a table", compute=lambda x: x
-    )(named(name))
+    relay.register_op(relation=relay.Relation("T -> T", lambda s: s), no_gradient="it is a table", compute=lambda x: x)(
+        named(name)
+    )
     try:
 
         @relay

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-import attrs
 import numpy as np
 
 from relay.errors import ExecutionError, InternalError, Label, Span
+from relay.eval.frames import Activation, Frame, is_tail_call
 from relay.eval.operation import Operations
 from relay.eval.reuse import Reuse
 from relay.eval.sizes import attribute_with_sizes, made_in_attributes, sizes_of, with_sizes
+from relay.eval.steps import Steps, check
 from relay.eval.tape import Differentiation, Differentiator, float_leaves, settle, unboxed
 from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, describe, fits, primal
 from relay.ir import printing
@@ -32,13 +33,10 @@ from relay.ir.expr import (
     AxisSize,
     BindDim,
     Binding,
-    Block,
     Call,
     Constant,
     Construct,
     CustomGradient,
-    Dead,
-    Exit,
     Extent,
     ForEach,
     Function,
@@ -49,11 +47,9 @@ from relay.ir.expr import (
     IndexUpdate,
     Lambda,
     Loop,
-    LoopLabel,
     MakeTuple,
     Match,
     Module,
-    Next,
     OpCall,
     PatternMatch,
     Print,
@@ -69,57 +65,12 @@ from relay.ir.expr import (
     Static,
     Unpack,
     Var,
-    Yield,
 )
 from relay.ir.traverse import free_variables
 from relay.ir.types import TensorType, Type, prune, show
 
 SHOWN_CALLS = 3
 """How many calls an error of the run shows, from the innermost on."""
-
-
-@attrs.define(slots=True, eq=False)
-class Activation:
-    """A block that is being run.
-
-    `owner` is the binding of the If, Match or Loop that the block belongs to (None: the function's body); `arm` the arm
-    of an If whose condition the block is; `label` a loop's; `round` and `count` those of a loop with a counter.
-    """
-
-    block: Block
-    owner: Binding | None = None
-    position: int = 0
-    arm: int | None = None
-    label: LoopLabel | None = None
-    round: int = 0
-    count: int = 0
-
-
-@attrs.define(slots=True, eq=False)
-class Frame:
-    """A function that is being run: its variables and, outermost first, its blocks."""
-
-    closure: Closure
-    environment: dict[Var, object]
-    activations: list[Activation]
-    sizes: Mapping[TypeId, int]  # of the symbolic dims, of those that callers have made, and of the function's own
-
-    @property
-    def name(self) -> str:
-        return self.closure.function.name
-
-    @property
-    def binding(self) -> Binding | None:
-        """The binding that is being run; None before the first."""
-        current = self.activations[-1]
-        return current.block.bindings[current.position - 1] if current.position else current.owner
-
-    @property
-    def span(self) -> Span | None:
-        """Where the function has got to."""
-        binding = self.binding
-        span = binding.value.span if binding is not None else None
-        return span if span is not None else self.closure.function.span
 
 
 class Machine:
@@ -137,6 +88,7 @@ class Machine:
         self.operations = Operations(checked)
         self.differentiator = Differentiator(self.operations, self._nested)
         self.reuse = Reuse(self.operations)
+        self.steps = Steps(self)
         self._captured: dict[Function, tuple[Var, ...]] = {}
         self._sized_calls: dict[tuple[object, ...], OpCall] = {}
         self._made_in: dict[OpCall, tuple[MadeDim, ...]] = {}
@@ -144,10 +96,15 @@ class Machine:
     def run(self, function: object, arguments: Sequence[object]) -> object:
         """Call a function value and step to the end."""
         self.enter(function, arguments)
+        frames = self.frames
         try:
             with np.errstate(all="ignore"):
-                while self.frames:
-                    self.step()
+                while frames:  # step(), written out
+                    frame = frames[-1]
+                    activation = frame.activations[-1]  # type: ignore[union-attr]
+                    position = activation.position
+                    activation.position = position + 1
+                    activation.steps[position](frame, activation)  # type: ignore[arg-type]
         except ExecutionError as error:
             if not error.labels:
                 error.labels = self._calls()
@@ -175,79 +132,67 @@ class Machine:
         frame = self.frames[-1]
         assert isinstance(frame, Frame)
         activation = frame.activations[-1]
-        if activation.position == len(activation.block.bindings):
-            self._terminate(frame, activation)
-        else:
-            binding = activation.block.bindings[activation.position]
-            activation.position += 1
-            self._execute(frame, activation, binding)
+        activation.position += 1
+        activation.steps[activation.position - 1](frame, activation)
         return bool(self.frames)
 
-    def _execute(self, frame: Frame, activation: Activation, binding: Binding) -> None:
+    def operator(self, frame: Frame, binding: Binding, call: OpCall) -> None:
+        """Run an operator that may write into an operand, or whose type or attributes mention sizes."""
+        (target,) = binding.targets
+        operands = [self.atom(frame, a) for a in call.arguments]
+        spare = self.reuse.operand(frame, binding, operands)
+        type_ = target.type
+        if frame.sizes:
+            call = self._sized(call, frame.sizes)
+            type_ = None if type_ is None else with_sizes(type_, frame.sizes)
+        if spare:
+            frame.environment[target] = self.operations.update(call, operands)  # type: ignore[arg-type]
+        else:
+            frame.environment[target] = self.differentiator.apply(call, operands, type_)  # type: ignore[arg-type]
+
+    def execute(self, frame: Frame, activation: Activation, binding: Binding) -> None:
         """Run a binding. What takes more than a step leaves an activation or a frame, which will bind the targets."""
 
         def value(atom: Atom) -> object:
-            return self._atom(frame, atom)
+            return self.atom(frame, atom)
+
+        def bind(result: object) -> None:
+            self.steps.results(binding)(frame, (result,))
 
         match binding.value:
-            case OpCall(_, arguments) as call:
-                (target,) = binding.targets
-                operands = [self._atom(frame, a) for a in arguments]
-                spare = self.reuse.operand(frame, binding, operands)
-                type_ = target.type
-                if frame.sizes:
-                    call = self._sized(call, frame.sizes)
-                    type_ = None if type_ is None else with_sizes(type_, frame.sizes)
-                if spare:
-                    frame.environment[target] = self.operations.update(call, operands)  # type: ignore[arg-type]
-                else:
-                    frame.environment[target] = self.differentiator.apply(call, operands, type_)  # type: ignore[arg-type]
             case Var() | Constant() | Global() as atom:
-                self._bind(frame, binding.targets, (value(atom),))
-            case If(arms, orelse):
-                if arms:
-                    frame.activations.append(Activation(arms[0].condition, binding, arm=0))
-                else:
-                    frame.activations.append(Activation(orelse, binding))
-            case Loop(label, _, initial, body, counter) as loop:
-                inner = Activation(body, binding, label=label)
-                initial_values = tuple(map(value, initial))
-                if counter is not None:
-                    inner.count = int(value(counter.count))  # type: ignore[call-overload]
-                self.reuse.enter(frame, loop)
-                frame.activations.append(inner)
-                self._begin_round(frame, inner, loop, initial_values)
+                bind(value(atom))
             case Call(function, arguments):
                 callee, passed = value(function), tuple(map(value, arguments))
-                if _is_tail_call(frame):
+                if is_tail_call(frame):
                     self.frames.pop()
                 self.enter(callee, passed, frame.sizes)
             case MakeTuple(items):
-                self._bind(frame, binding.targets, (tuple(map(value, items)),))
+                bind(tuple(map(value, items)))
             case Project(whole, index):
-                self._bind(frame, binding.targets, (value(whole)[index],))  # type: ignore[index]
+                bind(value(whole)[index])  # type: ignore[index]
             case Match(matched, match_arms):
                 data = value(matched)
                 assert isinstance(data, Data)
                 for match_arm in match_arms:
                     if match_arm.constructor == data.constructor:
                         self._bind(frame, match_arm.fields, data.fields)
-                        frame.activations.append(Activation(match_arm.body, binding))
+                        frame.activations.append(self.steps.activation(match_arm.body, binding))
                         break
                 else:
                     raise InternalError(f"no arm for {data.constructor}")
             case Construct(definition, constructor, arguments):
-                self._bind(frame, binding.targets, (Data(definition, constructor, tuple(map(value, arguments))),))
+                bind(Data(definition, constructor, tuple(map(value, arguments))))
             case Lambda():
                 self._make_closures(frame, activation)
             case Grad(function) as grad:
                 differentiated = value(function)
                 assert isinstance(differentiated, Closure | GradientFunction)
-                self._bind(frame, binding.targets, (GradientFunction(differentiated, grad),))
+                bind(GradientFunction(differentiated, grad))
             case RefNew(content):
-                self._bind(frame, binding.targets, (Reference(value(content)),))
+                bind(Reference(value(content)))
             case RefRead(reference):
-                self._bind(frame, binding.targets, (_cell(value(reference)).content,))
+                bind(_cell(value(reference)).content)
             case RefWrite(reference, content):
                 _cell(value(reference)).content = value(content)
             case Assert(condition, message, span):
@@ -256,89 +201,35 @@ class Machine:
             case Print(_, atoms) as text:
                 printing.write(text, [np.asarray(unboxed(value(a))) for a in atoms])
             case StackNew():
-                self._bind(frame, binding.targets, (Stack([], 0),))
+                bind(Stack([], 0))
             case StackPush(stack, element):
-                self._bind(frame, binding.targets, (_stack(value(stack)).push(value(element)),))
+                bind(_stack(value(stack)).push(value(element)))
             case StackGet(stack, at, span):
                 held, position = _stack(value(stack)), int(value(at))  # type: ignore[call-overload]
                 if not 0 <= position < held.length:
                     raise ExecutionError(f"index {position} is out of range for a stack of {held.length}", span)
-                self._bind(frame, binding.targets, (held.buffer[position],))
+                bind(held.buffer[position])
             case StackLength(stack):
-                self._bind(frame, binding.targets, (np.array(_stack(value(stack)).length, np.int64),))
+                bind(np.array(_stack(value(stack)).length, np.int64))
             case Extent(dim, base):
-                self._bind(frame, binding.targets, (np.array(evaluate(dim, frame.sizes), base.dtype),))
+                bind(np.array(evaluate(dim, frame.sizes), base.dtype))
             case BindDim(made, size, span):
                 number = int(value(size))  # type: ignore[call-overload]
                 if not 0 <= number <= LARGEST_SIZE:
                     raise ExecutionError(NO_SIZE, span)
                 frame.sizes = {**frame.sizes, made: number}
             case AxisSize(tensor, axis):
-                self._bind(frame, binding.targets, (np.array(primal(value(tensor)).shape[axis], np.int64),))  # type: ignore[arg-type]
+                bind(np.array(primal(value(tensor)).shape[axis], np.int64))  # type: ignore[arg-type]
             case Ascribe(tensor):
-                self._bind(frame, binding.targets, (value(tensor),))
+                bind(value(tensor))
+            case OpCall() | If() | Loop() as prepared:
+                raise InternalError(f"{type(prepared).__name__} has steps of its own")
             case Static() | Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() as surface:
                 raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
             case Annotated() | Unpack() | ForEach() | PatternMatch() as surface:
                 raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
             case other:
                 assert_never(other)
-
-    def _terminate(self, frame: Frame, activation: Activation) -> None:
-        """Leave a block as its terminator says."""
-        match activation.block.terminator:
-            case Yield(atoms):
-                values = tuple(self._atom(frame, a) for a in atoms)
-                frame.activations.pop()
-                owner = activation.owner
-                assert owner is not None
-                if activation.arm is None:
-                    self._bind(frame, owner.targets, values)
-                    return
-                assert isinstance(owner.value, If)
-                arms, position = owner.value.arms, activation.arm
-                if values[0]:
-                    chosen = Activation(arms[position].body, owner)
-                elif position + 1 < len(arms):
-                    chosen = Activation(arms[position + 1].condition, owner, arm=position + 1)
-                else:
-                    chosen = Activation(owner.value.orelse, owner)
-                frame.activations.append(chosen)
-            case Next(label, atoms):
-                values = tuple(self._atom(frame, a) for a in atoms)
-                loop_activation = _unwind(frame, label)
-                assert loop_activation.owner is not None and isinstance(loop_activation.owner.value, Loop)
-                loop_activation.round += 1
-                self._begin_round(frame, loop_activation, loop_activation.owner.value, values)
-            case Exit(label, atoms):
-                values = tuple(self._atom(frame, a) for a in atoms)
-                if label is frame.closure.function.label:
-                    (result,) = values
-                    self._return(frame, result)
-                else:
-                    owner = _unwind(frame, label).owner
-                    assert owner is not None
-                    frame.activations.pop()
-                    self._bind(frame, owner.targets, values)
-            case Dead():
-                raise InternalError("the end of a block that should never be reached")
-            case other:
-                assert_never(other)
-
-    def _begin_round(self, frame: Frame, activation: Activation, loop: Loop, values: tuple[object, ...]) -> None:
-        """Start a loop's next round with these parameters, or end the loop with them if its count is reached."""
-        if loop.counter is not None and activation.round >= activation.count:
-            frame.activations.pop()
-            assert activation.owner is not None
-            self._bind(frame, activation.owner.targets, values)
-            return
-        self.reuse.forget(frame, loop)
-        self._bind(frame, loop.parameters, values)
-        if loop.counter is not None:
-            index = loop.counter.index
-            dtype = index.type.dtype if isinstance(index.type, TensorType) else np.int32
-            frame.environment[index] = np.array(activation.round, dtype)
-        activation.position = 0
 
     # ---- calls
 
@@ -358,11 +249,11 @@ class Machine:
             self._deliver(self._custom(function, definition.rule, tuple(arguments)))
             return
         known = self.sizes if sizes is None else sizes
-        frame = Frame(function, dict(function.environment), [Activation(definition.body)], known)
+        frame = Frame(function, dict(function.environment), [self.steps.activation(definition.body)], known)
         self.frames.append(frame)
         self._bind(frame, definition.parameters, arguments)
 
-    def _return(self, frame: Frame, result: object) -> None:
+    def return_from(self, frame: Frame, result: object) -> None:
         """Pop a frame and give its result to whoever waits for it."""
         if (
             self.checked
@@ -421,7 +312,7 @@ class Machine:
             assert isinstance(binding.value, Lambda)
             for var in self._free(binding.value.function):
                 if var not in own:
-                    environment[var] = self._atom(frame, var)
+                    environment[var] = self.atom(frame, var)
         frame.environment.update((target, environment[target]) for target in own)
 
     def _free(self, function: Function) -> tuple[Var, ...]:
@@ -446,7 +337,7 @@ class Machine:
 
     # ---- variables
 
-    def _atom(self, frame: Frame, atom: Atom) -> object:
+    def atom(self, frame: Frame, atom: Atom) -> object:
         if type(atom) is Var:
             try:
                 return frame.environment[atom]
@@ -472,36 +363,9 @@ class Machine:
         if len(targets) != len(values):
             raise InternalError(f"{len(values)} values for {len(targets)} variables in {frame.name}")
         for target, value in zip(targets, values, strict=True):
-            if self.checked and target.type is not None and not fits(value, target.type, frame.sizes):
-                raise InternalError(f"{target!r}: {show(target.type)} got {describe(value)} in {frame.name}")
+            if self.checked:
+                check(frame, target, value)
             frame.environment[target] = value
-
-
-def _is_tail_call(frame: Frame) -> bool:
-    """Whether the result of the binding that is being run is returned as it is, through any number of arms."""
-    activation = frame.activations[-1]
-    targets = activation.block.bindings[activation.position - 1].targets
-    for activation in reversed(frame.activations):
-        if activation.position != len(activation.block.bindings) or len(targets) != 1:
-            return False
-        match activation.block.terminator:
-            case Exit(label, values):
-                return label is frame.closure.function.label and values[0] is targets[0]
-            case Yield(values) if activation.arm is None and len(values) == 1 and values[0] is targets[0]:
-                assert activation.owner is not None
-                targets = activation.owner.targets
-            case _:
-                return False
-    return False
-
-
-def _unwind(frame: Frame, label: LoopLabel) -> Activation:
-    """Drop the blocks inside the loop with this label."""
-    while frame.activations and frame.activations[-1].label is not label:
-        frame.activations.pop()
-    if not frame.activations:
-        raise InternalError(f"no loop {label.name} around its Next or Exit in {frame.name}")
-    return frame.activations[-1]
 
 
 def _function(module: Module, name: str) -> Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from relay.errors import ExecutionError, InternalError, RelayError
 from relay.eval.values import fits
-from relay.ir.expr import Atom, Binding, Constant, MakeTuple, OpCall, Project, Var
+from relay.ir.expr import Atom, Binding, Constant, Expr, MakeTuple, OpCall, Project, Var
+from relay.ir.traverse import operands
 from relay.ir.types import TensorType, TupleType, Type, base_of_dtype, prune
 from relay.operator import Emitter, Operator, Value, lookup
 
@@ -19,40 +21,62 @@ Apply: TypeAlias = Callable[[OpCall, Sequence[_T], Type | None], _T]
 """Applies an operator to values; the type is the result's, None if it is to be inferred."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Code:
     """Straight-line code over tensors and tuples of them: `results` (None where there is none) of `bindings`, in terms
-    of `parameters`."""
+    of `parameters`. Values are known by the order in which they are made: parameters, constants, bindings."""
 
     parameters: tuple[Var, ...]
     bindings: tuple[Binding, ...]
     results: tuple[Atom | None, ...]
+    _constants: list[Any] = attrs.field(init=False, factory=list)
+    _plan: tuple[_Line, ...] = attrs.field(init=False)
+    _places: tuple[int | None, ...] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        atoms = [a for b in self.bindings for a in operands(b.value)] + [r for r in self.results if r is not None]
+        constants = list(dict.fromkeys(a for a in atoms if isinstance(a, Constant)))
+        targets = [b.targets[0] for b in self.bindings]
+        place = {atom: i for i, atom in enumerate([*self.parameters, *constants, *targets])}
+        self._constants.extend(c.value for c in constants)
+        lines = (_Line(b.value, tuple(place[a] for a in operands(b.value)), b.targets[0].type) for b in self.bindings)
+        object.__setattr__(self, "_plan", tuple(lines))
+        object.__setattr__(self, "_places", tuple(None if r is None else place[r] for r in self.results))
 
     def evaluate(self, values: Sequence[Any], apply: Apply[Any]) -> list[Any]:
         """The results for these values, with every operator applied by `apply`."""
-        environment: dict[Var, Any] = dict(zip(self.parameters, values, strict=True))
+        made = [*values, *self._constants]
+        for line in self._plan:
+            expression = line.expression
+            given = [made[place] for place in line.operands]
+            if type(expression) is OpCall:
+                made.append(apply(expression, given, line.type))
+            elif type(expression) is Project:
+                made.append(given[0][expression.index])
+            elif type(expression) is MakeTuple:
+                made.append(tuple(given))
+            else:
+                raise InternalError(f"{type(expression).__name__} in an operator's definition")
+        return [None if place is None else made[place] for place in self._places]
 
-        def atom(a: Atom) -> Any:
-            match a:
-                case Var():
-                    return environment[a]
-                case Constant(value):
-                    return value
-                case _:
-                    raise InternalError(f"{a!r} in an operator's definition")
+    def needed(self) -> Code:
+        """The code without what no result needs."""
+        used = {r for r in self.results if r is not None}
+        kept = []
+        for binding in reversed(self.bindings):
+            if binding.targets[0] in used:
+                used.update(operands(binding.value))
+                kept.append(binding)
+        return Code(self.parameters, tuple(reversed(kept)), self.results)
 
-        for binding in self.bindings:
-            (target,) = binding.targets
-            match binding.value:
-                case OpCall(_, arguments) as call:
-                    environment[target] = apply(call, [atom(a) for a in arguments], target.type)
-                case Project(whole, index):
-                    environment[target] = atom(whole)[index]
-                case MakeTuple(items):
-                    environment[target] = tuple(map(atom, items))
-                case other:
-                    raise InternalError(f"{type(other).__name__} in an operator's definition")
-        return [None if r is None else atom(r) for r in self.results]
+
+@attrs.frozen(slots=True, eq=False)
+class _Line:
+    """A binding of code, with the places of its operands."""
+
+    expression: Expr
+    operands: tuple[int, ...]
+    type: Type | None
 
 
 def trace(
@@ -73,9 +97,9 @@ def type_of(array: np.ndarray) -> TensorType:
     return TensorType(base, array.shape)
 
 
-def spread(operator: Operator, operands: Sequence[_T]) -> Sequence[Any]:
+def spread(operator: Operator, given: Sequence[_T]) -> Sequence[Any]:
     """Operands as the operator's Python functions take them."""
-    return (tuple(operands),) if operator.variadic else operands
+    return (tuple(given),) if operator.variadic else given
 
 
 class Operations:
@@ -87,6 +111,7 @@ class Operations:
     def __init__(self, checked: bool = True) -> None:
         self.checked = checked
         self._operators: dict[OpCall, Operator] = {}
+        self._prepared: dict[OpCall, tuple[Type | None, Callable[..., Any]]] = {}
         self._requirements: dict[tuple[OpCall, tuple[tuple[int, ...], ...]], Code] = {}
 
     def operator(self, call: OpCall) -> Operator:
@@ -125,13 +150,34 @@ class Operations:
         type_ = prune(type_)  # type: ignore[assignment]
         try:
             result = operator.reference(*spread(operator, operands), **call.attributes)
-        except RelayError as error:
-            raise error.at(call.span) from None
         except Exception as error:
-            raise ExecutionError(f"{operator.name} failed: {error}", call.span) from error
+            raise _failure(operator, call, error) from error
         if isinstance(type_, TupleType):
             return tuple(self._typed(call, r, t) for r, t in zip(result, type_.items, strict=True))
         return self._typed(call, result, type_)
+
+    def prepared(self, call: OpCall, type_: Type | None) -> Callable[..., Any]:
+        """`apply` for one call and its result's type, as a function of the operands."""
+        found = self._prepared.get(call)
+        if found is None or found[0] is not type_:
+            found = self._prepared[call] = type_, self._prepare(call, type_)
+        return found[1]
+
+    def _prepare(self, call: OpCall, type_: Type | None) -> Callable[..., Any]:
+        operator = self.operator(call)
+        if operator.requirements or operator.variadic or not isinstance(type_, TensorType):
+            return lambda *operands: self.apply(call, operands, type_)
+        tensor, dtype, shape, asarray = type_, type_.dtype, type_.shape, np.asarray
+        reference = functools.partial(operator.reference, **call.attributes) if call.attributes else operator.reference
+
+        def function(*operands: np.ndarray) -> np.ndarray:
+            try:
+                array = asarray(reference(*operands), dtype)
+            except Exception as error:
+                raise _failure(operator, call, error) from error
+            return array if array.shape == shape else self._typed(call, array, tensor)
+
+        return function
 
     def _typed(self, call: OpCall, result: Any, type_: Type) -> np.ndarray:
         assert isinstance(type_, TensorType)
@@ -157,3 +203,10 @@ class Operations:
         for requirement, condition in zip(operator.requirements, conditions, strict=True):
             if condition is not None and not condition:
                 raise ExecutionError(requirement.message, call.span)
+
+
+def _failure(operator: Operator, call: OpCall, error: Exception) -> RelayError:
+    """What a failure of an operator's reference is to users."""
+    if isinstance(error, RelayError):
+        return error.at(call.span)
+    return ExecutionError(f"{operator.name} failed: {error}", call.span)

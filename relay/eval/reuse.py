@@ -18,7 +18,7 @@ from relay.ir.expr import Binding, Block, Loop, OpCall, Var
 from relay.ir.traverse import bound, free_variables, walk
 
 if TYPE_CHECKING:
-    from relay.eval.interpreter import Frame
+    from relay.eval.frames import Frame
 
 
 def _count(values: Sequence[object], position: int) -> int:
@@ -62,19 +62,14 @@ class Reuse:
     def enter(self, frame: Frame, loop: Loop) -> None:
         """Drop the variables that a loop begins with, if they are of no more use, where an array could be changed."""
         if loop not in self._started:
-            free = free_variables(loop.body) if self._names(loop) else ()
+            free = free_variables(loop.body) if self.names(loop) else ()
             starts = [a for a in loop.initial if isinstance(a, Var) and a not in free]
-            self._started[loop] = tuple(v for v in starts if self._ends(frame, v)) if self._names(loop) else ()
+            self._started[loop] = tuple(v for v in starts if self._ends(frame, v)) if self.names(loop) else ()
         for variable in self._started[loop]:
             frame.environment.pop(variable, None)
 
-    def forget(self, frame: Frame, loop: Loop) -> None:
-        """Drop what the last round of a loop has bound, where an array could be changed."""
-        for variable in self._names(loop):
-            frame.environment.pop(variable, None)
-
-    def _names(self, loop: Loop) -> tuple[Var, ...]:
-        """The variables that a loop binds in a round; none if nothing in it could be changed."""
+    def names(self, loop: Loop) -> tuple[Var, ...]:
+        """What a loop binds in a round, which is dropped before the next; nothing if no array could be changed."""
         found = self._bound.get(loop)
         if found is None:
             inside = list(walk(loop.body))

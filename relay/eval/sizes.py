@@ -93,3 +93,10 @@ def made_in_attributes(values: Iterable[AttributeValue]) -> Iterator[MadeDim]:
                 yield from made_in_attributes(value)
             case _:
                 pass
+
+
+def mentions_dims(values: Iterable[AttributeValue]) -> bool:
+    """Whether attributes have symbolic dims in them."""
+    return any(
+        isinstance(value, TypeId | DimExpr) or (isinstance(value, tuple) and mentions_dims(value)) for value in values
+    )

@@ -17,19 +17,20 @@ This file shares nothing with `relay.ad`, whose oracle it is, except the operato
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
 import numpy as np
 
-from relay.errors import DifferentiationError, ExecutionError, RelayError
-from relay.eval.operation import Code, Operations, trace, type_of
+from relay.errors import DifferentiationError, ExecutionError
+from relay.eval.operation import Operations, type_of
+from relay.eval.pullbacks import Pullback, Update, pullback
 from relay.eval.values import Box, Data, Reference, Stack, describe, is_float, map_leaves, map_tree, primal, same_data
 from relay.ir.derivative import gradient_definition
 from relay.ir.expr import AttributeValue, Grad, Module, OpCall
 from relay.ir.types import TensorType, Type
-from relay.operator import Operator, Value
+from relay.operator import Operator
 
 Tensor: TypeAlias = np.ndarray | Box
 _T = TypeVar("_T")
@@ -37,7 +38,7 @@ _T = TypeVar("_T")
 _levels = itertools.count()
 
 
-@attrs.frozen(slots=True, eq=False)
+@attrs.define(slots=True, eq=False)  # not frozen: made for each operator, in a third of the time
 class Entry:
     """One operator application: what went in and came out, one level further out, and which entries it came from (None
     for an operand that does not depend on the tape's inputs). An input of the tape has no call."""
@@ -159,30 +160,36 @@ class Differentiator:
     def __init__(self, operations: Operations, call: Callable[[Module, Sequence[object]], object]) -> None:
         self.operations = operations
         self._call = call
-        self._gradients: dict[tuple[OpCall, tuple[tuple[int, ...], ...]], Code] = {}
-        self._sums: dict[tuple[str, TensorType], OpCall] = {}
+        self._pullbacks: dict[tuple[object, ...], Pullback] = {}
+        self._sums: dict[tuple[object, ...], tuple[OpCall, TensorType]] = {}
 
     def apply(self, call: OpCall, operands: Sequence[Tensor], type_: Type | None) -> Any:
         """The operator's value, or values, recorded on the innermost tape among the operands', and on the others."""
+        tape: Tape | None = None
         for operand in operands:
             if type(operand) is Box:
-                break
-        else:
-            return self.operations.apply(call, operands, type_)  # type: ignore[arg-type]
-        settled = [settle(o) for o in operands]
-        boxes = [o for o in settled if isinstance(o, Box)]
-        if not boxes:
-            return self.operations.apply(call, settled, type_)  # type: ignore[arg-type]
+                if operand.tape.closed:
+                    return self.apply(call, [settle(o) for o in operands], type_)
+                if tape is None or operand.tape.level > tape.level:
+                    tape = operand.tape
+        if tape is None:
+            return self.operations.prepared(call, type_)(*operands)
         operator = self.operations.operator(call)
         if operator.composition is not None and operator.gradient is None and operator.no_gradient is None:
-            return self._compose(operator, call, settled)
-        tape = max((b.tape for b in boxes), key=lambda t: t.level)
-        outer = tuple(o.value if isinstance(o, Box) and o.tape is tape else o for o in settled)
+            return self._compose(operator, call, operands)
+        outer: list[Tensor] = []
+        sources: list[int | None] = []
+        for operand in operands:
+            if type(operand) is Box and operand.tape is tape:
+                outer.append(operand.value)
+                sources.append(operand.position)
+            else:
+                outer.append(operand)
+                sources.append(None)
         output = self.apply(call, outer, type_)
         if not is_float(primal(output)):
             return output
-        sources = tuple(o.position if isinstance(o, Box) and o.tape is tape else None for o in settled)
-        return tape.record(Entry(call, outer, sources, output))
+        return tape.record(Entry(call, tuple(outer), tuple(sources), output))
 
     def _compose(self, operator: Operator, call: OpCall, operands: Sequence[Tensor]) -> Any:
         """The value of a composite operator without a gradient of its own: what its body records."""
@@ -199,38 +206,50 @@ class Differentiator:
     def backward(self, result: Box, seed: Tensor) -> list[Tensor | None]:
         """The cotangent of every entry of the result's tape, where the result's is `seed`."""
         entries = result.tape.entries
-        cotangents: list[Tensor | None] = [None] * len(entries)
-        cotangents[result.position] = seed
+        cotangents = Cotangents(self, len(entries))
+        cotangents.found[result.position] = seed
         applied: dict[int, dict[int, Tensor]] = {}  # the cotangents of the parts of applications
         for position in range(result.position, -1, -1):
-            entry, cotangent = entries[position], cotangents[position]
-            if isinstance(entry, Application):
+            entry = entries[position]
+            if type(entry) is Entry:
+                if entry.call is not None and (cotangent := cotangents.take(position)) is not None:
+                    self._pull(entry.call, entry, cotangent, cotangents)
+            elif isinstance(entry, Application):
                 if position in applied:
                     self._pull_application(entry, applied.pop(position), cotangents)
-                continue
-            if cotangent is None or (isinstance(entry, Entry) and entry.call is None):
-                continue
-            cotangents[position] = None  # not needed again
-            if isinstance(entry, Part):
+            elif isinstance(entry, Part) and (cotangent := cotangents.take(position)) is not None:
                 applied.setdefault(entry.application, {})[entry.number] = cotangent
-                continue
-            assert entry.call is not None
-            for source, operand, part in zip(
-                entry.sources, entry.operands, self.pull(entry.call, entry, cotangent), strict=True
-            ):
-                if source is None or part is None:
-                    continue
-                type_ = type_of(primal(operand))
-                if primal(part).shape != type_.shape:  # the operator broadcast this operand
-                    part = self.apply(self._sum("sum_to", type_, {"shape": type_.dims}), (part,), type_)
-                self._accumulate(cotangents, source, part, type_)
-        return cotangents
+        return cotangents.found
 
-    def _accumulate(self, cotangents: list[Tensor | None], source: int, part: Tensor, type_: TensorType) -> None:
-        present = cotangents[source]
-        if present is not None:
-            part = self.apply(self._sum("add", type_, {}), (present, part), type_)
-        cotangents[source] = part
+    def _pull(self, call: OpCall, entry: Entry, cotangent: Tensor, cotangents: Cotangents) -> None:
+        """Add the cotangents of an entry's operands, by the operator's gradient.
+
+        Raises DifferentiationError if it has none and the cotangent is not zero.
+        """
+        operator = self.operations.operator(call)
+        if operator.gradient is None:
+            if not np.any(primal(cotangent)):
+                return
+            raise DifferentiationError(f"{operator.name} has no gradient: {operator.no_gradient}", call.span)
+        wanted = [source is not None for source in entry.sources]
+        key = (call, *wanted, *[primal(o).shape for o in entry.operands])
+        found = self._pullbacks.get(key)
+        if found is None:
+            arrays = [primal(o) for o in entry.operands]
+            found = self._pullbacks[key] = pullback(operator, call, arrays, primal(entry.output), wanted)
+        results = found.code.evaluate((*entry.operands, entry.output, cotangent), self.apply)
+        for source, operand, part in zip(entry.sources, entry.operands, found.parts, strict=True):
+            if source is None or part is None:
+                continue
+            array = primal(operand)
+            if isinstance(part, Update):
+                cotangents.update(source, part, [results[number] for number in part.others], array)
+                continue
+            new = results[part]
+            if primal(new).shape != array.shape:  # the operator broadcast this operand
+                total, type_ = self.sum("sum_to", array, shape=array.shape)
+                new = self.apply(total, (new,), type_)
+            cotangents.add(source, new)
 
     # ---- functions with a gradient of their own
 
@@ -264,7 +283,7 @@ class Differentiator:
 
         return map_floats(result, box, lambda leaf: leaf)
 
-    def _pull_application(self, entry: Application, given: dict[int, Tensor], cotangents: list[Tensor | None]) -> None:
+    def _pull_application(self, entry: Application, given: dict[int, Tensor], cotangents: Cotangents) -> None:
         numbers = itertools.count()
 
         def seed(leaf: Tensor) -> object:
@@ -272,47 +291,60 @@ class Differentiator:
             return np.zeros_like(primal(leaf)) if found is None else found
 
         parts = float_leaves(entry.pull(map_gradients(entry.result, seed)))
-        for source, leaf, part in zip(entry.sources, float_leaves(entry.arguments), parts, strict=True):
+        for source, part in zip(entry.sources, parts, strict=True):
             if source is not None:
-                self._accumulate(cotangents, source, part, type_of(primal(leaf)))
+                cotangents.add(source, part)
 
-    def pull(self, call: OpCall, entry: Entry, cotangent: Tensor) -> list[Tensor | None]:
-        """The cotangents of an entry's operands, by the operator's gradient.
-
-        Raises DifferentiationError if it has none and the cotangent is not zero.
-        """
-        operator = self.operations.operator(call)
-        if operator.gradient is None:
-            if not np.any(primal(cotangent)):
-                return [None] * len(entry.operands)
-            raise DifferentiationError(f"{operator.name} has no gradient: {operator.no_gradient}", call.span)
-        key = (call, tuple(primal(o).shape for o in entry.operands))
-        code = self._gradients.get(key)
-        if code is None:
-            code = self._gradients[key] = trace_gradient(
-                operator, call, [primal(o) for o in entry.operands], entry.output
-            )
-        return code.evaluate((*entry.operands, entry.output, cotangent), self.apply)
-
-    def _sum(self, operator: str, type_: TensorType, attributes: Mapping[str, AttributeValue]) -> OpCall:
-        """A call that gives a cotangent of this type, always the same, so that what is known of it is found again."""
-        return self._sums.setdefault((operator, type_), OpCall(operator, (), attributes))
+    def sum(self, operator: str, like: np.ndarray, **attributes: AttributeValue) -> tuple[OpCall, TensorType]:
+        """A call that gives a cotangent of an array's type, always the same, so that what is known of it is found
+        again; and the type."""
+        key = (operator, like.dtype, like.shape)
+        found = self._sums.get(key)
+        if found is None:
+            found = self._sums[key] = OpCall(operator, (), attributes), type_of(like)
+        return found
 
 
-def trace_gradient(operator: Operator, call: OpCall, operands: Sequence[np.ndarray], output: Tensor) -> Code:
-    """The operator's gradient as code over the operands, the output and its cotangent."""
-    count = len(operands)
+class Cotangents:
+    """The cotangents of a tape's entries, as far as they are known, by position.
 
-    def gradient(*values: Value) -> list[Value | None]:
-        out, dout = values[count:]
-        try:
-            return operator.cotangents(values[:count], out, dout, call.attributes)
-        except RelayError as error:
-            raise error.at(call.span) from None
+    `_own` are those that nothing else can see, since they were made here; updates write into them.
+    """
 
-    types = [type_of(o) for o in operands]
-    result = type_of(primal(output))
-    return trace(gradient, call, [*types, result, result], [*(f"x{i}" for i in range(count)), "out", "dout"])
+    def __init__(self, differentiator: Differentiator, count: int) -> None:
+        self.found: list[Tensor | None] = [None] * count
+        self._own: set[int] = set()
+        self._differentiator = differentiator
+
+    def take(self, position: int) -> Tensor | None:
+        """The cotangent of an entry, which is not needed again."""
+        found, self.found[position] = self.found[position], None
+        self._own.discard(position)
+        return found
+
+    def add(self, position: int, part: Tensor) -> None:
+        present = self.found[position]
+        if present is not None:
+            call, type_ = self._differentiator.sum("add", primal(part))
+            part = self._differentiator.apply(call, (present, part), type_)
+        self._own.discard(position)
+        self.found[position] = part
+
+    def update(self, position: int, update: Update, others: Sequence[Tensor], like: np.ndarray) -> None:
+        present = self.found[position]
+        if present is None:
+            present = np.zeros_like(like)
+            self._own.add(position)
+        operands = [*others[: update.position], present, *others[update.position :]]
+        operations = self._differentiator.operations
+        in_place = operations.operator(update.call).in_place
+        writes = in_place is not None and in_place.write is not None and in_place.operand == update.position
+        if writes and position in self._own and not any(isinstance(o, Box) for o in operands):
+            self.found[position] = operations.update(update.call, operands)  # type: ignore[arg-type]
+            return
+        self.found[position] = new = self._differentiator.apply(update.call, operands, type_of(like))
+        if not isinstance(new, Box):
+            self._own.add(position)
 
 
 @attrs.frozen(slots=True, eq=False)

@@ -81,7 +81,7 @@ class GradientFunction:
     grad: Grad
 
 
-@attrs.frozen(slots=True, eq=False, repr=False)
+@attrs.define(slots=True, eq=False, repr=False)  # not frozen: made for each operator, in a third of the time
 class Box:
     """A float tensor on a tape. `value` is the tensor as the levels further out see it: an array or a box of theirs."""
 
@@ -99,6 +99,8 @@ def primal(value: np.ndarray | Box) -> np.ndarray:
 
 def is_float(array: np.ndarray) -> bool:
     """Whether an array has a float dtype, and so a gradient."""
+    if array.dtype.kind != "V":  # bfloat16 is no type of NumPy's
+        return array.dtype.kind == "f"
     base = base_of_dtype(array.dtype)
     return base is not None and base.is_float
 
@@ -108,6 +110,8 @@ def fits(value: object, type_: Type, sizes: Mapping[TypeId, int] | None = None) 
     references, stacks, data and functions it looks at the outside only."""
     if type(value) is np.ndarray and type(type_) is TensorType and value.shape == type_.shape:
         return bool(value.dtype == type_.dtype)  # most values
+    if type(type_) is StackType:
+        return isinstance(value, Stack)
     match prune(type_):
         case TensorType() as tensor:
             if isinstance(value, Box):
@@ -128,8 +132,6 @@ def fits(value: object, type_: Type, sizes: Mapping[TypeId, int] | None = None) 
             return isinstance(value, Closure | GradientFunction)
         case RefType():
             return isinstance(value, Reference)
-        case StackType():
-            return isinstance(value, Stack)
         case DataType(definition):
             return isinstance(value, Data) and value.definition is definition
         case _:

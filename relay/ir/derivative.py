@@ -22,6 +22,8 @@ from relay.ir.types import (
     DataDefinition,
     DataType,
     FunctionType,
+    RefType,
+    StackType,
     TensorType,
     TupleType,
     Type,
@@ -143,19 +145,45 @@ def output_type(result: Type, grad: Grad) -> TensorType:
     output = result
     if isinstance(result, TupleType):
         position = grad.output or 0
+        if not result.items:
+            raise DifferentiationError("the function returns nothing that could be differentiated")
         if not -len(result.items) <= position < len(result.items):
             raise DifferentiationError(f"the function has {len(result.items)} results; there is no output {position}")
         output = result.items[position]
     elif grad.output not in (None, 0, -1):
         raise DifferentiationError(f"the function has one result; there is no output {grad.output}")
     if not isinstance(output, TensorType) or not isinstance(output.base, BaseType) or not output.base.is_float:
-        raise DifferentiationError(f"only a float tensor can be differentiated; the function returns {show(output)}")
+        raise DifferentiationError(
+            f"only a float tensor can be differentiated; the function returns {_described(output)}",
+            help=_way_out(output),
+        )
     if not grad.seedable and any(d != 1 for d in output.shape):
         raise DifferentiationError(
             f"the gradient needs a result with one element; the function returns {show(output)}",
             help="sum the result, or use seedable=True and pass the incoming cotangent",
         )
     return output
+
+
+def _described(type_: Type) -> str:
+    return "a function" if isinstance(type_, FunctionType) else show(type_)
+
+
+def _way_out(type_: Type) -> str | None:
+    """What may be returned in place of a value of a type that has no derivative."""
+    match type_:
+        case TensorType():
+            return "integers and truth values have no gradient: return a float that is computed from floats"
+        case DataType():
+            return "return one of its fields, or a sum over them"
+        case RefType():
+            return "return what it holds: `r.value`"
+        case FunctionType():
+            return "return the value of a call of it"
+        case TupleType() | StackType():
+            return "return one of its components, or a sum over them"
+        case _:
+            return None
 
 
 def gradient_type(function: FunctionType, grad: Grad, monomorphic: Monomorphic = lambda t: t) -> FunctionType:

@@ -188,6 +188,14 @@ def _derived_value(
     node = attrs.evolve(grad, function=function.atom, wrt=wrt, span=at)  # type: ignore[misc]
 
     def attempt() -> Sequence[Unknown] | None:
+        from relay.typecheck.elaboration.lost_gradients import check_parameters, explain
+
+        result = prune(inner_type.result) if isinstance(inner_type, FunctionType) else None
+        if isinstance(result, FunctionType):  # what it takes is perhaps never known
+            try:
+                output_type(result, grad)
+            except DifferentiationError as error:
+                raise explain(error, session, entity.of, grad.output).at(grad.span or span) from None
         waiting = list(unknowns(inner_type))
         if waiting:
             return waiting
@@ -196,6 +204,8 @@ def _derived_value(
             raise TypeCheckError(
                 f"only a function can be differentiated, found {show(known)}", span, help="write relay.grad(f)(x)"
             )
+        if wrt is not None:
+            check_parameters(session, entity.of, known, wrt, frozenset(fixed), grad.span or span)
         for position in range(len(known.parameters)) if wrt is None else wrt:
             parameter = known.parameters[position] if position < len(known.parameters) else None
             if parameter is not None and _holds(parameter, StackType):
@@ -220,8 +230,6 @@ def _derived_value(
             found = attrs.evolve(gradient_type(known, node, session.monomorphic), effects=known.effects)
             session.unify_at(found, type_, span, "the derivative")
         except DifferentiationError as error:
-            from relay.typecheck.elaboration.lost_gradients import explain
-
             raise explain(error, session, entity.of, grad.output).at(grad.span or span) from None
         return None
 

@@ -159,11 +159,20 @@ def position_of(function: Entity, parameter: int | str, span: Span | None) -> in
         names = [p.name for p in surface_function(base).parameters]  # type: ignore[arg-type]
     if isinstance(parameter, str):
         if parameter not in names:
+            whole, _, inside = parameter.replace("[", ".").partition(".")
             close = difflib.get_close_matches(parameter, names, n=1)
-            raise FrontendError(
-                f"wrt: there is no parameter {parameter!r}", span, help=f"did you mean {close[0]!r}?" if close else None
-            )
+            help = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}" if names else None
+            if inside and whole in names:
+                field = parameter[len(whole) :]
+                help = f"wrt names whole parameters: take `gradient{field}` of the gradient with respect to {whole!r}"
+            raise FrontendError(f"wrt: there is no parameter {parameter!r}", span, help=help)
         return names.index(parameter)
+    if not isinstance(parameter, int) or isinstance(parameter, bool):
+        raise FrontendError(
+            f"wrt holds positions and names of parameters, found {parameter!r}",
+            span,
+            help="the gradient with respect to a structure has its form: take the part of it that is wanted",
+        )
     if names and not -len(names) <= parameter < len(names):
         raise FrontendError(f"wrt: there are {len(names)} parameters; there is no {parameter}", span)
     return parameter % len(names) if names else parameter

@@ -1,0 +1,97 @@
+"""Where a run of the interpreter is: the functions that are being run, and in each the blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import attrs
+
+from relay.errors import InternalError, Span
+from relay.eval.values import Closure
+from relay.ir.dims import TypeId
+from relay.ir.expr import Binding, Block, Exit, LoopLabel, Var, Yield
+
+
+@attrs.define(slots=True, eq=False)
+class Activation:
+    """A block that is being run.
+
+    `steps` run its bindings and then its terminator, and `position` is the next one's. `owner` is the binding of the
+    If, Match or Loop that the block belongs to (None: the function's body); `arm` the arm of an If whose condition the
+    block is; `label` a loop's; `round` and `count` those of a loop with a counter.
+    """
+
+    block: Block
+    steps: tuple[Step, ...]
+    owner: Binding | None = None
+    position: int = 0
+    arm: int | None = None
+    label: LoopLabel | None = None
+    round: int = 0
+    count: int = 0
+
+    @property
+    def binding(self) -> Binding | None:
+        """The binding that is being run, or the last one if the terminator is; None before the first."""
+        bindings = self.block.bindings
+        return bindings[min(self.position, len(bindings)) - 1] if self.position and bindings else None
+
+
+@attrs.define(slots=True, eq=False)
+class Frame:
+    """A function that is being run: its variables and, outermost first, its blocks."""
+
+    closure: Closure
+    environment: dict[Var, object]
+    activations: list[Activation]
+    sizes: Mapping[TypeId, int]  # of the symbolic dims, of those that callers have made, and of the function's own
+
+    @property
+    def name(self) -> str:
+        return self.closure.function.name
+
+    @property
+    def binding(self) -> Binding | None:
+        """The binding that is being run; None before the first."""
+        current = self.activations[-1]
+        return current.binding or current.owner
+
+    @property
+    def span(self) -> Span | None:
+        """Where the function has got to."""
+        binding = self.binding
+        span = binding.value.span if binding is not None else None
+        return span if span is not None else self.closure.function.span
+
+
+Step: TypeAlias = Callable[[Frame, Activation], None]
+"""Runs a binding or a terminator of the frame's innermost block, whose position is the one behind it already."""
+
+
+def is_tail_call(frame: Frame) -> bool:
+    """Whether the result of the binding that is being run is returned as it is, through any number of arms."""
+    activation = frame.activations[-1]
+    targets = activation.block.bindings[activation.position - 1].targets
+    for activation in reversed(frame.activations):
+        if activation.position != len(activation.block.bindings) or len(targets) != 1:
+            return False
+        match activation.block.terminator:
+            case Exit(label, values):
+                return label is frame.closure.function.label and values[0] is targets[0]
+            case Yield(values) if activation.arm is None and len(values) == 1 and values[0] is targets[0]:
+                assert activation.owner is not None
+                targets = activation.owner.targets
+            case _:
+                return False
+    return False
+
+
+def unwind(frame: Frame, label: LoopLabel) -> Activation:
+    """Drop the blocks inside the loop with this label."""
+    activations = frame.activations
+    while activations and activations[-1].label is not label:
+        activations.pop()
+    if not activations:
+        raise InternalError(f"no loop {label.name} around its Next or Exit in {frame.name}")
+    return activations[-1]
