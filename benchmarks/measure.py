@@ -1,12 +1,14 @@
 """One contender's process: times its workloads and prints the numbers as one line of JSON.
 
-    python benchmarks/measure.py CONTENDER SECONDS RESULTS.npz WORKLOAD...
+    python benchmarks/measure.py CONTENDER SECONDS THREADS RESULTS.npz WORKLOAD...
 
 A sample is a number of calls that takes at least 2 ms; samples are taken for SECONDS. The results go to RESULTS.npz.
+The process may use as many cores as THREADS: not every framework has a setting that all of its threads heed.
 """
 
 import importlib
 import json
+import os
 import statistics
 import sys
 import time
@@ -56,8 +58,15 @@ def contender_module(contender: str) -> Any:
     return module
 
 
-def main(contender: str, seconds: str, results: str, *names: str) -> None:
+def keep_to_cores(count: int) -> None:
+    """Let this process run on so many cores only, where the system has a call for it."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-count:])
+
+
+def main(contender: str, seconds: str, threads: str, results: str, *names: str) -> None:
     """Measure the named workloads."""
+    keep_to_cores(int(threads))  # before a framework asks how many there are
     report: dict[str, dict[str, object]] = {}
     arrays: dict[str, np.ndarray] = {}
     module = contender_module(contender)

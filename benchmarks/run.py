@@ -36,9 +36,7 @@ Report = dict[str, dict[str, Any]]
 def measure(contender: str, names: list[str], seconds: float, threads: int, results: Path) -> Report:
     """Run one contender's process once."""
     environment = {**os.environ, **{variable: str(threads) for variable in THREAD_VARIABLES}}
-    if threads == 1:
-        environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    command = [sys.executable, str(HERE / "measure.py"), contender, str(seconds), str(results), *names]
+    command = [sys.executable, str(HERE / "measure.py"), contender, str(seconds), str(threads), str(results), *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]

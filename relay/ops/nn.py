@@ -28,8 +28,8 @@ _CASES = cases(
 )
 
 
-def _shifted(x: Stage, axis: int) -> tuple[Stage, Stage, int]:
-    """x minus its maximum along the axis, and the sum of the exponentials of that; float16 goes through float32."""
+def _shifted(x: Stage, axis: int) -> tuple[Stage, Stage, Stage, int]:
+    """x minus its maximum along the axis, the exponentials of that, and their sum; float16 goes through float32."""
     position = normalise_axis(axis, len(dims(x)))
     wide = str(x.dtype) if str(x.dtype) in ("float32", "float64") else "float32"
     highest = stages.largest(x, (position,), True)
@@ -40,17 +40,20 @@ def _shifted(x: Stage, axis: int) -> tuple[Stage, Stage, int]:
 
     shifted = te.compute(dims(x), difference)
     exponentials = te.compute(dims(x), lambda *index: transcendental.exp(shifted(*index)))
-    return shifted, stages.total(exponentials, (position,), True), position
+    return shifted, exponentials, stages.total(exponentials, (position,), True), position
 
 
 def _softmax(x: Stage, axis: int) -> Stage:
     if 0 in dims(x):
         return stages.full(dims(x), 0, str(x.dtype))
-    shifted, total, position = _shifted(x, axis)
+    _, exponentials, total, position = _shifted(x, axis)
+    # One division for each sum, which is at least 1, in place of one for each element: it differs by half a unit in
+    # the last place, and takes a tenth of the time of a division.
+    factor = te.compute(dims(total), lambda *index: 1 / total(*index))
 
     def element(*index: Element) -> Element:
-        denominator = total(*index[:position], 0, *index[position + 1 :])
-        return scalar.cast(transcendental.exp(shifted(*index)) / denominator, str(x.dtype))
+        scale = factor(*index[:position], 0, *index[position + 1 :])
+        return scalar.cast(exponentials(*index) * scale, str(x.dtype))
 
     return te.compute(dims(x), element)
 
@@ -76,7 +79,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 def _log_softmax(x: Stage, axis: int) -> Stage:
     if 0 in dims(x):
         return stages.full(dims(x), 0, str(x.dtype))
-    shifted, total, position = _shifted(x, axis)
+    shifted, _, total, position = _shifted(x, axis)
     logarithm = te.compute(dims(total), lambda *index: transcendental.log(total(*index)))
 
     def element(*index: Element) -> Element:

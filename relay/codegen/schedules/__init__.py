@@ -15,7 +15,7 @@ from relay.codegen.schedules.elementwise import elements, share_flat
 from relay.codegen.schedules.emission import Emission, Given, Place, key
 from relay.codegen.schedules.loops import decoded, loop, nested, shared
 from relay.codegen.schedules.packing import Packing
-from relay.codegen.schedules.reduction import reduce, runs_along
+from relay.codegen.schedules.reduction import goes_along_columns, reduce
 from relay.codegen.schedules.registers import with_registers
 from relay.codegen.schedules.stage import (
     Extent,
@@ -165,7 +165,7 @@ def _common(e: Emission, steps: Sequence[Step]) -> int:
                 count = min(count, matching)
     columns = [
         s for s in stages
-        if s.is_reduction and len(s.extents) == count and s.extents and runs_along(e, s, s.axes[-1])
+        if s.is_reduction and len(s.extents) == count and goes_along_columns(e, s)
     ]  # fmt: skip
     if columns:  # their last axis is to be vectorised
         count -= 1
@@ -234,8 +234,7 @@ def _alone(e: Emission, step: Step) -> list[Statement]:
         made = products.emit(e, found, epilogue) if found is not None else None
         if made is not None:
             return made
-        along_columns = bool(stage.extents) and runs_along(e, stage, stage.axes[-1])
-        count = len(stage.extents) - along_columns
+        count = len(stage.extents) - goes_along_columns(e, stage)
 
     def row(indices: Sequence[Expression]) -> list[Statement]:
         return reduce(e, stage, epilogue, indices) if stage.is_reduction else elements(e, stage, indices)

@@ -122,6 +122,8 @@ def recognise(e: Emission, stage: Stage) -> Product | None:
     left, right = factors[1 - right_at], factors[right_at]
     if any(axis.variable not in used[0] or axis.variable not in used[1] for axis in inner):
         return None
+    if _at_most(size(inner), 1):  # nothing is added up: panels would only keep memory from being written in order
+        return None
     rows = tuple(axis for axis in spatial if axis.variable not in used[right_at])
     outer = [axis for axis in spatial if axis.variable in used[right_at]]
     columns = [outer.pop()]

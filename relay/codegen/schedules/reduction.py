@@ -13,7 +13,7 @@ from relay.codegen.schedules.stage import Extent, Stage, mentions, volume
 from relay.codegen.tir import Expression, Statement, tirx
 
 LONG = 32  # reduced elements from which splitting them into lanes pays
-VERY_LONG = 2048  # from which several vectors of lanes pay
+VERY_LONG = 256  # from which several vectors of lanes pay
 TOGETHER = 4  # rows that are reduced at once if they share an operand
 
 Finish = Callable[[Sequence[Expression], Sequence[Expression]], list[Statement]]
@@ -25,7 +25,7 @@ def reduce(e: Emission, stage: Stage, epilogue: Stage | None, fixed: Sequence[Ex
     first = stage.op.body[0]
     done = finish(e, stage, epilogue, fixed)
     plain = stage.op.num_outputs == 1 and e.vectorises([*first.source, *first.combiner.result])
-    if plain and rest and not (isinstance(rest[-1], int) and rest[-1] == 1) and runs_along(e, stage, stage.axes[-1]):
+    if plain and rest and not (isinstance(rest[-1], int) and rest[-1] == 1) and goes_along_columns(e, stage):
         return _along_columns(e, stage, fixed, done)
     if plain and _is_long(stage.reduced[-1]) and runs_along(e, stage, stage.reduced_axes[-1]):
         if not _shares_operand(e, stage, len(fixed)):
@@ -70,6 +70,14 @@ def _shares_operand(e: Emission, stage: Stage, fixed: int) -> bool:
 
 def _is_long(extent: Extent) -> bool:
     return not isinstance(extent, int) or extent >= LONG
+
+
+def goes_along_columns(e: Emission, stage: Stage) -> bool:
+    """Whether neighbouring results are computed together: their inputs are neighbours, or there is one for each."""
+    if not stage.extents:
+        return False
+    each = volume(stage.reduced)
+    return (isinstance(each, int) and each == 1) or runs_along(e, stage, stage.axes[-1])
 
 
 def runs_along(e: Emission, stage: Stage, axis: Any) -> bool:
@@ -199,7 +207,11 @@ def tiles(
 def _along_rows(
     e: Emission, stage: Stage, fixed: Sequence[Expression], rows: Sequence[Sequence[Expression]], done: Finish
 ) -> list[Statement]:
-    """The rows at some indices: each lane takes a part of a row, then the lanes are combined."""
+    """The rows at some indices: each lane takes a part of a row, then the lanes are combined.
+
+    What is left over of a row goes into lanes of its own: LLVM keeps lanes in whole registers only if all that reads or
+    writes them takes all of them.
+    """
     dtype, lanes = stage.dtypes[0], e.lanes(stage.dtypes[0])
     identity = stage.op.body[0].combiner.identity_element[0]
     *outer, inner = stage.reduced
@@ -210,45 +222,38 @@ def _along_rows(
     totals: list[Any] = []
     rests: list[Any] = []
     for _ in rows:
-        for buffers, size in ((totals, width), (rests, 1)):
-            buffer, made = e.local(dtype, size)
+        for buffers in (totals, rests):
+            buffer, made = e.local(dtype, width)
             buffers.append(buffer)
-            statements += made
-
-    def at(row: int, ahead: Sequence[Expression], k: Expression, buffer: Any, v: Expression) -> Expression:
-        (found,) = sources(e, stage, [*fixed, *rows[row]], [*ahead, k])
-        return combined(e, stage, [tirx.BufferLoad(buffer, [v])], [found])[0]
-
-    zero = tirx.const(0, e.index)
+            statements += [*made, *e.fill(buffer, width, lambda v: identity)]
 
     def row(ahead: Sequence[Expression]) -> list[Statement]:
         def block(first: Expression, size: int) -> list[Statement]:
-            if size == 1:
-                return [tirx.BufferStore(r, at(n, ahead, first, r, zero), [0]) for n, r in enumerate(rests)]
-            return [
-                statement
-                for n, total in enumerate(totals)
-                for statement in e.fill(total, size, lambda v, n=n, t=total: at(n, ahead, first + v, t, v))  # type: ignore[misc]
-            ]
+            made: list[Statement] = []
+            for indices, into in zip(rows, totals if size == width else rests, strict=True):
+
+                def element(v: Expression, indices: Any = indices, into: Any = into) -> Expression:
+                    (found,) = sources(e, stage, [*fixed, *indices], [*ahead, first + v])
+                    return combined(e, stage, [tirx.BufferLoad(into, [v])], [found])[0]
+
+                made += e.fill(into, size, element)
+            return made
 
         return tiles(inner, [width, lanes] if width > lanes else [width], e.index, block)
 
-    for total, rest in zip(totals, rests, strict=True):
-        statements += e.fill(total, width, lambda v: identity)
-        statements.append(tirx.BufferStore(rest, identity, [0]))
     statements += nested(outer, e.index, row)
     for total, rest, indices in zip(totals, rests, rows, strict=True):
+
+        def folded(v: Expression, left: Any, right: Any, half: int) -> Expression:
+            return combined(e, stage, [tirx.BufferLoad(left, [v])], [tirx.BufferLoad(right, [v + half])])[0]
+
+        statements += e.fill(rest, width, lambda v, t=total, r=rest: folded(v, t, r, 0))  # type: ignore[misc]
         half = width // 2
         while half:
-
-            def folded(v: Expression, half: int = half, total: Any = total) -> Expression:
-                return combined(e, stage, [tirx.BufferLoad(total, [v])], [tirx.BufferLoad(total, [v + half])])[0]
-
-            statements += e.fill(total, half, folded)
+            statements += e.fill(rest, half, lambda v, r=rest, h=half: folded(v, r, r, h))  # type: ignore[misc]
             half //= 2
-        result = combined(e, stage, [tirx.BufferLoad(total, [0])], [tirx.BufferLoad(rest, [0])])[0]
         name = tirx.Var("result", dtype)
-        statements += [tirx.Bind(name, result), *done(indices, [name])]
+        statements += [tirx.Bind(name, tirx.BufferLoad(rest, [0])), *done(indices, [name])]
     return statements
 
 
