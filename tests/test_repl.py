@@ -80,7 +80,7 @@ def test_on_a_terminal(tmp_path: Path) -> None:
     root = str(Path(__file__).resolve().parent.parent)
     environment = {**os.environ, "PYTHONPATH": root, "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm", "NO_COLOR": ""}
     process = subprocess.Popen(
-        [sys.executable, "-m", "relay.cli", "repl"], stdin=follower, stdout=follower, stderr=follower, env=environment
+        [sys.executable, "-m", "relay", "repl"], stdin=follower, stdout=follower, stderr=follower, env=environment
     )
     os.close(follower)
     os.write(leader, b"relay(lambda x: x + y)(1.0)\n:quit\n")

@@ -1,4 +1,4 @@
-"""`python -m relay.cli`."""
+"""`python -m relay`."""
 
 import sys
 
