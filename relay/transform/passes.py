@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import attrs
 
-from relay.ad.reverse import differentiate
+from relay.ad import reverse
 from relay.errors import InternalError
 from relay.ir.check import Stage, check
 from relay.ir.expr import Module
@@ -53,6 +53,14 @@ from relay.transform.tuple_flattening import flatten_tuples
 
 Pass: TypeAlias = Callable[[Module], Module]
 Option: TypeAlias = bool | int | float | str
+
+
+
+def differentiate(module: Module) -> Module:
+    """The module with functions in place of its pending derivatives. Composite operators without a gradient of their
+    own are differentiated through their bodies."""
+    return reverse.differentiate(expand_composites(module), expand_composites)
+
 
 PASSES: dict[str, Pass] = {
     "specialise": specialise,

@@ -34,7 +34,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import bound, map_parts, map_terminator, walk
+from relay.ir.traverse import all_blocks, blocks, bound, map_parts, map_terminator, operands, terminator_operands, walk
 from relay.ir.types import (
     DataDefinition,
     DataType,
@@ -56,7 +56,7 @@ def flatten_records(module: Module) -> Module:
     if called or not isinstance(entry, Function):
         return module
     types = Types(_records(module))
-    if not types.flattened:
+    if not types.flattened or _is_flat(module, entry, types):
         return module
     functions: dict[str, Function | Derivative] = {}
     for name, function in module.functions.items():
@@ -69,6 +69,28 @@ def flatten_records(module: Module) -> Module:
 
 
 # ---- which
+
+
+def _is_flat(module: Module, entry: Function, types: Types) -> bool:
+    """Whether records are only taken apart and put together where the entry takes and returns them."""
+    others = {n: f for n, f in module.functions.items() if f is not entry}
+    if any(types.of(t) != t for t in module_types(attrs.evolve(module, functions=others))):  # type: ignore[misc]
+        return False
+    for binding in entry.body.bindings:
+        match binding.value:
+            case Project() | Construct() | MakeTuple():
+                continue
+            case Match(_, (MatchArm(_, fields, Block((), Yield(values))),)) if fields == values:
+                continue
+        inside = [b for block in blocks(binding.value) for b in walk(block)]
+        ends = [block.terminator for block in blocks(binding.value) for block in all_blocks(block)]
+        variables: list[Atom] = [*binding.targets, *operands(binding.value), *bound(binding.value)]
+        for inner in inside:
+            variables += (*inner.targets, *operands(inner.value), *bound(inner.value))
+        variables += (atom for end in ends for atom in terminator_operands(end))
+        if any(isinstance(v, Var) and v.type is not None and types.of(v.type) != v.type for v in variables):
+            return False
+    return True
 
 
 def _records(module: Module) -> set[DataDefinition]:
