@@ -158,7 +158,7 @@ def vjp({names}):
     def pullback(seed__):
         def paired({names}):
             return dot__(f__({names}), seed__)
-        return grad__(paired)({names})
+        return grad__(quiet__(paired))({names})
     return f__({names}), pullback
 """
 
@@ -169,7 +169,7 @@ def _pullback_text(parameters: Parameters, options: Mapping[str, object]) -> str
 def pullback({names}, seed__):
     def paired({names}):
         return dot__(f__({names}), seed__)
-    return grad__(paired)({names})
+    return grad__(quiet__(paired))({names})
 """
 
 
@@ -182,7 +182,9 @@ def jvp(primals, tangents):
             return dot__(value, seed), value
         (_, value), gradients = value_and_grad__(paired)(primals)
         return dot__(gradients, tangents), value
-    (_, value), tangent = value_and_grad__(transposed)(blank__(f__, primals))
+    def again(primals):
+        return f__(*primals)
+    (_, value), tangent = value_and_grad__(transposed)(blank__(quiet__(again), (primals,)))
     return value, tangent
 """
 
@@ -219,7 +221,7 @@ def jacobian({names}):
             def put__(x__, new__):
                 x__[j__] = new__
                 return x__
-            rows__ = merge__(put__, rows__, grad__(paired__)({given}))
+            rows__ = merge__(put__, rows__, grad__(quiet__(paired__))({given}))
         found__ = leaves__(finish__, rows__)
         return {found}
     return leaves__(component__, f__({call}))

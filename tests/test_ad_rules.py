@@ -301,6 +301,24 @@ def test_a_checkpoint_in_a_loop_tapes_its_argument_only():
     assert len(taped(relay.grad(steps), X, X)) > 2
 
 
+def test_a_checkpoint_of_a_recursion_that_prints(capsys):
+    @relay
+    def power(x, n):
+        print(n)
+        if n == 0:
+            return 1.0
+        return x * power(x, n - 1)
+
+    @relay
+    def f(x):
+        return relay.checkpoint(lambda v: power(v, 2) * relay.sin(v))(x)
+
+    expected = 2 * 0.5 * np.sin(0.5) + 0.25 * np.cos(0.5)
+    for run in (relay.grad(f), relay.grad(f).interpret):
+        np.testing.assert_allclose(run(np.float64(0.5)), expected)
+        assert capsys.readouterr().out == "2\n1\n0\n"
+
+
 def test_what_a_checkpoint_prints_is_printed_once(capsys):
     @relay
     def noisy(x):

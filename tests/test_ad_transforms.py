@@ -295,3 +295,67 @@ def test_stop_gradient_holds_to_any_order():
     close(relay.grad(held)(x), 3.0)
     close(relay.hessian(held)(x), 0.0)
     close(relay.jvp(held, (x,), (x,))[1], 9.0)
+
+
+# ---- effects
+
+
+@relay
+def noisy_power(x, n):
+    print("power", n)
+    if n == 0:
+        return 1.0
+    return x * noisy_power(x, n - 1)
+
+
+@relay
+def noisy(x):
+    f = (lambda v: noisy_power(v, 1) * x) if x > 0.0 else relay.sin
+    print("noisy")
+    return f(x) * x
+
+
+NOISE = "noisy\npower 1\npower 0\n"
+
+
+@relay
+def noisy_transforms(x):
+    value, pullback = relay.vjp(noisy, x)
+    _, tangent = relay.jvp(noisy, (x,), (1.0,))
+    return value, pullback(1.0), pullback(2.0), tangent, relay.jacobian(noisy)(x), relay.hessian(noisy)(x)
+
+
+def test_what_a_function_prints_is_printed_once_by_each_transform(capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.float64(2.0)
+    for run in (noisy_transforms, noisy_transforms.interpret):
+        found = [float(part) for part in run(x)]
+        np.testing.assert_allclose(found, [8.0, 12.0, 24.0, 12.0, 12.0, 12.0])
+        assert capsys.readouterr().out == 4 * NOISE
+    _, pullback = relay.vjp(noisy, x)
+    pullback(x), pullback(x)
+    relay.jvp(noisy, (x,), (x,))
+    assert capsys.readouterr().out == 2 * NOISE
+    vector = np.array([1.0, 2.0, 3.0])
+
+    @relay
+    def each(v):
+        print("each")
+        return v * v * v
+
+    relay.jacobian(each)(vector), relay.hessian(lambda_sum(each))(vector)
+    assert capsys.readouterr().out == "each\neach\n"
+
+
+def lambda_sum(f):
+    @relay
+    def total(v):
+        return relay.sum(f(v))
+
+    return total
+
+
+def test_a_quiet_function_has_its_rule_in_the_text() -> None:
+    typed = relay.jacobian(noisy).typed(np.float64(2.0))
+    text = relay.to_text(typed)
+    assert " quiet {" in text
+    assert relay.to_text(relay.parse(text)) == text

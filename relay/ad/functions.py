@@ -30,8 +30,8 @@ from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
 from relay.ad.interface import Interface, packed
 from relay.ad.passed_on import passed_on
 from relay.ad.references import References
-from relay.ad.rules import silent
 from relay.ad.scopes import Scope, needed, residuals
+from relay.ad.silence import Silencer
 from relay.ad.sizes import hand_over, handed_type, with_sizes
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError
@@ -107,6 +107,7 @@ class ModuleReversal:
         self._origins: dict[str, str] = {}
         self._queue: deque[Versions] = deque()
         self._recomputed = 0
+        self._silent: dict[str, str] = {}
 
     def fresh_name(self, name: str) -> str:
         """A name for a function or data type that is not taken."""
@@ -251,7 +252,7 @@ class ModuleReversal:
             return found
         function = self.function(name)
         if again is not None:
-            function = silent(function, [f for f in self.reachable([name]) if isinstance(f, Function)])
+            function = Silencer(self.functions, self.fresh_name, self._silent).silent(function)
         assert function.result is not None
         tape = DataDefinition(self.fresh_name(f"{name}_tape"))
         self.definitions.append(tape)

@@ -17,24 +17,20 @@ from typing import Protocol
 from relay.ad.cotangents import Cotangent, Cotangents, type_of
 from relay.ad.interface import Interface, packed
 from relay.ad.scopes import Scope
-from relay.errors import DifferentiationError, InternalError
+from relay.errors import DifferentiationError
 from relay.ir.derivative import cotangent_type
 from relay.ir.expr import (
     Atom,
     Binding,
-    Block,
     Call,
     CustomGradient,
-    Expr,
     Function,
     Global,
     MakeTuple,
     OpCall,
-    Print,
     Project,
     Var,
 )
-from relay.ir.traverse import map_blocks, walk
 from relay.ir.types import BaseType, TensorType, TupleType
 from relay.operator import Emitter
 
@@ -111,33 +107,3 @@ def refuse_references(call: Call, kind: str) -> DifferentiationError:
         call.span,
         help="pass and return the values themselves",
     )
-
-
-def silent(function: Function, reachable: list[Function]) -> Function:
-    """The function without its prints, to be computed again. Raises DifferentiationError if a called one prints."""
-    for other in reachable:
-        for inner in walk(other.body):
-            if other.name != function.name and _prints(inner.value):
-                raise DifferentiationError(
-                    f"{function.name} is computed again for its derivative, and calls a function that prints",
-                    inner.value.span,
-                    help="print outside of what is recomputed",
-                )
-    if not any(_prints(b.value) for b in walk(function.body)):
-        return function
-
-    def without(block: Block) -> Block:
-        kept = (b for b in block.bindings if not _prints(b.value))
-        return Block(tuple(Binding(b.targets, map_blocks(b.value, without)) for b in kept), block.terminator)
-
-    return _with(function, without(function.body))
-
-
-def _prints(expression: Expr) -> bool:
-    return isinstance(expression, Print) and not expression.fails
-
-
-def _with(function: Function, body: Block) -> Function:
-    if function.result is None:
-        raise InternalError(f"{function.name} has no type")
-    return Function(function.name, function.parameters, body, function.label, function.result, span=function.span)

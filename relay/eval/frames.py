@@ -46,6 +46,7 @@ class Frame:
     environment: dict[Var, object]
     activations: list[Activation]
     sizes: Mapping[TypeId, int]  # of the symbolic dims, of those that callers have made, and of the function's own
+    quiet: bool = False  # nothing is printed, here and in what is called
 
     @property
     def name(self) -> str:

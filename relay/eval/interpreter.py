@@ -54,6 +54,7 @@ from relay.ir.expr import (
     PatternMatch,
     Print,
     Project,
+    Quiet,
     RefNew,
     RefRead,
     RefWrite,
@@ -80,8 +81,9 @@ class Machine:
     module's symbolic dims in this run; an operator gets its attributes with numbers in their place.
     """
 
-    def __init__(self, checked: bool = True, sizes: Mapping[TypeId, int] | None = None) -> None:
+    def __init__(self, checked: bool = True, sizes: Mapping[TypeId, int] | None = None, quiet: bool = False) -> None:
         self.checked = checked
+        self.quiet = quiet
         self.sizes = sizes or {}
         self.frames: list[Frame | Differentiation] = []
         self.result: object = None
@@ -166,7 +168,7 @@ class Machine:
                 callee, passed = value(function), tuple(map(value, arguments))
                 if is_tail_call(frame):
                     self.frames.pop()
-                self.enter(callee, passed, frame.sizes)
+                self.enter(callee, passed, frame.sizes, frame.quiet)
             case MakeTuple(items):
                 bind(tuple(map(value, items)))
             case Project(whole, index):
@@ -199,7 +201,8 @@ class Machine:
                 if not value(condition):
                     raise ExecutionError(message, span)
             case Print(_, atoms) as text:
-                printing.write(text, [np.asarray(unboxed(value(a))) for a in atoms])
+                if not frame.quiet or text.fails:
+                    printing.write(text, [np.asarray(unboxed(value(a))) for a in atoms])
             case StackNew():
                 bind(Stack([], 0))
             case StackPush(stack, element):
@@ -233,7 +236,13 @@ class Machine:
 
     # ---- calls
 
-    def enter(self, function: object, arguments: Sequence[object], sizes: Mapping[TypeId, int] | None = None) -> None:
+    def enter(
+        self,
+        function: object,
+        arguments: Sequence[object],
+        sizes: Mapping[TypeId, int] | None = None,
+        quiet: bool = False,
+    ) -> None:
         """Push the frame of a function value, which sees these sizes. Below the frame of a differentiated function
         stands what waits for it."""
         while isinstance(function, GradientFunction):
@@ -243,13 +252,14 @@ class Machine:
         if not isinstance(function, Closure):
             raise InternalError(f"{describe(function)} is called")
         definition = function.function
+        quiet = quiet or self.quiet or isinstance(definition.rule, Quiet)
         if isinstance(definition.rule, CustomGradient) and any(
             isinstance(settle(leaf), Box) for leaf in float_leaves(tuple(arguments))
         ):
-            self._deliver(self._custom(function, definition.rule, tuple(arguments)))
+            self._deliver(self._custom(function, definition.rule, tuple(arguments), quiet))
             return
         known = self.sizes if sizes is None else sizes
-        frame = Frame(function, dict(function.environment), [self.steps.activation(definition.body)], known)
+        frame = Frame(function, dict(function.environment), [self.steps.activation(definition.body)], known, quiet)
         self.frames.append(frame)
         self._bind(frame, definition.parameters, arguments)
 
@@ -264,7 +274,7 @@ class Machine:
         self.frames.pop()
         self._deliver(result)
 
-    def _custom(self, function: Closure, rule: CustomGradient, arguments: tuple[object, ...]) -> object:
+    def _custom(self, function: Closure, rule: CustomGradient, arguments: tuple[object, ...], quiet: bool) -> object:
         """The result of a function with a gradient of its own, whose arguments are on a tape."""
         named = {
             n: Closure(_function(function.module, n), {}, function.module) for n in function.function.rule_functions
@@ -272,8 +282,8 @@ class Machine:
 
         def forward(outer: tuple[object, ...]) -> tuple[object, object]:
             if rule.forward is None:
-                return Machine(self.checked, self.sizes).run(function, outer), outer
-            result = Machine(self.checked, self.sizes).run(named[rule.forward], outer)
+                return Machine(self.checked, self.sizes, quiet).run(function, outer), outer
+            result = Machine(self.checked, self.sizes, quiet).run(named[rule.forward], outer)
             assert isinstance(result, tuple)
             return result[0], result[1]
 

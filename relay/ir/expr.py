@@ -608,6 +608,11 @@ class Recompute:
 
 
 @node
+class Quiet:
+    """A function that is a second computation of something: nothing is printed while it is run, or differentiated."""
+
+
+@node
 class CustomGradient:
     """A rule for the derivative of a function: functions of the module that are called instead of differentiating it.
 
@@ -619,7 +624,7 @@ class CustomGradient:
     forward: str | None = None
 
 
-Rule: TypeAlias = Recompute | CustomGradient
+Rule: TypeAlias = Recompute | Quiet | CustomGradient
 
 
 @node

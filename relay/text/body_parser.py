@@ -44,6 +44,7 @@ from relay.ir.expr import (
     Parameter,
     Print,
     Project,
+    Quiet,
     Recompute,
     RefNew,
     RefRead,
@@ -145,7 +146,7 @@ class BodyParser:
         name = cursor.name("the name of a function")
         signature = self.signature()
         span = cursor.span_from(start)
-        rule = Recompute() if cursor.accept("recompute") else None
+        rule = Recompute() if cursor.accept("recompute") else Quiet() if cursor.accept("quiet") else None
         function = attrs.evolve(self._body(name, signature, span), rule=rule)  # type: ignore[misc]
         return Lambda(function, span)
 

@@ -22,7 +22,7 @@ import numpy as np
 from relay.errors import FrontendError, Label, Source, Span, TypeCheckError
 from relay.ir.check import Violation, check
 from relay.ir.check_surface import check_surface
-from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, Recompute, Rule
+from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, Quiet, Recompute, Rule
 from relay.ir.facts import DimConstraint
 from relay.ir.types import BaseType, FunctionType
 from relay.text.atoms import Declared
@@ -202,10 +202,12 @@ class _Parser:
         return _Header(name, signature, cursor.position, cursor.span(token), rule)
 
     def _rule(self) -> Rule | None:
-        """`recompute`, or `gradient @backward saving @forward`, after the type of a function's result."""
+        """`recompute`, `quiet`, or `gradient @backward saving @forward`, after the type of a function's result."""
         cursor = self.cursor
         if cursor.accept("recompute"):
             return Recompute()
+        if cursor.accept("quiet"):
+            return Quiet()
         if not cursor.accept("gradient"):
             return None
         named = [self._named("the function that computes the gradient")]

@@ -77,6 +77,7 @@ from relay.ir.expr import (
     PatternMatch,
     Print,
     Project,
+    Quiet,
     Recompute,
     RefNew,
     RefRead,
@@ -369,6 +370,8 @@ class _Printer:
         match function.rule:
             case Recompute():
                 self._put(" recompute")
+            case Quiet():
+                self._put(" quiet")
             case CustomGradient(backward, forward):
                 self._put(f" gradient @{name_text(backward)}")
                 self._put("" if forward is None else f" saving @{name_text(forward)}")

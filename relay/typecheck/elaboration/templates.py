@@ -7,6 +7,7 @@ about; the other names that end in two underscores are the structural operations
     blank__(f, args)         f(*args) with zeros in place of its float tensors, and None in place of the rest
     pick__(a, k)             the k-th float tensor of a
     leaves__(g, a)           a with g(x, k) in place of its k-th float tensor x, and None in place of the rest
+    quiet__(f)               f, which prints nothing: it is computed again
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
 Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
@@ -24,7 +25,7 @@ import numpy as np
 
 from relay.errors import InternalError, Span, TypeCheckError
 from relay.ir.definition import MISSING, Scope, completed
-from relay.ir.expr import Constant, Function, Parameter, Static
+from relay.ir.expr import Constant, Function, Parameter, Quiet, Static
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import BaseType, DataType, Form, FunctionType, StackType, TensorType, Unknown, prune, show
 from relay.operator import lookup
@@ -46,7 +47,7 @@ from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import resolve
 
-STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__")
+STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__", "quiet__")
 """The structural operations."""
 
 
@@ -150,6 +151,11 @@ def apply(
             return _dot(session, out, arguments[0], arguments[1], span)
         case "blank__":
             return _blank(session, context, out, arguments[0], arguments[1], span)
+        case "quiet__":
+            (quieted,) = arguments
+            assert isinstance(quieted, LocalFunction)
+            function = attrs.evolve(quieted.function, rule=Quiet())  # type: ignore[misc]
+            return attrs.evolve(quieted, function=function)
         case "pick__":
             number = _position(arguments[1])
             return list(_leaves(session, out, arguments[0], span))[number]
