@@ -15,14 +15,13 @@ from relay.typecheck.elaboration import scheme
 
 
 class Check:
-    """A check of several files, which may import each other. Each is read once.
+    """A check of several files, which may import each other. Each is read once; what is told of one may be told again.
 
     `folders`: where modules are searched besides the folders around a file, the working directory and Python's path.
     """
 
     def __init__(self, folders: Sequence[str] = ()) -> None:
         self._files = Files(lambda definition: RelayFunction(definition, Options()), folders)
-        self.needed: dict[str, tuple[str, ...]] = {}  # the files that each one needs
 
     def text(self, text: str, filename: str) -> list[Diagnostic]:
         """The diagnostics of a file's text, in the order of files and lines; its own come first. Mistakes that keep
@@ -44,8 +43,7 @@ class Check:
                         found.append(_not_checked(function.name, unknown.outside, function.span))
                 except RelayError as error:
                     errors.append(error)
-            self.needed[filename] = read.needed
-            errors = [*read.errors, *errors]
+            errors = [*files.errors, *errors]
             if errors:
                 found += together(errors).diagnostics
             return in_order(found, filename)

@@ -215,6 +215,110 @@ def test_callers_of_a_function_with_a_mistake_are_silent() -> None:
     assert [line[:25] for line in said(text)] == ["5 error: `with` is not pa", "10 error: index 7 is out "]
 
 
+def test_defaults_methods_gradients_and_operators() -> None:
+    text = f"""{HEAD}
+    AXES = (0, 1)
+
+    @relay
+    def total(x: Tensor[Float, (2, 3)], axes=(0, 1), factor=2 * 3, axis=AXES[1], f=relay.tanh):
+        return f(x.sum(axis=axis) * factor)
+
+    @dataclasses.dataclass
+    class Weights:
+        w: Tensor[Float, (3,)]
+
+        @relay
+        def add(self, x: Tensor[Float, (3,)]):
+            return self.w + x
+
+    @relay
+    def softplus(x):
+        return np.log(1.0 + np.exp(x))
+
+    @softplus.def_gradient
+    def backward(saved, seed):
+        return seed * saved[0] + missing
+
+    @relay(static_argnames="axis")
+    def along(x: Tensor[Float, (2, 3)], axis):
+        return x.sum(axis=axis)
+
+    @relay.composite
+    def scaled(x: Tensor, factor: float = 2.0) -> Tensor:
+        "x times a factor. x: (T, s) -> (T, s)."
+        return x * factor + absent
+
+    @relay.register_op(relation=relay.Relation("T -> T", sys.exit), compute=sys.exit, no_gradient="none")
+    def shown(x: Tensor) -> Tensor:
+        "x. x: (T, s) -> (T, s)."
+        sys.exit()
+
+    @relay
+    def right(p: Weights, x: Tensor[Float, (2, 3)]):
+        return along(x, 1) + total(x) + softplus(p.add(x[0]))[1] + relay.scaled(x, factor=3.0)[0, 2]
+
+    @relay
+    def wrong(p: Weights, x: Tensor[Float, (2, 3)]):
+        return p.add(x[:, 0]) + total(x)[2] + along(x, 0)[3]
+
+    @relay
+    def open(x):
+        return relay.shown(x)
+    """
+    found = said(text)
+    assert [line.partition(" ")[2] for line in found] == [
+        "error: the name 'missing' is not defined",
+        "error: the name 'absent' is not defined",
+        "error: argument x of add must be Tensor[float32, (3,)], found Tensor[float32, (2,)]",
+        "error: index 2 is out of range for axis 0 of Tensor[float32, (2,)]",
+        "error: index 3 is out of range for axis 0 of Tensor[float32, (3,)]",
+        "note: open was not checked: only importing the file can tell what 'shown' is; use --import",
+    ]
+
+
+def test_operators_of_unknown_names() -> None:
+    text = """
+    import relay
+
+    def setup(name):
+        relay.register_op(relation=None, compute=None)(name)
+
+    @relay
+    def f(x):
+        return relay.nothing(x)
+    """
+    (note,) = said(text)
+    assert note == "7 note: f was not checked: only importing the file can tell what 'nothing' is; use --import"
+
+
+def test_what_an_attribute_lets_guess() -> None:
+    text = """
+    import relay
+    from relay import Tensor, Float
+
+    @relay.data
+    class Node:
+        value: Tensor[Float, ()]
+        below: Tensor[Float, (3,)]
+
+        def norm(self):
+            return self.below.sum()
+
+    @relay
+    def named(node):
+        return node.value + node.below
+
+    @relay
+    def method(node):
+        return node.norm() + node.below
+
+    @relay
+    def use(n: Node):
+        return named(n) + method(n)[4]
+    """
+    assert said(text) == ["22 error: index 4 is out of range for axis 0 of Tensor[float32, (3,)]"]
+
+
 @pytest.mark.parametrize(
     "value",
     ["10 ** 10 ** 10", "1 << 10 ** 12", "np.ones((10**6, 10**6))", "[0] * 10 ** 12", "np.ones(3) / undefined", "1 / 0"],

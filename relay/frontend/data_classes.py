@@ -21,7 +21,7 @@ import contextlib
 import functools
 import inspect
 import linecache
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from types import FrameType, FunctionType, GenericAlias
 from typing import Any, Generic
 
@@ -65,10 +65,10 @@ _NEIGHBOURS: dict[tuple[str, str], dict[str, type]] = {}
 """The data types of each module (or function) by name: they see each other before Python has bound the names."""
 
 
-def forget(module: str) -> None:
-    """Forget the data types of a module, which is read again."""
-    for key in [key for key in _NEIGHBOURS if key[0] == module]:
-        del _NEIGHBOURS[key]
+def forget(modules: Container[str]) -> None:
+    """Forget the data types of modules that are no more."""
+    for key in [key for key in list(_NEIGHBOURS) if key[0] in modules]:
+        _NEIGHBOURS.pop(key, None)
 
 
 def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) -> type:

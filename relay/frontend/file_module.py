@@ -43,7 +43,7 @@ class FileModule(ModuleType):
         if reader is None:
             return Outside(name, reason=f"no source of the module {self._part(name)} was found")
         if not reader.is_known:
-            return Outside(name)
+            return Outside(name, is_early=not reader.is_complete)
         raise AttributeError(f"{self.__name__} has no {name!r}")
 
     def __dir__(self) -> list[str]:
@@ -53,6 +53,6 @@ class FileModule(ModuleType):
         return f"{self.__name__}{name}" if self.__name__.endswith(".") else f"{self.__name__}.{name}"
 
     @property
-    def reader(self) -> FileReader | None:
-        """What has read its file."""
-        return self._reader
+    def is_known(self) -> bool:
+        """Whether all names at its top are known."""
+        return self._reader is None or self._reader.is_known

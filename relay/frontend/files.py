@@ -6,46 +6,44 @@ Other modules are files that are read in the same way, when something that is ch
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import os
+import sys
 import tokenize
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from relay.errors import RelayError
-from relay.frontend import modules
+from relay.frontend import data_classes, modules
 from relay.frontend.file_module import FileModule
+from relay.frontend.outside import OutsideName
 from relay.frontend.top_level import FileReader, Unread, Wrap
 from relay.ir.definition import Definition
+from relay.operator import Operator
+from relay.operator.registry import finding
 
 
 @attrs.frozen(eq=False)
 class Read:
-    """What reading a file found: the decorated functions, by number since names may repeat, and mistakes."""
+    """What reading a file found: the decorated functions, by number since names may repeat, and those not read."""
 
     definitions: tuple[Definition, ...]
     unread: tuple[Unread, ...]
-    _reader: FileReader
 
-    @property
-    def errors(self) -> list[RelayError]:
-        """The mistakes at the top of this file, and of the files that it is known to need by now."""
-        return [error for reader in self._readers for error in reader.errors]
 
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The names of all files that this one is known to need by now: what is looked up late may need more."""
-        return tuple(reader.filename for reader in self._readers[1:])
+_numbers = itertools.count()
 
-    @property
-    def _readers(self) -> list[FileReader]:
-        found = [self._reader]
-        for reader in found:
-            found += [other for other in reader.needs if other not in found]
-        return found
+
+class _Namespace:
+    """What `sys.modules` has for a file that is read: its names. A module would run the file's `__getattr__`."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.__dict__ = names
 
 
 class Files:
@@ -61,20 +59,30 @@ class Files:
         self._readers: dict[str, FileReader] = {}  # by the real path
         self._modules: dict[modules.Place, FileModule] = {}
         self._relevant: dict[str, bool] = {}  # installed packages in which something mentions Relay
-        self.reading: set[str] = set()  # the files whose tops are being read
+        self.postponed: list[Callable[[], None]] = []  # statements that need names of files which import each other
+        self._depth = 0  # how many files are being read
+        self._number = next(_numbers)
+        self._namespaces: dict[str, Any] = {}
+        weakref.finalize(self, data_classes.forget, self._namespaces)
         self._entries: dict[str, Any] = {}  # of linecache, which data classes read
         self._before: dict[str, Any] = {}
 
     def __enter__(self) -> Files:
         for name, entry in self._entries.items():
             self._show(name, entry)
+        sys.modules.update(self._namespaces)
+        self._finding = finding(self.operator)
+        self._finding.__enter__()
         return self
 
     def __exit__(self, *raised: object) -> None:
         for name in self._entries:
             linecache.cache.pop(name, None)
         linecache.cache.update(self._before)
+        for name in self._namespaces:
+            sys.modules.pop(name, None)
         self._before.clear()
+        self._finding.__exit__(None, None, None)
 
     def _show(self, name: str, entry: Any) -> None:
         if name in linecache.cache:
@@ -87,15 +95,48 @@ class Files:
         if reader.invalid is not None:
             raise reader.invalid
         reader.finish()
-        return Read(tuple(d for _, d in reader.found), tuple(reader.unread), reader)
+        return Read(tuple(f.__relay__ for f in reader.found), tuple(reader.unread))
 
     def _reader(self, text: str, filename: str) -> FileReader:
         key = os.path.realpath(filename)
         if key not in self._readers:
             self._show(filename, (len(text), None, text.splitlines(keepends=True), filename))
             reader = self._readers[key] = FileReader(self, filename)
+            self._depth += 1
             reader.read(text)
+            self._depth -= 1
+            while self.postponed and not self._depth:
+                self.postponed.pop(0)()
         return self._readers[key]
+
+    def operator(self, name: str) -> Operator | None:
+        """The operator that one of the files registers, or one that they import. Raises OutsideName if it is not known
+        before the run."""
+        if name.startswith("_"):
+            return None
+        for reader in (readers := list(self._readers.values())):
+            found = reader.operators.get(name)
+            if found is not None:
+                getattr(found, "__relay__", None)  # raises
+                return found  # type: ignore[return-value]
+            reader.imports.load_everything()
+            readers += [r for r in self._readers.values() if r not in readers]
+        unknown = next((r.unknown_operator for r in readers if r.unknown_operator is not None), None)
+        if unknown is not None:  # which may have this name
+            raise OutsideName(attrs.evolve(unknown, name=name))
+        return None
+
+    @property
+    def errors(self) -> list[RelayError]:
+        """The mistakes at the tops of all files that were read so far. What is looked up late may need further ones."""
+        return [error for reader in self._readers.values() for error in reader.errors]
+
+    def namespace(self, filename: str) -> dict[str, Any]:
+        """The names of a file that is read. Python's own data classes look for them in `sys.modules`."""
+        name = f"<check {self._number}: {filename}>"
+        names: dict[str, Any] = {"__name__": name}
+        self._namespaces[name] = sys.modules[name] = _Namespace(names)  # type: ignore[assignment]
+        return names
 
     # ---- modules
 

@@ -228,10 +228,19 @@ def lower_text(text: str, filename: str, globals: Mapping[str, object]) -> dict[
     return definitions
 
 
-def lower_definition(file: SourceFile, scope: Scope, node: FunctionNode) -> Definition:
-    """The surface IR of a function of a text that is only read. Raises FrontendError."""
+def lower_definition(
+    file: SourceFile, scope: Scope, node: FunctionNode, evaluate: Callable[[ast.expr], object] | None = None
+) -> Definition:
+    """The surface IR of a function of a text that is only read. Raises FrontendError.
+
+    `evaluate` gives the values of defaults; without it they are literals and names.
+    """
     context = _context(file, scope, node)
-    defaults = [_written_default(context, default) for default in all_defaults(node.args)]
+    written = all_defaults(node.args)
+    if evaluate is None:
+        defaults = [_written_default(context, d) for d in written]
+    else:
+        defaults = [_evaluated_default(context, d, None if d is None else evaluate(d)) for d in written]
     return _lower(context, context.scope, defaults, dict)
 
 

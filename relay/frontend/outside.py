@@ -24,6 +24,7 @@ class Outside:
     mistaken: bool = False  # its mistake is reported
     span: Span | None = None  # where the name gets its value
     reason: str | None = None  # why reading does not tell
+    is_early: bool = False  # its file is still being read, and may give it a value
 
     @property
     def __relay__(self) -> object:

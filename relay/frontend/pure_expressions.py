@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from relay.frontend.outside import Outside
+from relay.frontend.outside import Outside, OutsideName
 
 _RELAY = (
     *("dims", "type_var", "shape_var", "base_type_var"),
@@ -47,7 +47,10 @@ class PureExpressions:
             return self.names.get(node.id)
         if isinstance(node, ast.Attribute):
             around = self.value(node.value)
-            return None if around is None or isinstance(around, Outside) else getattr(around, node.attr, None)
+            try:
+                return None if around is None or isinstance(around, Outside) else getattr(around, node.attr, None)
+            except OutsideName as unknown:
+                return unknown.outside
         return None
 
     def is_pure(self, node: ast.AST) -> bool:

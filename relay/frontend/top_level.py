@@ -10,32 +10,33 @@ import __future__
 
 import ast
 import builtins
-import difflib
+import contextlib
+import copy
+import functools
 import importlib
-import os
-import re
+import operator
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from relay.errors import FrontendError, RelayError, Source, Span
-from relay.frontend import data_classes, lower
-from relay.frontend.file_module import FileModule
+from relay.frontend import lower
 from relay.frontend.functions import with_static
+from relay.frontend.imported_names import ImportedNames
 from relay.frontend.outside import Outside, OutsideName
 from relay.frontend.pure_expressions import PureExpressions
 from relay.frontend.scope import ParameterScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, parse_text
 from relay.ir.definition import MISSING, Definition, Scope
+from relay.operator.registry import composed
 
 if TYPE_CHECKING:
     from relay.frontend.files import Files
 
-KNOWN_MODULES = ("relay", "numpy", "math", "dataclasses", "typing", "collections", "functools", "__future__")
-"""Modules whose import has no effect that a check should avoid."""
+_REGISTERED = "it is an operator that Python code defines"
+_IDENTITY = "<identity>"
 
 Wrap = Callable[[Definition], Any]
 
@@ -56,22 +57,20 @@ class FileReader:
         self.files = files
         self.filename = filename
         self.file = SourceFile(Source(filename, ""), ast.Module([], []))
-        self.names: dict[str, Any] = {"__name__": f"<check {filename}>", "__builtins__": builtins}
-        data_classes.forget(self.names["__name__"])
+        self.names = files.namespace(filename)
+        self.names["__builtins__"] = builtins
         self.expressions = PureExpressions(self.names)
-        self.imports: dict[str, Callable[[], Any]] = {}  # names that are imported from files when they are needed
         self.flags = 0  # of the file's `from __future__ import ..`
-        self.star = False  # some names come from `from module import *`
-        self.loading: set[str] = set()  # of the imported ones
-        self.stars: list[Callable[[], FileModule | str]] = []
         self.is_complete = False
         self.scope = _FileScope(TextScope({}, self.names), self)
-        self.found: list[tuple[FunctionNode, Definition]] = []
+        self.found: list[Any] = []  # the decorated functions
+        self.operators: dict[str, object] = {}  # those that the file registers
+        self.unknown_operator: Outside | None = None  # where the file registers one under a name that is not written
         self.waiting: list[tuple[FunctionNode, str, Scope]] = []
         self.errors: list[RelayError] = []
         self.unread: list[Unread] = []
-        self.needs: dict[FileReader, None] = {}
         self.invalid: FrontendError | None = None
+        self.imports = ImportedNames(files, self.file, self.names, self.errors)
 
     def read(self, text: str) -> None:
         """Read the statements at the top."""
@@ -80,10 +79,9 @@ class FileReader:
         except FrontendError as error:
             self.invalid = error
             self.errors.append(error)
-        self.files.reading.add(self.filename)
+        self.imports = ImportedNames(self.files, self.file, self.names, self.errors)
         for node in self.file.tree.body:
             self._statement(node)
-        self.files.reading.discard(self.filename)
         self.is_complete = True
 
     def finish(self) -> None:
@@ -95,40 +93,38 @@ class FileReader:
     @property
     def is_known(self) -> bool:
         """Whether all names at the top are known: one that is not among them does not exist."""
-        return self.is_complete and not self.star and not self.loading and "__getattr__" not in self.names
+        return self.is_complete and self.imports.is_known and "__getattr__" not in self.names
 
     def meaning(self, name: str) -> object:
         """What a name at the top means, or MISSING."""
-        self._load(name)
-        if name in self.names:
-            return self.names[name]
-        for star in self.stars:
-            module = star()
-            if isinstance(module, FileModule) and not name.startswith("_"):
-                found = getattr(module, name, MISSING)
-                if found is not MISSING:
-                    return found
-        return MISSING
+        return self.imports.meaning(name)
 
     # ---- statements at the top
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
-            case ast.Import(names=aliases):
-                for alias in aliases:
-                    self._import_module(alias)
-            case ast.ImportFrom(module=module, names=aliases, level=level):
-                for alias in aliases:
-                    if module == "__future__" and hasattr(__future__, alias.name):
-                        self.flags |= getattr(__future__, alias.name).compiler_flag
-                    self._import_name(alias, module or "", level)
+            case ast.Import():
+                self.imports.statement(node)
+            case ast.ImportFrom(module=module, names=aliases):
+                self.imports.statement(node)
+                if module == "__future__":
+                    features = [getattr(__future__, a.name) for a in aliases if hasattr(__future__, a.name)]
+                    self.flags |= functools.reduce(operator.or_, (f.compiler_flag for f in features), 0)
+            case ast.Expr(value=ast.Call() as made) if self._registers(made.func):
+                self._named_operator(made)
             case ast.Assign(targets=targets, value=value):
+                if isinstance(value, ast.Call) and self._registers(value.func):
+                    self._named_operator(value)
                 for part in targets:
                     self._assign(part, value)
             case ast.AnnAssign(target=part, value=value) if value is not None:
                 self._assign(part, value)
             case ast.FunctionDef(name=name) if self.is_decorated(node):
-                self._define(node, name, self.scope, at_top=True)
+                self._define(node, name, self.scope, bound=name)
+            case ast.FunctionDef() if (call := self._registration(node)) is not None:
+                self._operator(node, call)
+            case ast.FunctionDef() if (method := self._gradient(node)) is not None:
+                self._define_gradient(node, method)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 self._bind(name, Outside(name, span=self.file.function_span(node), reason="it is a Python function"))
                 self._inside(node.body, self.scope, [node])
@@ -137,7 +133,7 @@ class FileReader:
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
                 pass  # what is done when the file is run as a program
             case _ if type(node).__name__ == "TypeAlias":
-                self._load_all(node)
+                self.imports.load_names_in(node)
                 self._execute(node, node.name.id)  # type: ignore[attr-defined]
             case _:
                 for inner in ast.walk(node):
@@ -146,110 +142,18 @@ class FileReader:
                 self._inside([node], self.scope, [])
 
     def _bind(self, name: str, value: object) -> None:
-        self.imports.pop(name, None)
+        self.imports.forget(name)
         self.names[name] = value
 
     def _outside(self, name: str, node: ast.AST, reason: str | None = None) -> Outside:
-        span = self.file.span(node) if isinstance(node, ast.expr | ast.stmt | ast.alias) else None
+        span = None
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            span = self.file.function_span(node)
+        elif isinstance(node, ast.stmt):
+            span = self.file.keyword_span(node)
+        elif isinstance(node, ast.expr | ast.alias):
+            span = self.file.span(node)
         return Outside(name, span=span, reason=reason)
-
-    # ---- imports
-
-    def _import_module(self, alias: ast.alias) -> None:
-        name = alias.asname or alias.name.split(".")[0]
-        target = alias.name if alias.asname else name
-        if _is_known(alias.name):
-            self._bind(name, importlib.import_module(target))
-        else:
-            self._later(name, alias, lambda: self._module(target, 0))
-
-    def _import_name(self, alias: ast.alias, module: str, level: int) -> None:
-        known = importlib.import_module(module) if level == 0 and _is_known(module) else None
-        if alias.name == "*":
-            if known is not None:
-                public = getattr(known, "__all__", [name for name in vars(known) if not name.startswith("_")])
-                for name in public:
-                    self._bind(name, getattr(known, name))
-            else:
-                self._import_star(module, level)
-            return
-        name = alias.asname or alias.name
-        if known is not None:
-            self._bind(name, getattr(known, alias.name, self._outside(name, alias)))
-        else:
-            self._later(name, alias, lambda: self._attribute(self._module(module, level), alias))
-
-    def _module(self, name: str, level: int) -> FileModule | str:
-        found = self.files.module(name, level, Path(os.path.abspath(self.filename)))
-        if isinstance(found, FileModule) and found.reader is not None:
-            self.needs[found.reader] = None
-        return found
-
-    def _attribute(self, module: FileModule | str, alias: ast.alias) -> object:
-        """A name of a module. One that it does not have is an error at the import."""
-        if isinstance(module, str):
-            return module
-        try:
-            found = getattr(module, alias.name)
-        except AttributeError:
-            close = difflib.get_close_matches(alias.name, dir(module), n=1)
-            help = f"did you mean {close[0]!r}?" if close else None
-            message = f"{module.__name__} has no {alias.name!r}"
-            self.errors.append(FrontendError(message, self.file.span(alias), help=help))
-            return Outside(alias.name, mistaken=True)
-        if isinstance(found, FileModule) and found.reader is not None:
-            self.needs[found.reader] = None
-        return found
-
-    def _import_star(self, module: str, level: int) -> None:
-        found: list[FileModule | str] = []
-
-        def once() -> FileModule | str:
-            if not found:
-                found.append(self._module(module, level))
-                if isinstance(found[0], str) or (found[0].reader is not None and not found[0].reader.is_known):
-                    self.star = True
-            return found[0]
-
-        self.stars.insert(0, once)
-
-    def _later(self, name: str, alias: ast.alias, load: Callable[[], object]) -> None:
-        """Bind a name when it is needed; what keeps it from being read is a string."""
-
-        def loaded() -> object:
-            found = load()
-            return self._outside(name, alias, found) if isinstance(found, str) else found
-
-        self.names.pop(name, None)
-        self.imports[name] = loaded
-
-    def _load(self, name: str) -> None:
-        """Read what a name is imported from."""
-        load = self.imports.get(name)
-        if load is None or name in self.loading:
-            return
-        self.loading.add(name)
-        found = load()
-        self.loading.discard(name)
-        self.names[name] = found
-        if not (isinstance(found, Outside) and found.span is None and not found.mistaken and self.files.reading):
-            self.imports.pop(name, None)  # otherwise the name may get a value in its file later
-
-    def _load_all(self, node: ast.AST) -> None:
-        """Read what all names in a piece of syntax are imported from, also those in texts, which may be annotations."""
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Name):
-                self._load_name(inner.id)
-            elif isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-                for name in re.findall(r"\w+", inner.value):
-                    self._load_name(name)
-
-    def _load_name(self, name: str) -> None:
-        if name not in self.names and self.stars and not hasattr(builtins, name):
-            found = self.meaning(name)
-            if found is not MISSING:
-                self.names[name] = found
-        self._load(name)
 
     # ---- values and classes at the top
 
@@ -257,9 +161,9 @@ class FileReader:
         names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         match target, value:
             case ast.Name(id=name), ast.Call(func=function, args=[ast.Lambda() as node]) if self.is_relay(function):
-                self._define(node, name, self.scope, at_top=True)
+                self._define(node, name, self.scope, bound=name)
                 return
-        self._load_all(value)
+        self.imports.load_names_in(value)
         if self.expressions.is_pure(value) and self.expressions.is_small(value):
             statement = ast.Assign([target], value)
             self._execute(ast.copy_location(statement, value), *names)
@@ -270,22 +174,49 @@ class FileReader:
     def _class(self, node: ast.ClassDef) -> None:
         around = (*node.decorator_list, *node.bases)
         for part in around:
-            self._load_all(part)
+            self.imports.load_names_in(part)
         data = any(self.expressions.value(d) is importlib.import_module("relay").data for d in node.decorator_list)
         if all(map(self.expressions.is_pure, around)):
-            self._load_all(node)
-        if all(map(self.expressions.is_pure, around)) and self.expressions.is_plain(node):
+            self.imports.load_names_in(node)
+        plain, methods = self._without_methods(node)
+        if all(map(self.expressions.is_pure, around)) and self.expressions.is_plain(plain):
+            for method in methods:
+                self._define(method, method.name, self.scope, bound=_method_name(method))
             # the types of a data class are read from the text, which finds the places of mistakes
-            self._execute(node, node.name, flags=__future__.annotations.compiler_flag if data else 0)
+            self._execute(plain, node.name, flags=__future__.annotations.compiler_flag if data else 0)
+            for method in methods:
+                self.names.pop(_method_name(method))
+            nested = [part for part in node.body if part not in methods]
         else:
             self._bind(node.name, Outside(node.name, span=self.file.function_span(node)))
+            nested = node.body
         if not data:
-            self._inside(node.body, self.scope, [])
+            self._inside(nested, self.scope, [])
+
+    def _without_methods(self, node: ast.ClassDef) -> tuple[ast.ClassDef, list[ast.FunctionDef]]:
+        """A class in which methods that Relay alone decorates are assigned by name, and these methods."""
+        methods = [
+            part
+            for part in node.body
+            if isinstance(part, ast.FunctionDef) and len(part.decorator_list) == 1 and self.is_decorated(part)
+        ]
+        body: list[ast.stmt] = []
+        for part in node.body:
+            if isinstance(part, ast.FunctionDef) and part in methods:
+                value = ast.Name(_method_name(part), ast.Load())
+                self.names[value.id] = None
+                assignment = ast.Assign([ast.Name(part.name, ast.Store())], value)
+                body.append(ast.fix_missing_locations(ast.copy_location(assignment, part)))
+            else:
+                body.append(part)
+        plain = copy.copy(node)
+        plain.body = body
+        return plain, methods
 
     def _execute(self, node: ast.stmt, *names: str, flags: int = 0) -> None:
         """Run a statement without effects; what it names is Outside if that fails."""
         for name in names:
-            self.imports.pop(name, None)
+            self.imports.forget(name)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -296,30 +227,130 @@ class FileReader:
             self.names.update({name: Outside(name, mistaken=True) for name in names})
         except OutsideName as unknown:
             self.names.update(dict.fromkeys(names, unknown.outside))
+            if unknown.outside.is_early:
+                self.files.postponed.append(lambda: self._execute(node, *names, flags=flags))
         except Exception:  # of the user's expression: importing the file shows it
             self.names.update({name: self._outside(name, node) for name in names})
 
     # ---- decorated functions
 
-    def _define(self, node: FunctionNode, name: str, scope: Scope, at_top: bool = False) -> None:
-        if at_top:
-            self._bind(name, Outside(name))
+    def _define(self, node: FunctionNode, name: str, scope: Scope, bound: str | None = None) -> None:
+        """Read a decorated function. `bound`: the name at the top that means it."""
+        if bound is not None:
+            self._bind(bound, Outside(name))
         try:
-            definition = with_static(lower.lower_definition(self.file, scope, node), self._static_names(node))
+            definition = lower.lower_definition(self.file, scope, node, self._default)
+            definition = with_static(definition, self._static_names(node))
             definition = attrs.evolve(definition, pure=self._is_declared_pure(node))
         except OutsideName as unknown:
-            if not unknown.outside.mistaken:
+            if unknown.outside.is_early:
+                self.files.postponed.append(lambda: self._define(node, name, scope, bound))
+            elif not unknown.outside.mistaken:
                 self.unread.append(Unread(name, self.file.function_span(node), unknown.outside))
-            if at_top:
-                self.names[name] = unknown.outside
+            if bound is not None:
+                self.names[bound] = unknown.outside
         except RelayError as error:
             self.errors.append(error)
-            if at_top:
-                self.names[name] = Outside(name, mistaken=True)
+            if bound is not None:
+                self.names[bound] = Outside(name, mistaken=True)
         else:
-            self.found.append((node, definition))
-            if at_top:
-                self.names[name] = self.files.wrap(definition)
+            function = self.files.wrap(definition)
+            self.found.append(function)
+            if bound is not None:
+                self.names[bound] = function
+
+    def _default(self, node: ast.expr) -> object:
+        """The value of a parameter's default."""
+        self.imports.load_names_in(node)
+        if self.expressions.is_pure(node) and self.expressions.is_small(node):
+            with contextlib.suppress(Exception):  # of the user's expression: importing the file shows it
+                return self._evaluate(node)
+        return Outside(ast.unparse(node), span=self.file.span(node))
+
+    def _evaluate(self, node: ast.expr) -> object:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return eval(compile(ast.Expression(node), self.filename, "eval", self.flags, dont_inherit=True), self.names)
+
+    # ---- gradients and operators
+
+    def _gradient(self, node: ast.FunctionDef) -> tuple[Any, ast.expr] | None:
+        """The method of `@f.def_gradient` or `@f.def_gradient(saving=g)`, and the decorator."""
+        for decorator in node.decorator_list:
+            function = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if isinstance(function, ast.Attribute) and function.attr == "def_gradient":
+                self.imports.load_names_in(function)
+                method = self.expressions.value(function)
+                if hasattr(getattr(method, "__self__", None), "__relay__"):
+                    return method, decorator
+        return None
+
+    def _define_gradient(self, node: ast.FunctionDef, method: tuple[Any, ast.expr]) -> None:
+        define, decorator = method
+        self._define(node, node.name, self.scope, bound=node.name)
+        rule, saving = self.names[node.name], None
+        if isinstance(decorator, ast.Call):
+            self.imports.load_names_in(decorator)
+            saving = next((self.expressions.value(k.value) for k in decorator.keywords if k.arg == "saving"), None)
+        if isinstance(rule, Outside) or isinstance(saving, Outside):
+            return
+        try:
+            define(rule, saving=saving)
+        except RelayError as error:
+            self.errors.append(error.at(self.file.span(decorator)))
+
+    def _registers(self, node: ast.expr) -> bool:
+        """Whether an expression is one of the functions that register operators."""
+        relay, found = importlib.import_module("relay"), self.expressions.value(node)
+        return found is not None and any(found is f for f in (relay.register_op, relay.composite, relay.pure_callback))
+
+    def _registration(self, node: ast.FunctionDef) -> ast.expr | None:
+        """The decorator of a function that registers an operator."""
+        for decorator in node.decorator_list:
+            if self._registers(decorator.func if isinstance(decorator, ast.Call) else decorator):
+                return decorator
+        return None
+
+    def _operator(self, node: ast.FunctionDef, decorator: ast.expr) -> None:
+        """Read an operator. A composition is its body; what others mean, Python code says."""
+        name = _operator_name(node, decorator)
+        found: object = Outside(name, span=self.file.function_span(node), reason=_REGISTERED)
+        function = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if self.expressions.value(function) is importlib.import_module("relay").composite:
+            python = self._python_function(node)
+            if python is not None:
+                try:
+                    found = composed(python, name)
+                    definition = lower.lower_function(python, annotated=False)
+                    self.found.append(self.files.wrap(with_static(definition, tuple(found.attributes))))
+                except RelayError as error:
+                    self.errors.append(error.at(self.file.function_span(node)))
+                    found = Outside(name, mistaken=True)
+        self.operators[name] = found
+        self._bind(node.name, found)
+
+    def _named_operator(self, call: ast.Call) -> None:
+        """Note the operator of `register_op(env, "name", type, compiler)`."""
+        match call.args:
+            case [_, ast.Constant(value=str(name)), *_]:
+                self.operators[name] = Outside(name, span=self.file.span(call), reason=_REGISTERED)
+            case _:
+                reason = "it may be an operator that is registered here"
+                self.unknown_operator = Outside("", span=self.file.span(call.func), reason=reason)
+
+    def _python_function(self, node: ast.FunctionDef) -> Any:
+        """The Python function without its decorators, which is not run; None if its defaults are not known."""
+        self.imports.load_names_in(node)
+        if not all(d is None or self.expressions.is_pure(d) for d in (*node.args.defaults, *node.args.kw_defaults)):
+            return None
+        bare = copy.copy(node)
+        identity = ast.copy_location(ast.Name(_IDENTITY, ast.Load()), node.decorator_list[0])
+        bare.decorator_list = [identity]  # which keeps the line where Python says that the function begins
+        self.names[_IDENTITY] = lambda function: function
+        self._execute(bare, node.name, flags=__future__.annotations.compiler_flag)
+        self.names.pop(_IDENTITY)
+        found = self.names[node.name]
+        return None if isinstance(found, Outside) else found
 
     def _inside(self, body: list[ast.stmt], scope: Scope, around: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
         """Decorated functions in functions, classes and branches. Local names around them are known to a run only."""
@@ -329,9 +360,17 @@ class FileReader:
         local |= {a.arg: Outside(a.arg, span=self.file.parameter_span(a), reason=reason) for a in arguments}
         around_scope: Scope = ParameterScope(local, scope) if local else scope
         for node in body:
+            decorators: list[ast.AST] = []
             for inner in ast.walk(node):
-                if isinstance(inner, ast.FunctionDef) and self.is_decorated(inner):
-                    self.waiting.append((inner, inner.name, around_scope))
+                if isinstance(inner, ast.FunctionDef):
+                    decorators += inner.decorator_list
+                    if (decorator := self._registration(inner)) is not None:
+                        name = _operator_name(inner, decorator)
+                        self.operators[name] = self._outside(name, inner, _REGISTERED)
+                    elif self.is_decorated(inner):
+                        self.waiting.append((inner, inner.name, around_scope))
+                elif isinstance(inner, ast.Call) and inner not in decorators and self._registers(inner.func):
+                    self._named_operator(inner)
 
     def is_decorated(self, node: ast.FunctionDef) -> bool:
         """Whether Relay decorates a function."""
@@ -363,7 +402,7 @@ class FileReader:
 
     def is_relay(self, node: ast.expr) -> bool:
         """Whether an expression is the decorator."""
-        self._load_all(node)
+        self.imports.load_names_in(node)
         return self.expressions.value(node) is importlib.import_module("relay")
 
 
@@ -378,10 +417,10 @@ class _FileScope:
         found = self.reader.meaning(name)
         if found is MISSING:
             found = self.inner.resolve(name)
-        return Outside(name) if found is MISSING and self.reader.star else found
+        return Outside(name) if found is MISSING and self.reader.imports.has_unknown_names else found
 
     def names(self) -> list[str]:
-        return [name for name in (*self.inner.names(), *self.reader.imports) if not name.startswith("__")]
+        return [name for name in (*self.inner.names(), *self.reader.imports.waiting()) if not name.startswith("__")]
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
@@ -400,5 +439,13 @@ def _bound(node: ast.AST) -> Iterator[str]:
             pass
 
 
-def _is_known(module: str) -> bool:
-    return module.split(".")[0] in KNOWN_MODULES
+def _operator_name(node: ast.FunctionDef, decorator: ast.expr) -> str:
+    """The name under which a function is registered."""
+    keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+    written = next((k.value for k in keywords if k.arg == "name"), None)
+    return written.value if isinstance(written, ast.Constant) and isinstance(written.value, str) else node.name
+
+
+def _method_name(method: ast.FunctionDef) -> str:
+    """What a decorated method is called while its class is made."""
+    return f"<{method.name}>"

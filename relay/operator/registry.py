@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, overload
 
 import attrs
@@ -54,7 +56,10 @@ class Environment:
 
     def find(self, name: str) -> Operator | None:
         """The operator with this name or alias, or None."""
-        return self._operators.get(self._aliases.get(name, name))
+        found = self._operators.get(self._aliases.get(name, name))
+        if found is None and (find := _finder.get()) is not None:
+            return find(name)
+        return found
 
     def __iter__(self) -> Iterator[Operator]:
         return iter(list(self._operators.values()))
@@ -209,6 +214,24 @@ def composite(function: Callable[..., Any] | None = None, /, **definition: Any) 
     return lambda body: _register_composite(body, definition)
 
 
+def composed(function: Callable[..., Any], name: str) -> Operator:
+    """The operator that `composite` would register, as its body defines it. Raises RegistrationError."""
+    return _composed(function, {"name": name}, Composition)
+
+
+@contextlib.contextmanager
+def finding(find: Callable[[str], Operator | None]) -> Iterator[None]:
+    """Look up operators that are not registered by `find`, too: those of a file that is only read."""
+    token = _finder.set(find)
+    try:
+        yield
+    finally:
+        _finder.reset(token)
+
+
+_finder: ContextVar[Callable[[str], Operator | None] | None] = ContextVar("_finder", default=None)
+
+
 def _register_compiled(
     environment: Environment,
     name: str,
@@ -294,7 +317,12 @@ def expansion(**definition: Any) -> Callable[[Callable[..., Any]], Operator]:
 def _register_composite(
     function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition] = Composition
 ) -> Operator:
-    definition = dict(definition)
+    operator = _composed(function, dict(definition), kind)
+    _environment.add(operator)
+    return operator
+
+
+def _composed(function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition]) -> Operator:
     name = _name(function, definition)
     operands, attributes, variadic = _parameters(name, function)
     spread = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(function).parameters.values())
@@ -305,7 +333,7 @@ def _register_composite(
     if definition.get("pattern") is not None and definition.get("compute") is None:
         raise RegistrationError(f"{name!r} is compiled as what it is composed of: `pattern` needs `compute`")
     check_parts(name, operands, attributes, definition)
-    operator = Operator(
+    return Operator(
         name=name,
         operands=operands,
         attributes=attributes,
@@ -317,8 +345,6 @@ def _register_composite(
         documentation=_documentation(name, function),
         **definition,
     )
-    _environment.add(operator)
-    return operator
 
 
 def _name(function: Any, definition: dict[str, Any]) -> str:

@@ -196,6 +196,7 @@ class Session(EffectNotes):
         self.doubtful: set[Var] = set()  # surface variables that come from what is open
         self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
         self.unknown: Consequence | None = None  # of a subclass: what depends on a name that the scope cannot tell
+        self._guesses: list[object] = []
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.monomorphisation = Monomorphisation()
 
@@ -544,6 +545,16 @@ class Session(EffectNotes):
     def is_open(self, entity: Entity) -> bool:
         """Whether nothing is known of a value since only a scheme is sought: it may be a tensor, or a structure."""
         return self.generic and isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown)
+
+    def guess(self, type_: object) -> None:
+        """Note that nothing but an attribute tells that an argument is a tensor or a reference."""
+        if self.generic:
+            self._guesses.append(type_)
+
+    def refuse_guess(self, type_: Type, span: Span | None, described: str) -> None:
+        """Raise SchemeOnly for a type that is a guess only: an argument may be a value that has the attribute."""
+        if any(type_ is guess for guess in self._guesses):
+            raise SchemeOnly(span, f"the type of {described}")
 
     def specialise_to_numbers(self) -> None:
         """Where a number is needed before the run: start anew, if a call around this writes one."""

@@ -145,9 +145,12 @@ def _value_attribute(
     type_ = prune(typed.type)
     if isinstance(type_, RefType) or (isinstance(type_, Unknown) and name == "value"):
         if name != "value":
+            session.refuse_guess(type_, span, described)
             raise TypeCheckError(f"a reference has no attribute {name!r}, only `value`", span)
         content = session.solver.fresh(Kind.Type)
         session.unify_at(typed.type, RefType(content), span, described)
+        if isinstance(type_, Unknown):
+            session.guess(prune(type_))
         session.effect("ref", "reads a reference", span)
         return expand(session, out, session.bind(out, RefRead(typed.atom, span), content, "value", span), span)
     if isinstance(type_, TupleType):
@@ -157,6 +160,7 @@ def _value_attribute(
             raise SchemeOnly(span, f"the type of {described}")
         session.solver.unify(type_, session.solver.fresh_tensor())
         type_ = prune(type_)
+        session.guess(type_)
     if not isinstance(type_, TensorType):
         if isinstance(type_, StackType) and name in ("index", "count"):
             return Method(typed, name)
@@ -179,6 +183,7 @@ def _value_attribute(
         return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
     if _is_attribute(name):
         return Method(typed, name)
+    session.refuse_guess(type_, span, described)
     help = _NO_ATTRIBUTE.get(name)
     if help is None:
         close = difflib.get_close_matches(name, [*_ATTRIBUTES, *METHODS, *get_env().names()], n=1)
