@@ -5,57 +5,72 @@ from __future__ import annotations
 import numpy as np
 
 from relay.errors import ShapeError
-from relay.ir.types import Shape, show_shape
+from relay.ir import dims as arithmetic
+from relay.ir.types import Dim, Shape, show_shape
 from relay.ops import scalar
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, expansion, register_op
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    expansion,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import case, cases
-from relay.typecheck.dims import numbers
+from relay.typecheck.dims import equal, numbers
 
 
 def _diagonal_shape(shape: Shape, *, offset: int) -> Shape:
     if len(shape) < 2:
         raise ShapeError(f"a diagonal needs a matrix, found the shape {show_shape(shape)}")
-    if offset == 0 and shape[-1] == shape[-2]:
-        return shape[:-1]
-    rows, columns = numbers(shape[-2:])
-    return (*shape[:-2], max(min(rows + min(offset, 0), columns - max(offset, 0)), 0))
+    rows, columns = shape[-2:]
+    length = arithmetic.minimum(arithmetic.add(rows, min(offset, 0)), arithmetic.subtract(columns, max(offset, 0)))
+    return (*shape[:-2], arithmetic.maximum(length, 0) if offset else length)
 
 
 def _diagonal(x: Stage, offset: int) -> Stage:
     down, right = max(-offset, 0), max(offset, 0)
-    result = numbers(_diagonal_shape(dims(x), offset=offset))
+    result = result_dims(lambda: _diagonal_shape(dims(x), offset=offset))
     return te.compute(result, lambda *index: x(*index[:-1], index[-1] + down, index[-1] + right))
 
 
-def _embed_shape(shape: Shape, *, offset: int, shape_of: tuple[int, int] | None) -> Shape:
+def _embed_shape(shape: Shape, *, offset: int, shape_of: tuple[Dim, Dim] | None) -> Shape:
     if not shape:
         raise ShapeError("a matrix needs a diagonal with an axis")
     if shape_of is None:
-        extent = shape[-1] if offset == 0 else numbers(shape[-1:])[0] + abs(offset)
+        extent = arithmetic.add(shape[-1], abs(offset))
         return (*shape[:-1], extent, extent)
     wanted = _diagonal_shape((*shape[:-1], *shape_of), offset=offset)
-    if numbers(wanted[-1:]) != numbers(shape[-1:]):
+    if not equal(wanted[-1], shape[-1]):
         raise ShapeError(f"diagonal {offset} of a matrix of shape {show_shape(shape_of)} has no {shape[-1]} elements")
     return (*shape[:-1], *shape_of)
 
 
 def _embed(x: Stage, offset: int, shape_of: tuple[int, int] | None) -> Stage:
     down, right = max(-offset, 0), max(offset, 0)
-    result = numbers(_embed_shape(dims(x), offset=offset, shape_of=shape_of))
+    result = result_dims(lambda: _embed_shape(dims(x), offset=offset, shape_of=shape_of))
     length = dims(x)[-1]
 
     def element(*index: Element) -> Element:
         row, column = index[-2] - down, index[-1] - right
-        there = tirx.And(tirx.EQ(row, column), tirx.And(tirx.GE(row, 0), tirx.LT(row, length)))
+        there = tirx.all(_is_zero(row - column), row >= 0, row < length)
         return scalar.guarded(there, x(*index[:-2], row), scalar.number(0, str(x.dtype)))
 
     return te.compute(result, element)
 
 
+def _is_zero(x: Element) -> Element:
+    return tirx.EQ(x, scalar.constant(0, x))
+
+
 def _diagonal_gradient(x: Value, out: Value, dout: Value, offset: int) -> Value:
     square = x.shape[-1] == x.shape[-2] and offset == 0
-    return dout.op("diag_embed", offset=offset, shape_of=None if square else numbers(x.shape[-2:]))
+    return dout.op("diag_embed", offset=offset, shape_of=None if square else x.shape[-2:])
 
 
 @register_op(
@@ -80,6 +95,7 @@ def diagonal(x: Tensor, offset: int = 0) -> Tensor:
 
 
 @register_op(
+    sizes=frozenset({"shape_of"}),
     relation=Relation("T:number -> T", _embed_shape),
     pattern=Pattern.INJECTIVE,
     compute=_embed,
