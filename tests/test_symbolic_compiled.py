@@ -185,3 +185,24 @@ def test_running_and_moved_elements_need_no_numbers(caplog: pytest.LogCaptureFix
             for found, wanted in zip(moved(x), moved.interpret(x), strict=True):
                 assert_close(found.numpy(), wanted.numpy(), rtol=1e-9)
     assert not caplog.records
+
+
+def test_windows_and_diagonals_need_no_numbers(caplog: pytest.LogCaptureFixture) -> None:
+    @relay(dynamic=True)
+    def seen(x, w):
+        y = relay.conv2d(x, w, stride=2, padding=1)
+        most = relay.max_pool2d(y, 2, stride=1)
+        even = relay.avg_pool2d(relay.pad(x, 1, mode="reflect"), 3, padding=1, stride=2, count_include_pad=False)
+        square = even[0, 0] @ relay.transpose(even[0, 1])
+        ends = relay.diag(relay.diagonal(square, offset=-1)) * 2.0
+        return relay.sum(most * most) + relay.trace(square, offset=1) + relay.sum(relay.pad(ends, 2, mode="edge"))
+
+    gradient = relay.grad(seen)
+    w = array(3, 2, 3, 3)
+    with caplog.at_level(logging.WARNING, "relay.compile"):
+        for batch, height, width in ((2, 5, 8), (3, 6, 5), (5, 9, 12)):
+            x = array(batch, 2, height, width)
+            assert_close(np.asarray(seen(x, w)), np.asarray(seen.interpret(x, w)), rtol=1e-9)
+            for found, wanted in zip(gradient(x, w), gradient.interpret(x, w), strict=True):
+                assert_close(found.numpy(), wanted.numpy(), rtol=1e-9)
+    assert not caplog.records

@@ -26,11 +26,12 @@ from relay.ir.types import Shape
 from relay.operator import Columns
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
 from relay.ops.samples import Case, case, cases
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import known, numbers
 from relay.typecheck.windows import Numbers, Padding, Windows
+
 
 def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attributes: object) -> Columns:
     """The output channels."""
@@ -87,9 +88,9 @@ def convolution_stage(
     out, inner, kernel = rules.split_weight(dims(weight), last)
     batch, _, sizes = rules.split(dims(x), last)
     over = rules.windows(sizes, kernel, stride, padding, dilation)
-    shape = numbers(rules.joined(batch, out, over.extents(sizes), last))
+    shape = result_dims(lambda: rules.joined(batch, out, over.extents(sizes), last))
     source, filters = _first(_padded(x, over, last), last), _weight_first(weight, last)
-    share = known(out) // groups
+    share = out if groups == 1 else known(out) // groups
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
         n, o, place = _activation_index(index, last)
@@ -98,10 +99,10 @@ def convolution_stage(
         return source(n, channel, *_places(place, k, over)), filters(o, i, *k)
 
     extents = (*kernel, inner) if last else (inner, *kernel)
-    return stages.contraction(shape, numbers(extents), dtype or str(x.dtype), terms)
+    return stages.contraction(shape, extents, dtype or str(x.dtype), terms)
 
 
-def _spread(y: Stage, over: Windows, sizes: Sequence[int], last: bool) -> Stage:
+def _spread(y: Stage, over: Windows, sizes: Sequence[Any], last: bool) -> Stage:
     """y with stride - 1 zeros between its places, such that the result reads it at i + dilation (kernel - 1 - k)."""
     batch, channels, extents = rules.split(dims(y), last)
     offsets = [reach - 1 - low for reach, (low, _) in zip(over.reach, over.padding, strict=True)]
@@ -113,9 +114,9 @@ def _spread(y: Stage, over: Windows, sizes: Sequence[int], last: bool) -> Stage:
         conditions, origin = [], []
         for i, offset, stride, extent in zip(place, offsets, over.stride, extents, strict=True):
             at = i - offset
-            conditions += [tirx.GE(at, 0), tirx.LT(at, (extent - 1) * stride + 1)]
+            conditions += [at >= 0, at < (extent - 1) * stride + 1]
             if stride > 1:
-                conditions.append(tirx.EQ(tirx.floormod(at, stride), 0))
+                conditions.append(scalar.is_zero(tirx.floormod(at, stride)))
             origin.append(tirx.floordiv(at, stride) if stride > 1 else at)
         value = source(n, c, *origin)
         return scalar.guarded(functools.reduce(tirx.And, conditions), value, scalar.number(0, str(y.dtype)))
@@ -131,13 +132,19 @@ def _transposed(
     last = rules.channels_last(layout, rank)
     out, inner, kernel = rules.split_weight(dims(weight), last)
     batch, _, extents = rules.split(dims(y), last)
-    over, found = rules.transposed_windows(extents, kernel, stride, padding, output_padding, dilation)
-    sizes = numbers(found)
-    shape = numbers(rules.joined(batch, known(inner) * groups, sizes, last))
+    over, extra = rules.transposed_over(kernel, stride, padding, output_padding, dilation)
+
+    def by_rule() -> Shape:
+        return rules.joined(
+            batch, inner if groups == 1 else known(inner) * groups, rules.transposed_sizes(extents, over, extra), last
+        )
+
+    shape = result_dims(by_rule)
+    _, _, sizes = rules.split(shape, last)
     dtype = str(y.dtype)
     if 0 in dims(y) or 0 in shape or 0 in dims(weight):
         return stages.full(shape, 0, dtype)
-    share = known(out) // groups
+    share = out if groups == 1 else known(out) // groups
     source, filters = _first(_spread(y, over, sizes, last), last), _weight_first(weight, last)
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
@@ -159,13 +166,15 @@ def _weight_gradient(
     rank = len(dims(x)) - 2
     last = rules.channels_last(layout, rank)
     attributes = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    shape = numbers(rules.weight_gradient(rank, dims(x), dims(y), **attributes, layout=layout))  # type: ignore[arg-type]
+    shape = result_dims(
+        lambda: rules.weight_gradient(rank, dims(x), dims(y), **attributes, layout=layout)  # type: ignore[arg-type]
+    )
     out, inner, extent = rules.split_weight(shape, last)
     batch, _, sizes = rules.split(dims(x), last)
     over = rules.windows(sizes, extent, stride, padding, dilation)
     _, _, places = rules.split(dims(y), last)
     source, cotangent = _first(_padded(x, over, last), last), _first(y, last)
-    share = known(out) // groups
+    share = out if groups == 1 else known(out) // groups
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
         o, i, k = (index[-1], index[-2], index[:-2]) if last else (index[0], index[1], index[2:])
@@ -173,7 +182,7 @@ def _weight_gradient(
         channel = i if groups == 1 else tirx.floordiv(o, share) * inner + i
         return source(n, channel, *_places(place, k, over)), cotangent(n, o, *place)
 
-    return stages.contraction(shape, numbers((batch, *places)), str(x.dtype), terms)
+    return stages.contraction(shape, (batch, *places), str(x.dtype), terms)
 
 
 # ---- NumPy: on channels first, group by group
@@ -240,8 +249,8 @@ def _numpy_transposed(
     rank = y.ndim - 2
     last = rules.channels_last(layout, rank)
     y, weight = _to_first(y, last), _weight_to_first(weight, last)
-    over, found = rules.transposed_windows(y.shape[2:], weight.shape[2:], stride, padding, output_padding, dilation)
-    sizes = numbers(found)
+    over, extra = rules.transposed_over(weight.shape[2:], stride, padding, output_padding, dilation)
+    sizes = numbers(rules.transposed_sizes(y.shape[2:], over, extra))
     out, inner, *_ = weight.shape
     if 0 in y.shape or 0 in sizes:
         return np.zeros(numbers(rules.joined(len(y), inner * groups, sizes, last)), y.dtype)
@@ -322,9 +331,8 @@ def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Calla
         x: Value, weight: Value, out: Value, dout: Value, output_padding: Numbers, **attributes: Any
     ) -> tuple[Value, Value]:
         kernel = kernel_of(weight, attributes["layout"])
-        _, _, extents = rules.split(x.shape, rules.channels_last(attributes["layout"], rank))
-        over, _ = rules.transposed_windows(
-            extents, kernel, attributes["stride"], attributes["padding"], output_padding, attributes["dilation"]
+        over, _ = rules.transposed_over(
+            kernel, attributes["stride"], attributes["padding"], output_padding, attributes["dilation"]
         )
         numbers = {**attributes, "padding": over.padding}
         return dout.op(names[0], weight, **numbers), by_weight(dout, x, kernel, numbers)
@@ -454,6 +462,7 @@ def _define(rank: int) -> None:
     """
     register_op(
         name=f"conv{rank}d_transpose",
+        sizes=frozenset({"output_padding"}),
         relation=Relation("T:number, T -> T", functools.partial(rules.transposed, rank)),
         layouts=functools.partial(rules.layouts, rank, "xwx"),
         pattern=Pattern.OUTPUT_FUSABLE,

@@ -58,14 +58,10 @@ def _embed(x: Stage, offset: int, shape_of: tuple[int, int] | None) -> Stage:
 
     def element(*index: Element) -> Element:
         row, column = index[-2] - down, index[-1] - right
-        there = tirx.all(_is_zero(row - column), row >= 0, row < length)
+        there = tirx.all(scalar.is_zero(row - column), row >= 0, row < length)
         return scalar.guarded(there, x(*index[:-2], row), scalar.number(0, str(x.dtype)))
 
     return te.compute(result, element)
-
-
-def _is_zero(x: Element) -> Element:
-    return tirx.EQ(x, scalar.constant(0, x))
 
 
 def _diagonal_gradient(x: Value, out: Value, dout: Value, offset: int) -> Value:

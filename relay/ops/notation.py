@@ -18,8 +18,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from relay.ir.expr import Constant
-from relay.ir.types import BaseClass, BaseType
-from relay.operator import InPlace, Pattern, Relation, Requirement, Value, alias, expansion, register_op
+from relay.ir.types import INT32, BaseClass, BaseType, Dim
+from relay.operator import (
+    Emitter,
+    InPlace,
+    Pattern,
+    Relation,
+    Requirement,
+    Value,
+    alias,
+    expansion,
+    lookup,
+    register_op,
+)
 from relay.ops import scalar
 from relay.ops.lazy import te, tirx
 from relay.ops.scalar import Element
@@ -37,6 +48,7 @@ __all__ = [
     "broadcast_dims",
     "broadcast_load",
     "constant_number",
+    "counting",
     "dims",
     "elementwise",
     "expansion",
@@ -60,6 +72,12 @@ Stage: TypeAlias = Any
 def number_like(value: Value, number: float) -> Value:
     """A number as a rank-0 constant of the value's dtype, where Python's number alone would take another operand's."""
     return value.emitter.constant(number, value.base)
+
+
+def counting(emitter: Emitter, start: int, stop: Dim) -> Value:
+    """The integers from start up to stop, exclusive, as int32; stop may be symbolic."""
+    attributes: dict[str, Any] = {"start": start, "stop": stop, "step": 1, "dtype": INT32}
+    return emitter.call(lookup("arange"), (), attributes)
 
 
 def constant_number(value: Value) -> float | None:

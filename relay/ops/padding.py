@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from relay.ir import dims as arithmetic
-from relay.ir.types import INT32, Dim
-from relay.operator import lookup
+from relay.ir.types import INT32
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    counting,
+    dims,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import case, cases
 from relay.typecheck import shape_rules
 from relay.typecheck.dims import known
@@ -71,16 +80,12 @@ def _pad_gradient(x: Value, out: Value, dout: Value, widths: Widths, mode: str, 
     result = dout
     for axis, ((before, after), dim) in enumerate(zip(pairs, x.shape, strict=True)):
         if before or after:
-            places = result.emitter.call(lookup("arange"), (), _range(-before, arithmetic.add(dim, after)))
+            places = counting(result.emitter, -before, arithmetic.add(dim, after))
             sources = _source(mode, places, result.emitter.number(dim, INT32) - 1)
             shape = (*result.shape[:axis], dim, *result.shape[axis + 1 :])
             zeros = result.emitter.constant(0, result.base).op("broadcast_to", shape=shape)
             result = zeros.op("scatter_add", sources, result, axis=axis)
     return result
-
-
-def _range(start: int, stop: Dim) -> dict[str, Any]:
-    return {"start": start, "stop": stop, "step": 1, "dtype": INT32}
 
 
 def _source(mode: str, place: Value, last: Value) -> Value:

@@ -10,10 +10,22 @@ from typing import Any
 import attrs
 import numpy as np
 
-from relay.ir.types import BaseType, Dim, Shape
+from relay.ir.types import INT32, BaseType, Dim, Shape
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    counting,
+    dims,
+    number_like,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import Case, case, cases
 from relay.ops.windows import Along, numpy_slid, overlapped, slid, slid_stage
 from relay.typecheck import windows as rules
@@ -23,10 +35,15 @@ from relay.typecheck.windows import Numbers, Padding
 
 @attrs.frozen
 class _Pool:
-    """Where a pooling operator's windows are; `bounds` are the places along each axis that count for a mean."""
+    """Where a pooling operator's windows are; `counted` is the padding along each axis that counts for a mean."""
 
     along: Along
-    bounds: tuple[tuple[int, int], ...]
+    counted: tuple[tuple[int, int], ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all elements of all windows count."""
+        return self.counted == self.along.windows.padding
 
 
 def spatial_axes(layout: str, rank: int) -> tuple[int, ...]:
@@ -35,25 +52,31 @@ def spatial_axes(layout: str, rank: int) -> tuple[int, ...]:
 
 def _pool(
     shape: Sequence[Dim], kernel: Numbers, stride: Numbers | None, padding: Padding, dilation: Numbers, ceil_mode: bool,
-    layout: str, count_include_pad: bool = False,
+    layout: str, count_include_pad: bool = False, extents: Sequence[Any] | None = None,
 ) -> _Pool:  # fmt: skip
+    """`extents`: the result's shape, in a compute function."""
     axes = spatial_axes(layout, len(shape) - 2)
     step = kernel if stride is None else stride
-    along = Along.of(shape, axes, kernel, step, padding, dilation)
-    bounds = tuple(
-        (-low if count_include_pad else 0, size + (high if count_include_pad else 0))
-        for size, (low, high) in zip(along.sizes, along.windows.padding, strict=True)
-    )
+    along = Along.of(shape, axes, kernel, step, padding, dilation, extents)
+    counted = along.windows.padding if count_include_pad else ((0, 0),) * len(axes)
     if ceil_mode:
         over = along.windows
         pairs = []
-        for size, (low, high), reach, s in zip(along.sizes, over.padding, over.reach, over.stride, strict=True):
+        for size, (low, high), reach, s in zip(
+            numbers(along.sizes), over.padding, over.reach, over.stride, strict=True
+        ):
             count = -(-(size + low + high - reach) // s) + 1
             if (count - 1) * s >= size + low:
                 count -= 1  # a window that starts behind the end
             pairs.append((low, max(high, (count - 1) * s + reach - size - low)))
-        along = Along.of(shape, axes, kernel, step, tuple(pairs), dilation)
-    return _Pool(along, bounds)
+        along = Along.of(shape, axes, kernel, step, tuple(pairs), dilation, extents)
+    return _Pool(along, counted)
+
+
+def _stage_pool(x: Stage, **attributes: Any) -> _Pool:
+    """In a compute function."""
+    shape = dims(x)
+    return _pool(shape, **attributes, extents=result_dims(lambda: _pool(shape, **attributes).along.outer(shape)))
 
 
 def _pool_shape(
@@ -82,7 +105,7 @@ def _expanded(value: Value, axes: int) -> Value:
 
 
 def _max_pool(x: Stage, **attributes: Any) -> Stage:
-    windows = slid_stage(x, _pool(dims(x), **attributes).along, stages.lowest(str(x.dtype)))
+    windows = slid_stage(x, _stage_pool(x, **attributes).along, stages.lowest(str(x.dtype)))
     return stages.largest(windows, range(len(dims(x)), len(dims(windows))), False)
 
 
@@ -109,51 +132,58 @@ def _max_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> 
 # ---- means
 
 
-def _numpy_counts(pool: _Pool) -> list[Tensor]:
-    """Along each axis, how many elements of each window count."""
-    counts = []
+def _numpy_counts(pool: _Pool, rank: int) -> Tensor:
+    """How many elements of each window count, to be broadcast to the result."""
+    result = np.ones((1,) * rank, np.int64)
     over = pool.along.windows
-    for number, (begin, end) in enumerate(pool.bounds):
-        starts = np.arange(pool.along.extents[number]) * over.stride[number] - over.padding[number][0]
+    extents = zip(pool.along.axes, numbers(pool.along.sizes), numbers(pool.along.extents), strict=True)
+    for number, (axis, size, extent) in enumerate(extents):
+        (before, after), (low, _) = pool.counted[number], over.padding[number]
+        starts = np.arange(extent) * over.stride[number] - low
         places = starts[:, None] + np.arange(over.kernel[number]) * over.dilation[number]
-        counts.append(np.sum((places >= begin) & (places < end), axis=1))
-    return counts
+        counts = np.sum((places >= -before) & (places < size + after), axis=1)
+        result = result * counts.reshape([-1 if i == axis else 1 for i in range(rank)])
+    return result
 
 
-def _count_array(pool: _Pool, rank: int, dtype: np.dtype[Any]) -> Tensor:
-    """The number of elements that count in each window, to be broadcast to the result."""
-    result = np.ones((1,) * rank)
-    for axis, counts in zip(pool.along.axes, _numpy_counts(pool), strict=True):
-        shape = [1] * rank
-        shape[axis] = len(counts)
-        result = result * counts.reshape(shape)
-    return np.asarray(result.astype(dtype))
+def _counts(pool: _Pool, like: Value) -> Value:
+    """The same on symbolic values, as numbers of the dtype of one."""
+    rank, over, emitter = like.ndim, pool.along.windows, like.emitter
+    result = number_like(like, 1)
+    for number, axis in enumerate(pool.along.axes):
+        (before, after), (low, _) = pool.counted[number], over.padding[number]
+        starts = counting(emitter, 0, pool.along.extents[number]) * over.stride[number] - low
+        places = starts.op("expand_dims", axis=1).op(
+            "add", np.arange(over.kernel[number], dtype=np.int32) * over.dilation[number]
+        )
+        inside = (places >= -before) & (places < emitter.number(pool.along.sizes[number], INT32) + after)
+        counts = inside.op("cast", dtype=like.base).op("sum", axis=1)
+        result = result * counts.op("expand_dims", axis=tuple(i for i in range(rank) if i != axis))
+    return result
 
 
 def _avg_pool(x: Stage, **attributes: Any) -> Stage:
-    pool = _pool(dims(x), **attributes)
-    rank, over = len(dims(x)), pool.along.windows
+    pool = _stage_pool(x, **attributes)
+    shape, rank, over = dims(x), len(dims(x)), pool.along.windows
     total = stages.total(slid_stage(x, pool.along, 0), range(rank, rank + len(over.kernel)), False)
-    counts = [list(map(int, axis)) for axis in _numpy_counts(pool)]
-    whole = all(len(set(axis)) <= 1 for axis in counts)
 
-    def count_along(number: int, place: Element) -> Element:
-        begin, end = pool.bounds[number]
+    def count_along(number: int, axis: int, place: Element) -> Element:
+        before, after = pool.counted[number]
         first = place * over.stride[number] - over.padding[number][0]
         inside: Element = tirx.const(0, "int32")
         for k in range(over.kernel[number]):
             at = first + k * over.dilation[number]
-            inside = inside + tirx.Cast("int32", tirx.And(tirx.GE(at, begin), tirx.LT(at, end)))
+            inside = inside + tirx.Cast("int32", tirx.all(at >= -before, at < shape[axis] + after))
         return inside
 
     dtype = str(x.dtype)
     wide = "float32" if dtype == "bfloat16" else dtype  # which TVM does not compute in
 
     def element(*index: Element) -> Element:
-        if whole:
-            count = tirx.const(math.prod(axis[0] for axis in counts if axis), wide)
+        if pool.is_whole:
+            count = tirx.const(math.prod(over.kernel), wide)
         else:
-            along = [count_along(number, index[axis]) for number, axis in enumerate(pool.along.axes)]
+            along = [count_along(number, axis, index[axis]) for number, axis in enumerate(pool.along.axes)]
             count = scalar.cast(functools.reduce(lambda a, b: a * b, along), wide)
         return scalar.cast(scalar.cast(total(*index), wide) / count, dtype)
 
@@ -165,13 +195,13 @@ def _numpy_avg_pool(x: Tensor, **attributes: Any) -> Tensor:
     wide = np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype
     windows = numpy_slid(x, pool.along, 0).astype(wide)
     total = windows.sum(axis=tuple(range(x.ndim, windows.ndim))).astype(x.dtype)
-    return np.asarray(total / _count_array(pool, x.ndim, x.dtype)).astype(x.dtype)
+    return np.asarray(total / _numpy_counts(pool, x.ndim).astype(x.dtype)).astype(x.dtype)
 
 
 def _avg_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> Value:
     pool = _pool(x.shape, **attributes)
     kernel = pool.along.windows.kernel
-    share = dout.op("divide", _count_array(pool, x.ndim, x.base.dtype))
+    share = dout / (number_like(dout, math.prod(kernel)) if pool.is_whole else _counts(pool, dout))
     spread = _expanded(share, len(kernel)).op("broadcast_to", shape=(*out.shape, *kernel))
     return overlapped(spread, pool.along)
 

@@ -123,6 +123,10 @@ def equal(x: Element, y: Element) -> Element:
     return tirx.EQ(x, y)
 
 
+def is_zero(x: Element) -> Element:
+    return tirx.EQ(x, constant(0, x))
+
+
 def not_equal(x: Element, y: Element) -> Element:
     """True for NaN."""
     if dtype_of(x) == "bool":

@@ -59,8 +59,8 @@ def reduction(
 
 
 def contraction(
-    shape: Sequence[int],
-    extents: Sequence[int],
+    shape: Sequence[Any],
+    extents: Sequence[Any],
     dtype: str,
     terms: Callable[[Sequence[Element], Sequence[Element]], tuple[Element, Element]],
 ) -> Stage:
@@ -93,9 +93,9 @@ def padded(x: Stage, low: Sequence[int], high: Sequence[int], number: float = 0)
         inside = []
         for i, dim, before, after in zip(index, shape, low, high, strict=True):
             if before:
-                inside.append(tirx.GE(i, before))
+                inside.append(i >= before)
             if after:
-                inside.append(tirx.LT(i, before + dim))
+                inside.append(i < before + dim)
         condition = functools.reduce(tirx.And, inside)
         places = [i - before for i, before in zip(index, low, strict=True)]
         return scalar.guarded(condition, x(*places), scalar.number(number, str(x.dtype)))

@@ -16,7 +16,7 @@ import numpy as np
 from relay.ir.types import Dim, Shape
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
 from relay.ops.samples import case, cases
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import numbers
@@ -29,17 +29,32 @@ class Along:
 
     axes: tuple[int, ...]
     windows: Windows
-    sizes: tuple[int, ...]
-    extents: tuple[int, ...]
+    sizes: Shape
+    extents: Shape
 
     @classmethod
     def of(
-        cls, shape: Sequence[Dim], axes: object, kernel: object, stride: object, padding: object, dilation: object
-    ) -> Along:
+        cls, shape: Sequence[Dim], axes: object, kernel: object, stride: object, padding: object, dilation: object,
+        extents: Sequence[Any] | None = None,
+    ) -> Along:  # fmt: skip
+        """`extents`: a shape that has the number of windows along the axes, where sizes are expressions."""
         places = rules.sliding_axes(axes, len(shape))
-        sizes = numbers([shape[axis] for axis in places])
+        sizes = tuple(shape[axis] for axis in places)
         found = rules.windows(sizes, rules.per_axis(kernel, len(places), "kernel", 1), stride, padding, dilation)
-        return cls(places, found, sizes, numbers(found.extents(sizes)))
+        counted = found.extents(sizes) if extents is None else tuple(extents[axis] for axis in places)
+        return cls(places, found, sizes, counted)
+
+    @classmethod
+    def of_stage(
+        cls, x: Stage, axes: object, kernel: object, stride: object, padding: object, dilation: object
+    ) -> Along:
+        """In a compute function whose result has the number of windows along the axes."""
+        shape = dims(x)
+
+        def by_rule() -> Shape:
+            return cls.of(shape, axes, kernel, stride, padding, dilation).outer(shape)
+
+        return cls.of(shape, axes, kernel, stride, padding, dilation, result_dims(by_rule))
 
     def outer(self, shape: Sequence[Dim]) -> Shape:
         """The shape with the number of windows along the axes."""
@@ -53,7 +68,7 @@ def slid_stage(x: Stage, along: Along, fill: float) -> Stage:
     """x's windows, with a number outside of x."""
     shape, over = dims(x), along.windows
     rank = len(shape)
-    result = numbers((*along.outer(shape), *over.kernel))
+    result = (*along.outer(shape), *over.kernel)
     if 0 in shape:
         return stages.full(result, fill, str(x.dtype))
 
@@ -61,12 +76,13 @@ def slid_stage(x: Stage, along: Along, fill: float) -> Stage:
         place, inside = list(index[:rank]), []
         for number, axis in enumerate(along.axes):
             (low, high), reach, step = over.padding[number], over.reach[number], over.stride[number]
+            extent = along.extents[number]
             at = index[axis] * step + index[rank + number] * over.dilation[number] - low
             place[axis] = at
             if low:
-                inside.append(tirx.GE(at, 0))
-            if high and (along.extents[number] - 1) * step + reach - low > shape[axis]:
-                inside.append(tirx.LT(at, shape[axis]))
+                inside.append(at >= 0)
+            if high and not (isinstance(extent, int) and (extent - 1) * step + reach - low <= shape[axis]):
+                inside.append(at < shape[axis])
         if not inside:
             return x(*place)
         return scalar.guarded(functools.reduce(tirx.And, inside), x(*place), scalar.number(fill, str(x.dtype)))
@@ -79,12 +95,13 @@ def numpy_slid(x: Tensor, along: Along, fill: float) -> Tensor:
     widths: list[tuple[int, int]] = [(0, 0)] * x.ndim
     for axis, pair in zip(along.axes, along.windows.padding, strict=True):
         widths[axis] = pair
-    if 0 in along.extents:
+    extents = numbers(along.extents)
+    if 0 in extents:
         return np.full(numbers((*along.outer(x.shape), *along.windows.kernel)), fill, x.dtype)
     padded = np.pad(x, widths, constant_values=np.asarray(fill, x.dtype))
     slid = np.lib.stride_tricks.sliding_window_view(padded, along.windows.reach, axis=along.axes)
     places: list[slice] = [slice(None)] * x.ndim
-    for axis, extent, step in zip(along.axes, along.extents, along.windows.stride, strict=True):
+    for axis, extent, step in zip(along.axes, extents, along.windows.stride, strict=True):
         places[axis] = slice(0, (extent - 1) * step + 1, step)
     within = [slice(None, None, dilation) for dilation in along.windows.dilation]
     return np.ascontiguousarray(slid[(*places, *within)])
@@ -120,7 +137,7 @@ def slid(x: Value, along: Along, fill: float) -> Value:
     relation=Relation("T:number -> T", rules.sliding),
     pattern=Pattern.INJECTIVE,
     compute=lambda x, kernel, axes, stride, padding, dilation, fill: slid_stage(
-        x, Along.of(dims(x), axes, kernel, stride, padding, dilation), fill
+        x, Along.of_stage(x, axes, kernel, stride, padding, dilation), fill
     ),
     gradient=_sliding_gradient,
     sampler=cases(
@@ -157,15 +174,13 @@ def _overlapping(
     count = 1 if isinstance(axes, int) else len(axes)
     outer, kernel = shape[: len(shape) - count], shape[len(shape) - count :]
     result: list[Dim] = list(outer)
-    extents = rules.per_axis(sizes, count, "sizes", 0)
-    for axis, size in zip(rules.sliding_axes(axes, len(outer)), extents, strict=True):
+    for axis, size in zip(rules.sliding_axes(axes, len(outer)), rules.sizes_of(sizes, count), strict=True):
         result[axis] = size
-    return Along.of(result, axes, numbers(kernel), stride, padding, dilation), tuple(result)
+    return Along.of(result, axes, numbers(kernel), stride, padding, dilation, outer), tuple(result)
 
 
 def _overlap_add(windows: Stage, **attributes: Any) -> Stage:
-    along, found = _overlapping(dims(windows), **attributes)
-    shape = numbers(found)
+    along, shape = _overlapping(dims(windows), **attributes)
     over, rank = along.windows, len(shape)
     if 0 in shape or 0 in dims(windows):
         return stages.full(shape, 0, str(windows.dtype))
@@ -175,9 +190,9 @@ def _overlap_add(windows: Stage, **attributes: Any) -> Stage:
         for number, axis in enumerate(along.axes):
             step = over.stride[number]
             at = index[axis] + over.padding[number][0] - index[rank + number] * over.dilation[number]
-            inside += [tirx.GE(at, 0), tirx.LT(at, along.extents[number] * step)]
+            inside += [at >= 0, at < along.extents[number] * step]
             if step > 1:
-                inside.append(tirx.EQ(tirx.floormod(at, step), 0))
+                inside.append(scalar.is_zero(tirx.floormod(at, step)))
             place[axis] = tirx.floordiv(at, step) if step > 1 else at
         zero = scalar.number(0, str(windows.dtype))
         return scalar.guarded(functools.reduce(tirx.And, inside), windows(*place), zero)
@@ -192,6 +207,7 @@ def _overlap_add_gradient(windows: Value, out: Value, dout: Value, sizes: Number
 
 
 @register_op(
+    sizes=frozenset({"sizes"}),
     relation=Relation("T:number -> T", rules.overlap_add),
     pattern=Pattern.REDUCTION,
     compute=_overlap_add,
@@ -222,7 +238,7 @@ def overlap_add(
     shape = numbers(found)
     over, rank = along.windows, len(shape)
     room, kept = list(shape), [slice(None)] * rank
-    for axis, size, (low, high) in zip(along.axes, along.sizes, over.padding, strict=True):
+    for axis, size, (low, high) in zip(along.axes, numbers(along.sizes), over.padding, strict=True):
         room[axis], kept[axis] = low + size + high, slice(low, low + size)
     padded = np.zeros(
         room, np.float32 if windows.dtype.itemsize < 4 and windows.dtype.kind not in "iu" else windows.dtype
@@ -231,7 +247,7 @@ def overlap_add(
         for offset in itertools.product(*map(range, over.kernel)):
             place: list[slice] = [slice(None)] * rank
             for axis, extent, step, k, d in zip(
-                along.axes, along.extents, over.stride, offset, over.dilation, strict=True
+                along.axes, numbers(along.extents), over.stride, offset, over.dilation, strict=True
             ):
                 place[axis] = slice(k * d, k * d + (extent - 1) * step + 1, step)
             padded[tuple(place)] += windows[(slice(None),) * rank + offset]

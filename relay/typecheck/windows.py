@@ -14,8 +14,7 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import ShapeError
-from relay.ir.dims import Unknown, add, floor_divide, variables
-from relay.ir.facts import facts
+from relay.ir.dims import add, floor_divide, modulo, multiply
 from relay.ir.types import Dim, Shape, show_shape
 from relay.typecheck.dims import equal, known, needs_at_least, normalise_axis, resolve
 
@@ -57,8 +56,7 @@ class Windows:
         reach, stride = self.reach[axis], self.stride[axis]
         if stride == 1 and low + high == reach - 1:
             return size
-        if facts().number(size) is None and not any(isinstance(v, Unknown) for v in variables(size)):
-            needs_at_least(size, reach - low - high)  # for all sizes that an annotation allows
+        if not isinstance(size, int) and needs_at_least(size, reach - low - high):
             return add(floor_divide(add(size, low + high - reach), stride), 1)
         number = known(size)
         room = number + low + high - reach
@@ -72,10 +70,15 @@ class Windows:
             f" {show_shape(tuple(sizes))}"
         )
 
-    def remainders(self, sizes: Sequence[Dim]) -> tuple[int, ...]:
-        """The elements at the end of each padded axis that no window reaches."""
+    def remainders(self, sizes: Sequence[Dim]) -> Shape:
+        """The elements at the end of each padded axis that no window reaches, where one fits."""
+
+        def remainder(size: Dim, stride: int, reach: int, low: int, high: int) -> Dim:
+            room = add(resolve(size), low + high - reach)
+            return 0 if stride == 1 or (isinstance(room, int) and room < 0) else modulo(room, stride)
+
         return tuple(
-            0 if stride == 1 else max(known(size) + low + high - reach, 0) % stride
+            remainder(size, stride, reach, low, high)
             for size, stride, reach, (low, high) in zip(sizes, self.stride, self.reach, self.padding, strict=True)
         )
 
@@ -207,44 +210,41 @@ def convolution(
     return joined(batch, out, windows(sizes, kernel, stride, padding, dilation).extents(sizes), last)
 
 
-def transposed_windows(
-    sizes: Sequence[Dim],
-    kernel: Sequence[Dim],
-    stride: object,
-    padding: object,
-    output_padding: object,
-    dilation: object,
+def transposed_over(
+    kernel: Sequence[Dim], stride: object, padding: object, output_padding: object, dilation: object
 ) -> tuple[Windows, Shape]:
-    """The windows of a transposed convolution over its result, and the result's spatial extents.
-
-        size = (extent - 1) stride + reach - low - high + output_padding
+    """The windows of a transposed convolution over its result, and the elements that no window reaches.
 
     With padding="same" the result's extents are the input's times the stride. Raises ShapeError, Undetermined.
     """
-    rank = len(sizes)
+    rank = len(kernel)
     over = windows((0,) * rank, kernel, stride, 0 if isinstance(padding, str) else padding, dilation)
-    extra = per_axis(output_padding, rank, "output_padding", 0)
+    extra = sizes_of(output_padding, rank, "output_padding")
     if isinstance(padding, str) and padding != "valid":
-        if any(extra):
+        if extra != (0,) * rank:
             raise ShapeError(f"padding {padding!r} leaves no choice of output_padding, found {output_padding!r}")
         over = attrs.evolve(over, padding=_named_padding(padding, over.stride, over))
         extra = tuple(max(s - r, 0) for s, r in zip(over.stride, over.reach, strict=True))
     for stride_, more in zip(over.stride, extra, strict=True):
-        if more >= stride_:
+        if isinstance(more, int) and more >= stride_:
             raise ShapeError(f"output_padding must be less than the stride, found {extra} and {over.stride}")
-    result = []
-    for axis, size in enumerate(sizes):
-        low, high = over.padding[axis]
-        added = over.reach[axis] - low - high + extra[axis]
-        if over.stride[axis] == 1 and added == 1:
-            result.append(size)
-            continue
-        number = known(size)
-        extent = (number - 1) * over.stride[axis] + added if number else 0
-        if extent < 0:
+    return over, extra
+
+
+def transposed_sizes(extents: Sequence[Dim], over: Windows, extra: Shape) -> Shape:
+    """The spatial extents of a transposed convolution. Raises ShapeError, Undetermined.
+
+    size = (extent - 1) stride + reach - low - high + output_padding
+    """
+    result: list[Dim] = []
+    for axis, extent in enumerate(map(resolve, extents)):
+        (low, high), stride = over.padding[axis], over.stride[axis]
+        added = add(over.reach[axis] - low - high - stride, extra[axis])
+        size = 0 if extent == 0 else add(multiply(extent, stride), added)
+        if size != extent and not needs_at_least(size, 0):
             raise ShapeError(f"the padding {(low, high)} of spatial axis {axis} removes more than there is")
-        result.append(extent)
-    return over, tuple(result)
+        result.append(size)
+    return tuple(result)
 
 
 def transposed(
@@ -267,7 +267,8 @@ def transposed(
     out, inner, kernel = split_weight(weight, last)
     _check_groups(name, groups, out, "input channels")
     _check_channels(name, channels, out, 1, (y, weight))
-    _, extents = transposed_windows(sizes, kernel, stride, padding, output_padding, dilation)
+    over, extra = transposed_over(kernel, stride, padding, output_padding, dilation)
+    extents = transposed_sizes(sizes, over, extra)
     return joined(batch, inner if groups == 1 else known(inner) * groups, extents, last)
 
 
@@ -313,6 +314,14 @@ def sliding_axes(axes: object, rank: int) -> tuple[int, ...]:
     return places
 
 
+def sizes_of(value: object, count: int, name: str = "sizes") -> Shape:
+    """An attribute that is a size for each of `count` axes, which may be symbolic. Raises ShapeError."""
+    sizes = tuple(value) if isinstance(value, tuple | list) else (value,) * count
+    if len(sizes) != count or any(isinstance(s, bool | float | str) or (isinstance(s, int) and s < 0) for s in sizes):
+        raise ShapeError(f"{name} must be one size or {count}, one for each axis, found {value!r}")
+    return sizes  # type: ignore[return-value]  # expressions of sizes in compute functions
+
+
 def sliding(
     shape: Shape, *, kernel: object, axes: object, stride: object, padding: object, dilation: object, **others: object
 ) -> Shape:
@@ -336,7 +345,7 @@ def overlap_add(
         raise ShapeError(f"overlap_add along {count} axes needs as many axes of windows, found {show_shape(shape)}")
     outer, kernel = shape[: len(shape) - count], shape[len(shape) - count :]
     places = sliding_axes(axes, len(outer))
-    extents = per_axis(sizes, count, "sizes", 0)
+    extents = sizes_of(sizes, count)
     wanted = windows(extents, kernel, stride, padding, dilation).extents(extents)
     if not all(equal(outer[axis], found) for axis, found in zip(places, wanted, strict=True)):
         raise ShapeError(
