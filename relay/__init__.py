@@ -180,6 +180,8 @@ class _Relay(types.ModuleType):
         static_argnames: str | Sequence[str] = ...,
         dynamic: bool = ...,
         pure: bool = ...,
+        donate_argnames: str | Sequence[str] = ...,
+        donate_argnums: int | Sequence[int] = ...,
     ) -> _Decorator: ...
     def __call__(
         self,
@@ -191,14 +193,17 @@ class _Relay(types.ModuleType):
         static_argnames: str | Sequence[str] = (),
         dynamic: bool = False,
         pure: bool = False,
+        donate_argnames: str | Sequence[str] = (),
+        donate_argnums: int | Sequence[int] = (),
     ) -> _Any:
         """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option.
 
         A function is compiled for the sizes of its first call, and for all sizes when others come; `dynamic`: for all
-        sizes at once. `pure`: a program that prints, asserts or uses references is an error.
+        sizes at once. `pure`: a program that prints, asserts or uses references is an error. `donate_argnames`,
+        `donate_argnums`: parameters whose memory results may take; an `Array` given to them cannot be used afterwards.
         """
         __tracebackhide__ = True
-        chosen = _Options(target, opt_level, static_argnames, dynamic, pure)
+        chosen = _Options(target, opt_level, static_argnames, dynamic, pure, donate_argnames, donate_argnums)
         if function is not None:
             return _decorate(function, chosen)
         return lambda python: _decorate(python, chosen)

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from relay.errors import ExecutionError
+
 
 class ArrayLike(Protocol):
     """What a call takes for a tensor: arrays of NumPy, Relay and all that speak DLPack."""
@@ -21,7 +23,9 @@ class Array(NDArrayOperatorsMixin):
     """A tensor result. Read it with `.numpy()`, `np.asarray(x)`, DLPack, `float(x)`, indexing, or pass it to another
     call."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_donated_to", "_value")
+    _donated_to: str
+    _value: np.ndarray
     __relay_array__ = True
     __array_priority__ = 100
 
@@ -47,6 +51,23 @@ class Array(NDArrayOperatorsMixin):
     def numpy(self) -> np.ndarray:
         """The values as a NumPy array, without a copy."""
         return self._value
+
+    def donate(self, function: str) -> None:
+        """Give the memory away: a call of this function has used it for its results."""
+        self._donated_to = function
+        del self._value
+
+    def is_deleted(self) -> bool:
+        """Whether the array was donated to a call, and cannot be used any more."""
+        return hasattr(self, "_donated_to")
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_value":
+            raise ExecutionError(
+                f"this array was donated to {self._donated_to}, which has used its memory for its results",
+                help="use what the call returned, or donate a copy",
+            )
+        raise AttributeError(f"'Array' object has no attribute {name!r}", name=name, obj=self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is not None and np.dtype(dtype) != self._value.dtype:
@@ -97,6 +118,8 @@ class Array(NDArrayOperatorsMixin):
         return Array(np.asarray(self._value[items]))
 
     def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"Array(donated to {self._donated_to})"
         return f"Array({np.array2string(self._value, separator=', ', prefix='Array(')}, dtype={self.dtype})"
 
     def __str__(self) -> str:

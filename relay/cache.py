@@ -69,8 +69,16 @@ def limit() -> int:
     return 0
 
 
-def native(program: Module, level: int, threads: int, choices: Choices, compile: Callable[[], Native]) -> Native:
-    """A typed program's machine code: from the cache, or compiled and kept.
+def native(
+    program: Module,
+    level: int,
+    threads: int,
+    choices: Choices,
+    compile: Callable[[], Native],
+    donated: frozenset[int] = frozenset(),
+) -> Native:
+    """A typed program's machine code: from the cache, or compiled and kept. `donated`: the positions of parameters
+    whose memory results may take.
 
     Whatever goes wrong with the cache costs time only, and the log says it.
     """
@@ -80,7 +88,7 @@ def native(program: Module, level: int, threads: int, choices: Choices, compile:
     if foreign is not None:
         log.info("not kept on disk: the operator %s is defined outside of Relay", foreign)
         return compile()
-    path = directory() / f"{key(program, level, threads, choices)}{_SUFFIX}"
+    path = directory() / f"{key(program, level, threads, choices, donated)}{_SUFFIX}"
     try:
         found = library.read(path, program)
     except Exception as error:  # a file of another origin: anything may happen
@@ -149,10 +157,13 @@ class _ignoring:
 # ---- the key
 
 
-def key(program: Module, level: int, threads: int, choices: Choices) -> str:
+def key(
+    program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int] = frozenset()
+) -> str:
     """A name for the machine code of a typed program."""
     digest = hashlib.sha256()
-    for part in (_surroundings(), str(level), str(threads), alpha_hash(program), *_names(program), *_texts(choices)):
+    options = _surroundings(), str(level), str(threads), str(sorted(donated))
+    for part in (*options, alpha_hash(program), *_names(program), *_texts(choices)):
         digest.update(part.encode())
         digest.update(b"\0")
     return digest.hexdigest()

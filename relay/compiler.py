@@ -37,6 +37,7 @@ from relay.arguments import (
     wrap,
 )
 from relay.array import Array
+from relay.donation import Donated, donated_names
 from relay.errors import (
     CompileError,
     FrontendError,
@@ -87,6 +88,8 @@ class Options:
     static_argnames: str | Sequence[str] = ()
     dynamic: bool = False  # sizes are symbolic from the first call on
     pure: bool = False  # effects are refused
+    donate_argnames: str | Sequence[str] = ()
+    donate_argnums: int | Sequence[int] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.target != "cpu":
@@ -104,7 +107,11 @@ class RelayFunction:
     """
 
     def __init__(
-        self, definition: Definition | DerivedDefinition, options: Options, wrapped: Callable[..., Any] | None = None
+        self,
+        definition: Definition | DerivedDefinition,
+        options: Options,
+        wrapped: Callable[..., Any] | None = None,
+        donated: frozenset[str] = frozenset(),
     ) -> None:
         self.__relay__ = definition
         self._options = options
@@ -119,6 +126,7 @@ class RelayFunction:
         self._used: set[Definition] = set()
         self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
         self._lock = threading.Lock()
+        self._donated = donated
         self._python = wrapped
         base: Definition | DerivedDefinition = definition
         self._seeds = 0
@@ -311,7 +319,7 @@ class RelayFunction:
         lowered, _ = self._compiled(arguments, keywords)
         program = lowered.program
         parameters = [(p.name, p.type) for p in lowered.typed.main.parameters if p.type is not None]
-        return Executable(self.__name__, program, parameters, lowered.result)
+        return Executable(self.__name__, program, parameters, lowered.result, self._donated)
 
     # ---- looking inside
 
@@ -449,7 +457,7 @@ class RelayFunction:
         log.info("compiling %s for %s", self.__name__, key)
         made = elaborate_structured(self.__relay__, arguments)
         self._used.update(made.used)
-        lowered = self._cache[key] = Lowered(made.module, made.result, self._options.opt_level)
+        lowered = self._cache[key] = Lowered(made.module, made.result, self._options.opt_level, self._donated)
         return lowered
 
     def _make_symbolic(
@@ -469,7 +477,7 @@ class RelayFunction:
             return None
         log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
         self._used.update(made.used)
-        return Lowered(made.module, made.result, self._options.opt_level)
+        return Lowered(made.module, made.result, self._options.opt_level, self._donated)
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """One value for each parameter (and the seeds), as Python binds arguments. Raises TypeCheckError."""
@@ -525,6 +533,16 @@ class RelayFunction:
         return TypeCheckError(message, self._function.span)
 
 
+class _Donating(RelayFunction):
+    """A function whose results may take the memory of some of its arguments."""
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        __tracebackhide__ = True
+        names = [parameter.name for parameter in self._function.parameters]
+        with Donated(self.__name__, names, self._bind(arguments, keywords), self._donated):
+            return super().__call__(*arguments, **keywords)
+
+
 def _sizes(module: Module) -> str:
     return ", ".join(str(dim) for dim in symbolic_dims(module))
 
@@ -555,7 +573,8 @@ def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
             error.help = behind
         raise
     definition = attrs.evolve(with_static(definition, options.static_argnames), pure=options.pure)
-    return RelayFunction(definition, options, python)
+    donated = donated_names(definition.function, options.donate_argnames, options.donate_argnums)
+    return _Donating(definition, options, python, donated) if donated else RelayFunction(definition, options, python)
 
 
 def _decorated(function: Callable[..., Any]) -> RelayFunction:

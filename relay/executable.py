@@ -15,6 +15,7 @@ import numpy as np
 from relay.arguments import MISFIT, Repeat, Unsuited, flatten, repeat, run_time_value, wrap
 from relay.array import Array
 from relay.codegen.header import header as c_header
+from relay.donation import Donated
 from relay.errors import CompileError, TypeMismatch
 from relay.eval.values import Data
 from relay.ir.dims import TypeId, evaluate
@@ -31,11 +32,19 @@ class Executable:
     `parameters` are the names and types of its arguments, `result` is its result's type.
     """
 
-    def __init__(self, name: str, program: Program, parameters: Sequence[tuple[str, Type]], result: Type) -> None:
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        parameters: Sequence[tuple[str, Type]],
+        result: Type,
+        donated: frozenset[str] = frozenset(),
+    ) -> None:
         self.name = name
         self.parameters = tuple(parameters)
         self.result = result
         self._program = program
+        self._donated = donated
         self._known: dict[tuple[object, ...], Repeat] = {}  # by the arguments' structure and Python types
 
     @property
@@ -47,6 +56,13 @@ class Executable:
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it. Raises TypeMismatch for arguments of other types, ExecutionError for what the run finds."""
+        __tracebackhide__ = True
+        if self._donated:
+            with Donated(self.name, [name for name, _ in self.parameters], arguments, self._donated):
+                return self._run(arguments)
+        return self._run(arguments)
+
+    def _run(self, arguments: tuple[Any, ...]) -> Any:
         __tracebackhide__ = True
         leaves: list[Any] = []
         kinds: list[Any] = []
@@ -86,7 +102,7 @@ class Executable:
             for _, type_ in (*self.parameters, ("result", self.result)):
                 _check_exported(type_)
             native = self._program.native
-            library.export(native, self.name, (self.name, self.parameters, self.result), Path(path))
+            library.export(native, self.name, (self.name, self.parameters, self.result, self._donated), Path(path))
         except library.Unwritable as reason:
             raise CompileError(f"{self.name} cannot be exported: {reason}") from None
         if header is not None:
@@ -109,10 +125,10 @@ def load(path: str | Path) -> Executable:
     from relay.codegen.cpu import Program
 
     try:
-        native, (name, parameters, result) = library.load(Path(path))
+        native, (name, parameters, result, donated) = library.load(Path(path))
     except library.Unreadable as reason:
         raise CompileError(f"{path}: {reason}") from None
-    return Executable(name, Program(native, Data), parameters, result)
+    return Executable(name, Program(native, Data), parameters, result, donated)
 
 
 def _check_exported(type_: Type) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import attrs
 import relay.composites  # noqa: F401  (composite operators are lowered with these phases)
 from relay import progress
 from relay.ad import reverse
+from relay.donation import unused_donations
 from relay.eval.values import Data
 from relay.ir.expr import Module
 from relay.ir.extents import symbolic_dims
@@ -23,6 +25,8 @@ from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, sim
 
 if TYPE_CHECKING:
     from relay.codegen.cpu import Program
+
+log = logging.getLogger("relay.compile")
 
 DEFAULT_LEVEL = 2
 """The optimisation level of a call."""
@@ -35,6 +39,7 @@ class Lowered:
     typed: Module
     result: Type  # with the Python structures that its tuples stand for
     level: int
+    donated: frozenset[str] = frozenset()  # the names of parameters whose memory results may take
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
 
@@ -71,9 +76,18 @@ class Lowered:
 
         threads = cpu.default_threads()
         choices = tuned.choices(threads)
+        parameters = self.typed.main.parameters
+        donated = frozenset(n for n, parameter in enumerate(parameters) if parameter.name in self.donated)
         native = cache.native(
-            self.typed, self.level, threads, choices, lambda: cpu.compile_native(self._core(), threads, choices)
+            self.typed,
+            self.level,
+            threads,
+            choices,
+            lambda: cpu.compile_native(self._core(), threads, choices, donated),
+            donated,
         )
+        if unused := unused_donations(native, parameters, donated):
+            log.warning("%s: no result is made in the memory of %s", self.typed.main.name, ", ".join(unused))
         return cpu.Program(native, Data)
 
     def forget_program(self) -> None:

@@ -15,6 +15,8 @@ from relay.codegen.choices import Choices, Options
 from relay.codegen.code import Code, Failures, Table
 from relay.codegen.constants import Constants
 from relay.codegen.context import MISFIT, RESULT, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, STATUS, WORKSPACE
+from relay.codegen.donation import NOTHING
+from relay.codegen.donation import donation as plan_donation
 from relay.codegen.exchange import input_pools
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
@@ -36,6 +38,7 @@ from relay.codegen.layout import (
 from relay.codegen.memory import ALIGNMENT
 from relay.codegen.native import Native
 from relay.codegen.pools import make_pools
+from relay.codegen.sharing import share
 from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.errors import CompileError, InternalError
@@ -56,11 +59,14 @@ SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the th
 _lock = threading.Lock()
 
 
-def assemble(module: Module, threads: int, choices: Choices) -> Native:
-    """Compile. Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code."""
+def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> Native:
+    """Compile; `donated` are the positions of parameters whose memory results may take.
+
+    Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code.
+    """
     with _lock:  # TVM's compiler is not safe to use from several threads
         with assuming(module.where):
-            functions, finish, kernels = _generate(module, threads, choices)
+            functions, finish, kernels = _generate(module, threads, choices, donated)
         progress.say("machine code")
         return finish(tir.build(functions, threads, kernels.calls))
 
@@ -78,7 +84,7 @@ def options(module: Module, threads: int) -> Mapping[str, Options]:
 
 
 def _generate(
-    module: Module, threads: int, choices: Choices
+    module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()
 ) -> tuple[dict[Any, Any], Callable[[Any], Native], Kernels]:
     """The TIR functions by their global variables, what makes the result of their machine code, and the kernels."""
     module = _prepared(module)
@@ -116,12 +122,17 @@ def _generate(
     )
     native: dict[Any, Any] = {}
     recursive: set[str] = set()
+    donation = NOTHING
     for component in strong_components(graph):
         if len(component) > 1 or component[0] in graph[component[0]]:
             recursive.update(component)
             shared.frames.update(dict.fromkeys(component, 0))
         for name in component:
-            native.update(generate(functions[name], shared, name in recursive))
+            sharing = share(functions[name])
+            if name == entry.name and name not in recursive:
+                given = [layouts.of[p] for p in entry.parameters]
+                donation = plan_donation(entry, given, layouts.results[name], donated, sharing)
+            native.update(generate(functions[name], shared, name in recursive, sharing, donation))
     arrays = Arrays(table)
     received = list(_received([layouts.of[p] for p in entry.parameters]))
     shown = shown_by(received)
@@ -146,6 +157,7 @@ def _generate(
             built,
             tuple(layouts.of[p] for p in entry.parameters),
             layouts.results[entry.name],
+            donation.pairs,
             inputs,
             table.size,
             workspace if isinstance(workspace, int) else 0,

@@ -68,12 +68,15 @@ def compile_module(module: Module, *, threads: int | None = None, make: Make | N
     return Program(native, make or DataResult)
 
 
-def compile_native(module: Module, threads: int, choices: Choices | None = None) -> Native:
-    """As `compile_module`, without what calls it. `choices`: how the loops of some kernels are cut."""
+def compile_native(
+    module: Module, threads: int, choices: Choices | None = None, donated: frozenset[int] = frozenset()
+) -> Native:
+    """As `compile_module`, without what calls it. `choices`: how the loops of some kernels are cut; `donated`: the
+    positions of parameters whose memory results may take."""
     progress.say("loading the code generator")
     from relay.codegen.assembly import assemble
 
-    return assemble(module, threads, choices or {})
+    return assemble(module, threads, choices or {}, donated)
 
 
 def default_threads() -> int:
@@ -114,8 +117,14 @@ class Program:
         self._function = native.function
         self._expected = [(leaf.base.dtype, leaf.dims) for layout in native.parameters for leaf in leaves(layout)]
         results = list(leaves(native.result))
+        self._replaced = tuple(native.replaced.items())
         self._outputs: list[Callable[..., np.ndarray]] = [
-            _Reusing(leaf.base.dtype) if native.dims else _output(leaf.dims, leaf.base.dtype) for leaf in results
+            _not_made
+            if position in native.replaced
+            else _Reusing(leaf.base.dtype)
+            if native.dims
+            else _output(leaf.dims, leaf.base.dtype)
+            for position, leaf in enumerate(results)
         ]
         self._shapes = _shapes([leaf.dims for leaf in results], native.shown) if native.dims else None
         self._result = native.result
@@ -125,7 +134,8 @@ class Program:
         self._contexts: list[_Context] = []  # those that no call uses; popping and appending are atomic
         self.run: Run = self._runner()
         """run(leaves): the leaves of the result for those of the arguments; None if these have other dtypes, shapes or
-        memory order. Only for programs without recursive data in parameters and result. Raises ExecutionError."""
+        memory order. Only for programs without recursive data in parameters and result. Donated arguments are
+        overwritten, and are then among the result's leaves, unless they are read-only. Raises ExecutionError."""
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         """Arrays, tuples and data as the entry's parameter types say; likewise the result, which is new memory.
@@ -171,7 +181,7 @@ class Program:
     def _runner(self) -> Run:
         """What `run` is. A closure: a call through attributes of `self` takes noticeably longer."""
         function, recursive, makers = self._function, self._recursive, self._outputs
-        shapes = self._shapes
+        shapes, replaced = self._shapes, self._replaced
         only = makers[0] if len(makers) == 1 and shapes is None else None
         take, give = self._contexts.pop, self._contexts.append
 
@@ -197,6 +207,10 @@ class Program:
                 except (IndexError, ValueError, ZeroDivisionError, MemoryError):  # sizes that the program is not for
                     give(own)
                     return None
+            for result, argument in replaced:
+                if not leaves[argument].flags.writeable:
+                    leaves[argument] = leaves[argument].copy()
+                outputs[result] = leaves[argument]
             function(own.address, id(leaves), id(outputs))  # raises what a signal's handler has raised
             status = words[STATUS]
             if not status:
@@ -316,6 +330,10 @@ def _output(dims: tuple[Dim, ...], dtype: np.dtype[Any]) -> Callable[..., np.nda
     if math.prod(shape) * dtype.itemsize >= _LARGE and _HAS_LOCK:
         return functools.partial(_Reusing(dtype), shape)
     return functools.partial(np.empty, shape, dtype)
+
+
+def _not_made(*_: object) -> Any:
+    """Stands for the array of a result that takes an argument's memory."""
 
 
 class _Reusing:

@@ -6,7 +6,7 @@ The library takes Python's objects in memory; the header's structures are laid o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from relay.codegen.context import (
     DEPTH,
@@ -70,7 +70,7 @@ def header(native: Native, name: str) -> str:
    inputs:
 {_described(inputs)}
    outputs, whose memory the caller provides, row by row:
-{_described(outputs)}
+{_described(outputs, native.replaced)}
 
    TVM's runtime (libtvm_ffi.so, libtvm_runtime.so) has to be loaded before {name}_open, with dlopen(.., RTLD_GLOBAL) or
    by linking with it. One {name}_t is for one call at a time. */
@@ -175,11 +175,13 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _described(layouts: Sequence[TensorLayout]) -> str:
+def _described(layouts: Sequence[TensorLayout], replaced: Mapping[int, int] | None = None) -> str:
     lines = []
     for number, leaf in enumerate(layouts):
         shape = "".join(f"[{dim}]" for dim in leaf.dims)
         names = sorted({v.name for dim in leaf.dims for v in variables(dim) if isinstance(v, TypeId)})
         note = f", for any {', '.join(names)} that the inputs agree in" if names else ""
+        if replaced and number in replaced:
+            note += f", in the memory of input {replaced[number]}, which is overwritten; give its pointer again"
         lines.append(f"     {number}: {_C_TYPES[leaf.base.name]} {shape or '(one number)'}{note}")
     return "\n".join(lines) or "     none"

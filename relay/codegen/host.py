@@ -20,6 +20,7 @@ from relay.codegen.arena import Arena
 from relay.codegen.code import Code, Failures, build
 from relay.codegen.constants import Constants
 from relay.codegen.context import DEPTH, EXTERNAL, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, TOO_DEEP
+from relay.codegen.donation import NOTHING, Donation
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
 from relay.codegen.interrupts import Interrupts, recursive_call
@@ -39,7 +40,7 @@ from relay.codegen.layout import (
 )
 from relay.codegen.pools import Pools
 from relay.codegen.schedules import Packing
-from relay.codegen.sharing import has_exits, share
+from relay.codegen.sharing import Sharing, has_exits
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
 from relay.errors import InternalError
@@ -120,11 +121,14 @@ class _LoopState:
     index: Leaf | None
 
 
-def generate(function: Function, shared: Shared, recursive: bool) -> dict[Any, Any]:
+def generate(
+    function: Function, shared: Shared, recursive: bool, sharing: Sharing, donation: Donation = NOTHING
+) -> dict[Any, Any]:
     """The native functions for a core function. A caller provides `shared.frames` bytes, set here, of workspace."""
-    generator = _Generator(function, shared)
+    generator = _Generator(shared, sharing)
     code, layouts = generator.code, shared.layouts
     parameters: list[Any] = []
+    given: list[Leaf] = []
     for parameter in function.parameters:
         received = []
         for layout in leaves(layouts.of[parameter]):
@@ -132,6 +136,7 @@ def generate(function: Function, shared: Shared, recursive: bool) -> dict[Any, A
             passed = tirx.Var(parameter.name, layout.base.name if in_register else "int64")
             parameters.append(passed)
             received.append(Leaf(layout, Immediate(passed) if in_register else Memory(passed)))
+        given += received
         generator.variables[parameter] = build(layouts.of[parameter], iter(received))
     for dim in shared.made[function.name]:
         code.made[dim] = tirx.Var(dim.name, "int64")
@@ -141,6 +146,10 @@ def generate(function: Function, shared: Shared, recursive: bool) -> dict[Any, A
         Leaf(layout, Memory(address))
         for layout, address in zip(leaves(layouts.results[function.name]), addresses, strict=True)
     ]
+    for position, source in donation.pairs.items():
+        results[position] = given[source]
+        generator.donated[given[source].place] = function.body
+    generator.replacing = {variable: given[source].place for variable, source in donation.made.items()}
     generator.exits[function.label] = (build(layouts.results[function.name], iter(results)),)
     generator.block(function.body, ())
     body, frame = code.finish()
@@ -182,11 +191,13 @@ def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId,
 class _Generator:
     """Generates one function."""
 
-    def __init__(self, function: Function, shared: Shared) -> None:
+    def __init__(self, shared: Shared, sharing: Sharing) -> None:
         self.shared = shared
-        self.sharing = share(function)
+        self.sharing = sharing
         self.homes: dict[Var, Value] = {}  # the memory of each class of variables that share it
         self.taken: set[Place] = set()  # all of it: nothing else is made there
+        self.donated: dict[Place, Block] = {}  # those of arguments that results take, by the block that returns them
+        self.replacing: Mapping[Var, Place] = {}  # what is made in such a place
         self.code = Code(shared.sizes, shared.arena)
         self.interrupts = Interrupts(self.code, shared.meter)
         self.variables: dict[Var, Value] = {}
@@ -218,7 +229,7 @@ class _Generator:
         wanted = {
             variable: target
             for variable, target in self._destinations(block, targets).items()
-            if not any(leaf.place in self.taken for leaf in parts(target))
+            if not any(leaf.place in self.taken or self._occupied(block, variable, leaf) for leaf in parts(target))
         }
         settled = [self._settle(variable, target) for variable, target in wanted.items()]
         for position, group in self.sharing.order[block]:
@@ -228,6 +239,10 @@ class _Generator:
                 self.binding(block, position, block.bindings[position], wanted)
         self._leave(block, targets)
         self.taken.difference_update(place for places in settled for place in places)
+
+    def _occupied(self, block: Block, variable: Var, target: Leaf) -> bool:
+        """Whether a place that a variable is wanted in still holds an argument that is read."""
+        return self.donated.get(target.place) is block and self.replacing.get(variable) is not target.place
 
     def _settle(self, variable: Var, target: Value) -> list[Place]:
         """If a variable shares memory that has no place yet, let it be where the variable is wanted."""

@@ -30,6 +30,7 @@ class Native:
     module: Any
     parameters: tuple[Layout, ...]
     result: Layout
+    replaced: Mapping[int, int]  # by the position of a result's leaf that of the argument's leaf whose memory it takes
     inputs: set[Pool]  # those that hold parts of the arguments
     table_size: int
     workspace: int  # bytes
