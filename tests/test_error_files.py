@@ -34,6 +34,7 @@ NAMES: dict[str, object] = {
     "Any": ANY,
     "Float": FLOAT32,
     "Float32": FLOAT32,
+    "Float16": BASE_TYPES["float16"],
     "Float64": BASE_TYPES["float64"],
     "Int": INT32,
     "Bool": BOOL,

@@ -307,3 +307,45 @@ def test_variables_of_annotations_are_not_chosen_by_the_body() -> None:
         with pytest.raises(R.TypeMismatch) as caught:
             function.type  # noqa: B018
         assert any(reason in text for text in (caught.value.message, *caught.value.notes)), str(caught.value)
+
+
+@relay
+def square_image(pixels: Tensor[Float, (n * n,)]):
+    return pixels.reshape((n, n)) * 2.0
+
+
+@relay
+def small_image(pixels: Tensor[Float, (16,)]):
+    return square_image(pixels)
+
+
+@relay
+def other_image(pixels: Tensor[Float, (m * m,)]):
+    return square_image(pixels)
+
+
+@relay
+def halves(x: Tensor[Float, (n // 2,)]):
+    return R.exp(x)
+
+
+@relay
+def products(x: Tensor[Float, ((n + 1) * (n - 1),)], y: Tensor[Float, (n * n - 1,)]):
+    return x + y
+
+
+def test_variables_that_stand_only_in_products_and_quotients() -> None:
+    assert str(square_image.type) == "forall (n: Dim). fn(Tensor[float32, (n*n,)]) -> Tensor[float32, (n, n)]"
+    assert str(small_image.type) == "fn(Tensor[float32, (16,)]) -> Tensor[float32, (4, 4)]"
+    assert str(other_image.type) == "forall (m: Dim). fn(Tensor[float32, (m*m,)]) -> Tensor[float32, (m, m)]"
+    assert str(halves.type) == "forall (n: Dim). fn(Tensor[float32, (n//2,)]) -> Tensor[float32, (n//2,)]"
+    assert str(products.type).count("(n*n - 1,)") == 3
+    assert square_image(np.ones(25, np.float32)).shape == (5, 5)
+    assert np.array_equal(products(np.ones(3, np.float32), np.ones(3, np.float32)), np.full(3, 2, np.float32))
+
+
+def test_a_size_that_arguments_do_not_tell_is_named() -> None:
+    with pytest.raises(R.ShapeError, match=r"n cannot be found from n\*n == 5"):
+        square_image(np.ones(5, np.float32))
+    with pytest.raises(R.ShapeError, match=r"n cannot be found from n//2 == 4"):
+        halves(np.ones(4, np.float32))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 
 import attrs
@@ -240,11 +240,45 @@ def solve(
             if sum(v is factor for v in occurring) == 1:
                 candidates.append((factor.name, factor, coefficient))
     if not candidates:
-        return None
+        return _solve_power(difference, occurring, only)
     for _, variable, coefficient in sorted(candidates, key=lambda c: (abs(c[2]) == 1, c[0]), reverse=True):
         value = divide_exactly(subtract(multiply(coefficient, variable), difference), coefficient)
         if value is not None:
             return variable, value
+    return None
+
+
+def _solve_power(
+    difference: DimExpr, occurring: Sequence[TypeId | Unknown], only: Callable[[TypeId | Unknown], bool]
+) -> tuple[TypeId | Unknown, Dim] | None:
+    """As `solve` for `c*v**p == rest`, if the rest is c times the power of a number or of another variable: sizes are
+    not negative, so there is one root."""
+    for monomial, coefficient in difference.terms:
+        if len(monomial) != 1:
+            continue
+        ((variable, power),) = monomial
+        if not isinstance(variable, TypeId | Unknown) or not only(variable):
+            continue
+        if power == 1 or sum(v is variable for v in occurring) > 1:
+            continue
+        rest = subtract(DimExpr(frozenset({(monomial, coefficient)})), difference)
+        root = _root(divide_exactly(rest, coefficient), power)
+        if root is not None:
+            return variable, root
+    return None
+
+
+def _root(dim: Dim | None, power: int) -> Dim | None:
+    """The number or variable of which a dim is the power."""
+    if isinstance(dim, int):
+        near = round(dim ** (1 / power)) if dim >= 0 else -1
+        return near if near >= 0 and near**power == dim else None
+    if isinstance(dim, DimExpr) and len(dim.terms) == 1:
+        ((monomial, coefficient),) = dim.terms
+        if coefficient == 1 and len(monomial) == 1:
+            ((factor, own),) = monomial
+            if own == power and isinstance(factor, TypeId | Unknown):
+                return factor
     return None
 
 

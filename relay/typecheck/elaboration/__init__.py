@@ -29,7 +29,7 @@ higher-order, and holds no node marked "surface".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import attrs
@@ -357,7 +357,8 @@ def _values(
     function: Function,
     arguments: Sequence[Argument],
     symbolic: frozenset[Place],
-) -> tuple[list[Entity], list[Typed | None]]:
+) -> tuple[list[Entity], list[Typed | None], Mapping[TypeId, object]]:
+    """The arguments, and what the variables of their annotations are in a scheme."""
     entities: list[Entity] = []
     values: list[Typed | None] = []
     written = Context({}, {}, scope)
@@ -381,12 +382,12 @@ def _values(
         typed = Typed(session.variable(parameter.name, type_, parameter.span), type_)
         entities.append(typed)
         values.append(typed)
-    return entities, values
+    return entities, values, written.annotated if session.generic else {}
 
 
 def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
     function = surface_function(entity)
-    entities, values = _values(session, entity.definition.scope, function, arguments, symbolic)
+    entities, values, annotated = _values(session, entity.definition.scope, function, arguments, symbolic)
     written = Context({}, {}, entity.definition.scope)
     for parameter, value in zip(function.parameters, values, strict=True):
         session.hints.span = parameter.span
@@ -401,7 +402,7 @@ def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argumen
                 session.report(error)
     session.solver.run()
     session.stop()
-    return instantiate(session, entity, entities, values, None).name
+    return instantiate(session, entity, entities, values, None, annotated=annotated).name
 
 
 def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
@@ -417,7 +418,7 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     instance = Instance(name, entity, (), (), session.solver.fresh(Kind.Type), Global(name))
     session.globals[name] = instance
     count = len(function.parameters)
-    entities, values = _values(session, base.definition.scope, function, arguments[:count], symbolic)
+    entities, values, _ = _values(session, base.definition.scope, function, arguments[:count], symbolic)
     extra = []
     for position, type_ in enumerate(arguments[count:] or [None] * seeds, start=count):
         found = _Reader(session, symbolic, function.span, "seed", position).type(type_)

@@ -7,7 +7,8 @@ argument whose type is not yet known makes an instance of its own, which shares 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from types import MappingProxyType
 
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import settled
@@ -32,6 +33,7 @@ from relay.ir.types import (
     TensorType,
     TupleType,
     Type,
+    TypeId,
     Unknown,
     map_dims,
     prune,
@@ -186,9 +188,11 @@ def instantiate(
     values: Sequence[Typed | None],
     span: Span | None,
     numbers: Set[ParameterPlace] = frozenset(),
+    annotated: Mapping[TypeId, object] = MappingProxyType({}),
 ) -> Instance:
     """The instance for these arguments; `values` holds the run-time ones, None where the entity specialises.
-    `numbers`: the parameters whose arguments are known numbers."""
+    `numbers`: the parameters whose arguments are known numbers. `annotated`: what is known of the variables of
+    annotations."""
     function = surface_function(callee)
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
     types = tuple(resolve(v.type) for v in values if v is not None)
@@ -224,7 +228,9 @@ def instantiate(
         session.report(error)
         raise Enough  # to go on at every depth would take for ever
     everything = (shape, *statics)
-    return _new_instance(session, callee, function, code, entities, values, types, everything, key, span, numbers)
+    return _new_instance(
+        session, callee, function, code, entities, values, types, everything, key, span, numbers, annotated
+    )
 
 
 def _new_instance(
@@ -239,6 +245,7 @@ def _new_instance(
     key: object,
     span: Span | None,
     numbers: Set[ParameterPlace],
+    annotated: Mapping[TypeId, object],
 ) -> Instance:
     from relay.typecheck.elaboration import growing
 
@@ -259,7 +266,7 @@ def _new_instance(
         session.instances[key] = instance
     context = definition_context(callee)
     if isinstance(callee, GlobalFunction):
-        context.annotated = {}
+        context.annotated = dict(annotated)
     parameters: list[Var] = []
     body = Output()
     label = LoopLabel(name)

@@ -110,6 +110,15 @@ class Pending:
     force: Callable[[], None] | None = None  # solves it with what is known, if nothing else moves
 
 
+def _undetermined(names: str, text: str, wanted: Dim, span: Span | None) -> ShapeError:
+    """The error of an equation of dims that does not tell its variables."""
+    return ShapeError(
+        f"{names} cannot be found from {text} == {wanted}",
+        span,
+        help=f"give an argument a shape that has {names} alone, or write a variable of its own for {text}",
+    )
+
+
 @attrs.define(eq=False)
 class Instance:
     """A function at one choice of types: `parameters` are its run-time ones, `statics` what the others are."""
@@ -382,7 +391,16 @@ class Session(EffectNotes):
                 raise ShapeError(f"{text} must be {settled(wanted)} here, and it is {found}", span)
             return None if answer else tuple(dict.fromkeys(waiting))
 
-        self.defer(attempt, span, f"a dimension in {text} == {wanted}")
+        def force() -> None:
+            a, b = settled(left), settled(right)
+            names = dict.fromkeys(
+                v.name for v in (*variables(a), *variables(b)) if isinstance(v, Unknown) and v.hint is None
+            )
+            if names:
+                raise _undetermined(" and ".join(names), text, settled(wanted), span)
+            attempt()
+
+        self.defer(attempt, span, f"a dimension in {text} == {wanted}", force=force)
 
     def unify_at(
         self,
