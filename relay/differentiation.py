@@ -106,6 +106,10 @@ value_and_grad.__relay_builtin__ = "value_and_grad"  # type: ignore[attr-defined
 # ---- templates
 
 
+OPERATORS = ("reshape", "zeros", "zeros_like", "sum", "multiply", "stack")
+"""The operators that templates use."""
+
+
 @attrs.frozen(eq=False)
 class TextTemplate:
     """A template by its text: `text(parameters, options)`."""
@@ -128,8 +132,8 @@ class TextTemplate:
 
     def globals(self) -> Mapping[str, object]:
         """The objects that its code mentions."""
-        operators = {f"{name}__": lookup(name) for name in ("reshape", "zeros", "zeros_like", "sum", "multiply")}
-        return {"grad__": grad, "value_and_grad__": value_and_grad, "range": range, **operators}
+        operators = {f"{name}__": lookup(name) for name in OPERATORS}
+        return {"grad__": grad, "value_and_grad__": value_and_grad, "enumerate": enumerate, "range": range, **operators}
 
     def definition(
         self, of: Definition | DerivedDefinition, parameters: Parameters, options: Mapping[str, object]
@@ -179,13 +183,14 @@ def jvp(primals, tangents):
     def transposed(seed):
         def paired(primals):
             value = f__(*primals)
-            return dot__(value, seed), value
+            return dot__(lists__(stack__, value), seed), value
         (_, value), gradients = value_and_grad__(paired)(primals)
         return dot__(gradients, tangents), value
     def again(primals):
-        return f__(*primals)
+        return lists__(stack__, f__(*primals))
     (_, value), tangent = value_and_grad__(transposed)(blank__(quiet__(again), (primals,)))
-    return value, tangent
+""" + _ROWS + """\
+    return value, listed__(rows__, tangent, value)
 """
 
 
@@ -217,15 +222,28 @@ def jacobian({names}):
             seed__[j__] = 1.0
             shaped__ = reshape__(seed__, leaf__.shape)
             def paired__({given}):
-                return sum__(multiply__(pick__(f__({call}), number__), shaped__))
+                return sum__(multiply__(pick__(lists__(stack__, f__({call})), number__), shaped__))
             def put__(x__, new__):
                 x__[j__] = new__
                 return x__
             rows__ = merge__(put__, rows__, grad__(quiet__(paired__))({given}))
         found__ = leaves__(finish__, rows__)
         return {found}
-    return leaves__(component__, f__({call}))
+{_ROWS}\
+    value__ = f__({call})
+    return listed__(rows__, leaves__(component__, lists__(stack__, value__)), value__)
 """
+
+
+_ROWS = """\
+    def rows__(block__):
+        def row__(i__):
+            def item__(x__, k__):
+                return x__[i__]
+            return leaves__(item__, block__)
+        return [row__(i__) for i__, _ in enumerate(pick__(block__, 0))]
+"""
+"""A structure of tensors as the list of those of their rows."""
 
 
 def _wrt(parameters: Parameters, wrt: object) -> list[str] | None:

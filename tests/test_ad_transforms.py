@@ -297,6 +297,62 @@ def test_stop_gradient_holds_to_any_order():
     close(relay.jvp(held, (x,), (x,))[1], 9.0)
 
 
+# ---- lists that grow
+
+
+@relay
+def powers(x, n):
+    found = [x]
+    for i in range(n):
+        found.append(found[i] * x)
+    return {"all": found, "sum": relay.sum(x)}
+
+
+@relay
+def powers_as_a_tensor(x, n):
+    return relay.stack(powers(x, n)["all"])
+
+
+@relay
+def tangents_of_a_list(x, n):
+    def inner(v):
+        return powers(v, n)["all"]
+
+    values, tangents = relay.jvp(inner, (x,), (1.0,))
+    s = 0.0
+    for value, tangent in zip(values, tangents, strict=True):
+        s = s + value * tangent
+    return s
+
+
+def test_the_tangent_of_a_list_that_grows_is_one() -> None:
+    x, v = np.array([1.0, 2.0]), np.array([1.0, -1.0])
+    for n in (0, 3):
+        value, tangent = relay.jvp(powers, (x, n), (v, None))
+        for k in range(n + 1):
+            np.testing.assert_allclose(value["all"][k], x ** (k + 1))
+            np.testing.assert_allclose(tangent["all"][k], (k + 1) * x**k * v)
+        assert len(tangent["all"]) == n + 1
+        np.testing.assert_allclose(tangent["sum"], 0.0)
+        np.testing.assert_allclose(relay.jvp(powers_as_a_tensor, (x, n), (v, None))[1][n], (n + 1) * x**n * v)
+    y = np.float64(1.5)
+    expected = sum((k + 1) * y ** (2 * k + 1) for k in range(4))
+    np.testing.assert_allclose(tangents_of_a_list(y, 3), expected)
+    np.testing.assert_allclose(tangents_of_a_list.interpret(y, 3), expected)
+    assert relay.check_gradient(tangents_of_a_list, y, 3) < 1e-7
+
+
+def test_the_jacobian_of_a_list_that_grows_is_a_list_of_blocks() -> None:
+    x, derivative = np.array([1.0, 2.0]), relay.jacobian(powers)
+    for found in (derivative(x, 2), derivative.interpret(x, 2)):
+        for k, (block, missing) in enumerate(found["all"]):
+            np.testing.assert_allclose(block, np.diag((k + 1) * x**k))
+            assert missing is None
+        np.testing.assert_allclose(found["sum"][0], np.ones(2))
+    only = relay.jacobian(powers, wrt="x")(x, 2)
+    np.testing.assert_allclose(only["all"][2], np.diag(3 * x**2))
+
+
 # ---- effects
 
 

@@ -7,6 +7,8 @@ about; the other names that end in two underscores are the structural operations
     blank__(f, args)         f(*args) with zeros in place of its float tensors, and None in place of the rest
     pick__(a, k)             the k-th float tensor of a
     leaves__(g, a)           a with g(x, k) in place of its k-th float tensor x, and None in place of the rest
+    lists__(g, a)            a with g(xs) in place of lists whose length only the run knows
+    listed__(g, b, a)        b with g(part) in place of its parts where such a list stands in a
     quiet__(f)               f, which prints nothing: it is computed again
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
@@ -29,7 +31,7 @@ from relay.ir.expr import Constant, Function, Parameter, Quiet, Static
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import BaseType, DataType, Form, FunctionType, StackType, TensorType, Unknown, prune, show
 from relay.operator import lookup
-from relay.typecheck.elaboration import data, growing, tangents
+from relay.typecheck.elaboration import data, growing, made_sizes, tangents
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -47,7 +49,7 @@ from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import resolve
 
-STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__", "quiet__")
+STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__", "quiet__")
 """The structural operations."""
 
 
@@ -165,6 +167,18 @@ def apply(
                 return calls.apply(session, context, out, arguments[0], [leaf, Number(position)], (), span, [])
 
             return _map(session, out, arguments[1], call, span)
+        case "lists__":
+
+            def change(part: Entity) -> Entity:
+                return calls.apply(session, context, out, arguments[0], [part], (), span, [])
+
+            return _with_lists(session, out, arguments[1], arguments[1], change, span)
+        case "listed__":
+
+            def change(part: Entity) -> Entity:
+                return calls.apply(session, context, out, arguments[0], [part], (), span, [])
+
+            return _with_lists(session, out, arguments[1], arguments[2], change, span)
         case "merge__":
             others = list(_leaves(session, out, arguments[2], span))
 
@@ -184,7 +198,7 @@ def _blank(
     opened = _opened(session, out, arguments, span)
     if not isinstance(opened, Tuple):
         raise TypeCheckError("the primals and the tangents are tuples, one component for each argument", span)
-    # Of tensors only the type of what is written here is of interest; data may have any number of them.
+    # Of tensors only the type of what is written here is of interest, if it has no size that the run makes.
     aside = Output()
     value = calls.apply(session, context, aside, function, opened.items, (), span, [])
 
@@ -193,9 +207,9 @@ def _blank(
         type_ = resolve(leaf.type)
         if isinstance(type_, StackType):
             raise _no_list(type_, span)
+        if (isinstance(type_, DataType) or made_sizes.mentioned(type_)) and aside not in out.items:
+            out.items.append(aside)
         if isinstance(type_, DataType):
-            if aside not in out.items:
-                out.items.append(aside)
             return tangents.blank(session, out, leaf, span)
         assert isinstance(type_, TensorType)
         attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
@@ -273,9 +287,9 @@ def _record(session: Session, out: Output, entity: Entity, span: Span | None) ->
 
 def _no_list(type_: StackType, span: Span | None) -> TypeCheckError:
     return TypeCheckError(
-        f"there is no derivative of all elements of a list that grows, {show(resolve(type_))}",
+        f"there is no derivative of all elements of a list that grows and holds no tensors, {show(resolve(type_))}",
         span,
-        help="stack them with relay.stack, or use relay.vjp",
+        help="return lists of tensors, or use relay.vjp",
     )
 
 
@@ -311,6 +325,31 @@ def _map(
     return visit(entity)
 
 
+def _with_lists(
+    session: Session,
+    out: Output,
+    entity: Entity,
+    like: Entity,
+    change: Callable[[Entity], Entity],
+    span: Span | None,
+) -> Entity:
+    """The structure with `change` of its parts where the other one has lists whose length only the run knows."""
+    like = _opened(session, out, like, span)
+    if isinstance(like, Tuple):
+        entity = _opened(session, out, entity, span)
+        if not isinstance(entity, Tuple):  # there is no tangent here
+            return entity
+        items = (
+            _with_lists(session, out, e, part, change, span) for e, part in zip(entity.items, like.items, strict=True)
+        )
+        return Tuple(tuple(items), entity.form)
+    if isinstance(like, Typed) and isinstance(type_ := prune(like.type), StackType):
+        if not isinstance(prune(growing.element_type(like)), TensorType):
+            raise _no_list(type_, span)
+        return change(entity)
+    return entity
+
+
 def _dot(session: Session, out: Output, left: Entity, right: Entity, span: Span | None) -> Entity:
     total: Entity | None = None
     pending = [(left, right)]
@@ -339,7 +378,8 @@ def _dot(session: Session, out: Output, left: Entity, right: Entity, span: Span 
             part = tangents.dot(session, out, one, other, span)
             total = part if total is None else _operator(session, out, "add", [total, part], span)
             continue
-        session.unify_at(other.type, one.type, span, "the tangent or cotangent")
+        if made_sizes.meeting(other.type, one.type) is None:  # or the product checks that they are equal
+            session.unify_at(other.type, one.type, span, "the tangent or cotangent")
         product = _operator(session, out, "multiply", [one, other], span)
         part = _operator(session, out, "sum", [product], span)
         total = part if total is None else _operator(session, out, "add", [total, part], span)
