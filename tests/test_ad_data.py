@@ -261,3 +261,37 @@ def test_static_and_default_parameters_keep_their_places() -> None:
         return relay.sum(relay.grad(f)(3, x)[1] * x)
 
     np.testing.assert_allclose(inside(X), 6.0 * np.sum(X))
+
+
+@relay.data
+class Reading:
+    class Single:
+        value: Tensor[Float64, ()]
+        count: Tensor[Int32, ()]
+
+    class Several:
+        first: Reading
+        second: Reading
+
+
+@relay
+def weighed(reading):
+    match reading:
+        case Reading.Single(value, count):
+            return value * value * float(count)
+        case Reading.Several(first, second):
+            return weighed(first) + weighed(second)
+
+
+@relay
+def with_a_constant_structure(x):
+    tree = Reading.Several(Reading.Single(x, 1), Reading.Single(x * x, 2))
+    held = relay.stop_gradient({"a": x, "b": [x * x, 3], "c": None, "tree": tree})
+    return held["a"] * x + held["b"][0] + weighed(held["tree"]) * x
+
+
+def test_a_whole_structure_is_a_constant() -> None:
+    x = np.float64(3.0)
+    for run in (relay.grad(with_a_constant_structure), relay.grad(with_a_constant_structure).interpret):
+        np.testing.assert_allclose(run(x), 3.0 + 9.0 + 2.0 * 81.0)
+    np.testing.assert_allclose(with_a_constant_structure(x), 9.0 + 9.0 + 171.0 * 3.0)

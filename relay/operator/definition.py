@@ -117,6 +117,7 @@ class Operator:
             a unary f(f(x)) = f(x) and a binary f(x, x) = x; an involution undoes itself, f(f(x)) = x; a coercion is a
             unary operator that gives x if x has the result's type already. `identity` is the neutral element on the
             right, `linear` the positions of operands in which the operator is linear.
+        of_parts: whether a call with a structure or a value of a data type is a call with each float tensor in it.
         jointly_linear: linear in its operands taken together, f(c x, c y) = c f(x, y), as sums are.
         columns: `columns(*operands' shapes, **attributes)` of an operator that is linear in its last operand: the
             `Columns` of a call, or None.
@@ -168,6 +169,7 @@ class Operator:
     identity: float | bool | None = None
     linear: tuple[int, ...] = ()
     jointly_linear: bool = False
+    of_parts: bool = False
     columns: Callable[..., Columns | None] | None = None
     accumulator: str | None = None
     accumulates: int | None = None

@@ -128,6 +128,7 @@ def register_op(
     identity: float | bool | None = ...,
     linear: tuple[int, ...] = ...,
     jointly_linear: bool = ...,
+    of_parts: bool = ...,
     columns: Callable[..., Any] | None = ...,
     accumulator: str | None = ...,
     accumulates: int | None = ...,

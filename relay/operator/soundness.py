@@ -140,7 +140,7 @@ _FUNCTIONS = (
 )  # fmt: skip
 _FACTS = (
     "commutative", "associative", "idempotent", "involution", "coercion", "jointly_linear", "permutes", "sensitive",
-    "selects_row", "arbitrary", "intricate",
+    "of_parts", "selects_row", "arbitrary", "intricate",
 )  # fmt: skip
 _OPERANDS = {
     "commutative": (2,),

@@ -435,9 +435,10 @@ def cast(x: Tensor, dtype: BaseType) -> Tensor:
     compute=elementwise(lambda x: x, direct=True),
     gradient=lambda x, out, dout: None,
     idempotent=True,
+    of_parts=True,
 )
 def stop_gradient(x: Tensor) -> Tensor:
-    """x itself, as a constant to differentiation. x: (T, s) -> (T, s).
+    """x itself, as a constant to differentiation; of a structure or data all tensors in it. x: (T, s) -> (T, s).
 
     >>> relay.stop_gradient(np.float32([1, 2]))
     array([1., 2.], dtype=float32)

@@ -44,6 +44,7 @@ from relay.typecheck.elaboration import (
     records,
     sizes,
     special_methods,
+    tangents,
     templates,
     tensors,
 )
@@ -184,6 +185,10 @@ def call_operator(
     described: Sequence[str],
 ) -> Entity:
     """Call an operator by its Python signature."""
+    if operator.of_parts and len(arguments) == 1 and not keywords:
+        parts = tangents.of_parts(session, out, operator.name, arguments[0], span)
+        if parts is not None:
+            return parts
     try:
         if operator.variadic and arguments and not operator.spread:
             first = arguments[0]

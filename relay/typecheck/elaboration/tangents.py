@@ -1,6 +1,7 @@
 """The tangents and cotangents of data types: functions of the typed program, one for each data type that needs it.
 
     dot(x: D, y: E, t)   match x { C(f..) -> match y { C(g..) -> t + sum of f * g over all float tensors, .. } }
+    each(x: D)           match x { C(f..) -> C(op(f)..) }, for an operator that is one of the parts
     blank(x: D)          match x { C(f..) -> C'(0..) }, where D' is another type than D
 
 E is D or D', the data type of its gradients; what has no gradient is left out, or unit. The sum goes along in `t`, so
@@ -55,8 +56,9 @@ from relay.ir.types import (
     prune,
     show,
 )
-from relay.operator import Emitter
-from relay.typecheck.elaboration.entities import Entity, Output, Typed
+from relay.operator import Emitter, lookup
+from relay.typecheck.elaboration.entities import Entity, Output, Tuple, Typed
+from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.unification import resolve, unknowns
 
@@ -99,6 +101,34 @@ def dot_of_lists(session: Session, out: Output, left: Typed, right: Typed, span:
     body = Block(tuple(emitter.bindings), Next(label, (after,), span))
     loop = Loop(label, (so_far,), (zero.atom,), body, Counter(index, one.atom), span)
     return session.bind(out, loop, total, "dot", span)
+
+
+def of_parts(session: Session, out: Output, operator: str, entity: Entity, span: Span | None) -> Entity | None:
+    """An operator applied to each float tensor of a structure or of data; None for another value."""
+    from relay.typecheck.elaboration import operators
+
+    def visit(part: Entity) -> Entity:
+        if isinstance(part, Typed):
+            part = expand(session, out, part, span)
+        if isinstance(part, Tuple):
+            return Tuple(tuple(map(visit, part.items)), part.form)
+        if not isinstance(part, Typed):
+            return part
+        type_ = prune(part.type)
+        if isinstance(type_, DataType):
+            definition = _definition(session, part, span)
+            if gradient_definition(definition) is None:
+                return part
+            name = _Functions(session, span).each(definition, operator)
+            return session.bind(out, Call(name, (part.atom,), span), type_, operator, span)
+        base = prune(type_.base) if isinstance(type_, TensorType) else None
+        if isinstance(base, BaseType) and not base.is_float:
+            return part
+        return operators.apply(session, out, lookup(operator), [part], {}, span, [])
+
+    whole = expand(session, out, entity, span) if isinstance(entity, Typed) else entity
+    is_data = isinstance(whole, Typed) and isinstance(prune(whole.type), DataType)
+    return visit(whole) if is_data or isinstance(whole, Tuple) else None
 
 
 def _zero(session: Session, out: Output, type_: TensorType, span: Span | None) -> Typed:
@@ -239,6 +269,40 @@ class _Functions:
                 return emitter.bind(Call(name, (one, other, so_far), self.span), total, "total").atom
             case _:
                 return so_far
+
+    # ---- the same operator on all parts
+
+    def each(self, definition: DataDefinition, operator: str) -> Global:
+        """The function that applies an operator to each float tensor in a value."""
+        whole = DataType(definition)
+        key = ("each", operator, definition)
+        return self._named(
+            key, f"{operator}_{definition.name}", (whole,), whole, lambda name: self._each(name, definition, operator)
+        )
+
+    def _each(self, name: str, definition: DataDefinition, operator: str) -> Function:
+        whole, label, arms = DataType(definition), LoopLabel(name), []
+        x = Var("x", whole, self.span)
+        for constructor in definition.constructors:
+            fields = tuple(Var("field", t, self.span) for t in constructor.fields)
+            emitter = Emitter(self.span)
+            parts = tuple(self._part(emitter, field, operator) for field in fields)
+            made = emitter.bind(Construct(definition, constructor.name, parts, self.span), whole, "whole").atom
+            arms.append(self._arm(constructor.name, fields, emitter, label, made))
+        return Function(name, (x,), _leaving(Match(x, tuple(arms), self.span)), label, whole, span=self.span)
+
+    def _part(self, emitter: Emitter, value: Atom, operator: str) -> Atom:
+        match _type(value):
+            case TensorType(BaseType() as base) if base.is_float:
+                return emitter.value(value).op(operator).atom
+            case TupleType(items) as whole if items:
+                parts = [emitter.bind(Project(value, i, self.span), t, "item").atom for i, t in enumerate(items)]
+                made = MakeTuple(tuple(self._part(emitter, p, operator) for p in parts), self.span)
+                return emitter.bind(made, whole, "whole").atom
+            case DataType(definition) as type_ if gradient_definition(definition) is not None:
+                return emitter.bind(Call(self.each(definition, operator), (value,), self.span), type_, "part").atom
+            case _:
+                return value
 
     # ---- zeros
 
