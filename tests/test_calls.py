@@ -198,7 +198,7 @@ def test_a_wrong_number_of_threads_is_an_error(given: str, monkeypatch: pytest.M
     def increment(x):
         return x + 1.0
 
-    with pytest.raises(CompileError, match=f"RELAY_NUM_THREADS is no number of threads: '{given}'"):
+    with pytest.raises(CompileError, match=f"RELAY_NUM_THREADS is no number: '{given}'"):
         increment(1.0)
     monkeypatch.setenv("RELAY_NUM_THREADS", " ")
     assert float(increment(1.0)) == 2.0

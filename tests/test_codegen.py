@@ -498,7 +498,8 @@ def test_tail_recursion_is_a_loop() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 100])
-def test_deep_recursion_is_an_error(width: int) -> None:
+def test_deep_recursion_is_an_error(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAY_STACK_SIZE", str(2 << 20))
     program = compile_module(deep(tail=False, width=width))
     start = np.zeros(width, np.float32)
     equal(program([i32(1000), start]), np.full(width, 1000, np.float32))

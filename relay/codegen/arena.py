@@ -76,6 +76,7 @@ class Arena:
             doubled = (code.table(self.place + 1) - chunk) * integer(2)
             least = tirx.max(needed + integer(HEAD + ALIGNMENT), integer(SMALLEST))
             capacity = code.bind(tirx.max(doubled, least), name="capacity")
+            code.spend(capacity)
             made = code.bind(tir.extern("malloc", capacity), name="made")
             with code.collect() as failed:
                 code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
@@ -117,5 +118,6 @@ def _free_until(code: Code, at: Any, last: Expression) -> None:
     with code.collect() as body:
         here = code.value(at)
         code.store(at, code.load_word(here))
+        code.spend(here - code.load_word(here + integer(8)))
         code.emit(tirx.Evaluate(tir.extern("free", here)))
     code.emit(tirx.While(tirx.NE(code.load(at), last), tir.sequence(body)))

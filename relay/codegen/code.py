@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol, assert_never
 
 from relay.codegen import tir
-from relay.codegen.context import FIRST_FAILURE, FIRST_FREE, STATUS
+from relay.codegen.context import BUDGET, FIRST_FAILURE, FIRST_FREE, RUNNING_OUT_OF_MEMORY, STATUS
 from relay.codegen.layout import (
     ROW,
     DataLayout,
@@ -145,6 +145,14 @@ class Code:
 
     def set_table(self, place: int, value: Expression) -> None:
         self.emit(tirx.BufferStore(self._table, value, [place]))
+
+    def spend(self, size: Expression) -> None:
+        """Take so many bytes of what the program may have, or fail; less than none gives them back."""
+        left = self.bind(self.table(BUDGET) - size, name="left")
+        with self.collect() as exhausted:
+            self.emit(*self.failure(RUNNING_OUT_OF_MEMORY))
+        self.when(tirx.LT(left, integer(0)), exhausted)
+        self.set_table(BUDGET, left)
 
     # ---- places
 

@@ -7,7 +7,7 @@ Everything that the structured first-order core can say is compiled, with these 
 - symbolic sizes in operators whose loops need numbers, such as convolutions (NeedsSizes: the caller compiles for each
   size).
 
-What the run may find: an assertion that fails, recursion deeper than the thread's C stack allows, memory that does not
+What the run may find: an assertion that fails, recursion deeper than `limits.stack_size` allows, memory that does not
 suffice; they are ExecutionErrors. Memory of recursive data, references and stacks is given back when the call ends, not
 before.
 """
@@ -19,7 +19,6 @@ import functools
 import math
 import os
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +28,7 @@ import numpy as np
 from relay import progress
 from relay.codegen.choices import Choices
 from relay.codegen.context import (
+    BUDGET,
     DEPTH,
     EXTERNAL,
     FIRST_FAILURE,
@@ -41,6 +41,7 @@ from relay.codegen.context import (
     WORKSPACE,
 )
 from relay.codegen.exchange import Make, Passing, Reading
+from relay.codegen.limits import UNLIMITED, memory_limit, number, on_large_stack, stack_limit, stack_size
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
 from relay.ir.expr import Module
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 _ALIGNMENT = 64
 _LARGE = 1 << 16  # bytes from which a result's memory is kept for another call
 _KEPT = 2  # how many of each leaf: in `x = f(x)` one is read while the other is written
-_STACK_RESERVE = 768 * 1024  # bytes of C stack that recursion leaves for kernels and callbacks
 
 
 def compile_module(module: Module, *, threads: int | None = None, make: Make | None = None) -> Program:
@@ -82,11 +82,9 @@ def compile_native(
 def default_threads() -> int:
     """RELAY_NUM_THREADS, else the number of processors that this process may use. Raises CompileError for what is no
     number of threads."""
-    given = os.environ.get("RELAY_NUM_THREADS", "").strip()
-    if given:
-        if not given.isdecimal() or int(given) == 0:
-            raise CompileError(f"RELAY_NUM_THREADS is no number of threads: {given!r}", help="set it to 1 or more")
-        return int(given)
+    given = number("RELAY_NUM_THREADS")
+    if given is not None:
+        return given
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -184,6 +182,7 @@ class Program:
         shapes, replaced = self._shapes, self._replaced
         only = makers[0] if len(makers) == 1 and shapes is None else None
         take, give = self._contexts.pop, self._contexts.append
+        repeatable = self.native.externals is None and not replaced
 
         def run(leaves: list[np.ndarray], context: _Context | None = None) -> list[np.ndarray] | None:
             if context is None:
@@ -195,7 +194,7 @@ class Program:
                 own = context
             words = own.words
             if recursive:
-                words[STACK_LIMIT] = _stack_limit()
+                words[STACK_LIMIT] = stack_limit()
                 words[DEPTH] = 0
             if only is not None:
                 outputs = [only()]
@@ -213,6 +212,8 @@ class Program:
                 outputs[result] = leaves[argument]
             function(own.address, id(leaves), id(outputs))  # raises what a signal's handler has raised
             status = words[STATUS]
+            if status == TOO_DEEP and repeatable:
+                status = self._run_deeply(own, leaves, outputs)
             if not status:
                 if context is None:
                     give(own)
@@ -225,6 +226,21 @@ class Program:
 
         return run
 
+    def _run_deeply(self, context: _Context, leaves: list[np.ndarray], outputs: list[np.ndarray]) -> int:
+        """Run it once more, on a stack for deep recursion; returns the status. The first run has left no trace."""
+        words = context.words
+
+        def run() -> None:
+            words[STACK_LIMIT] = stack_limit()
+            words[DEPTH] = 0
+            self._function(context.address, id(leaves), id(outputs))
+
+        def stop() -> None:
+            words[STACK_LIMIT] = UNLIMITED
+
+        on_large_stack(run, stop)
+        return words[STATUS]
+
     def _pass(self, arguments: Sequence[Any], context: _Context, size: Callable[[Dim], int]) -> list[Any]:
         """The leaves of the arguments; recursive parts go to the pools of the context."""
         passing = Passing(size)
@@ -236,12 +252,18 @@ class Program:
 
     def _error(self, status: int, depth: int) -> BaseException:
         if status == RUNNING_OUT_OF_MEMORY:
-            return ExecutionError("there is not enough memory for the data of the program")
-        if status == TOO_DEEP:
             return ExecutionError(
-                f"recursion deeper than {depth}: the thread's stack is used up",
-                help="use a loop, run it in a thread with a larger stack (threading.stack_size), or raise `ulimit -s`",
+                "there is not enough memory for the data of the program",
+                help="RELAY_MEMORY_LIMIT says how many bytes it may take",
             )
+        if status == TOO_DEEP:
+            help = f"use a loop, or set RELAY_STACK_SIZE to more than its {stack_size()} bytes"
+            if self.native.externals is not None or self._replaced:
+                help = (
+                    "use a loop, or run it in a thread with a larger stack (threading.stack_size): a program that calls"
+                    " Python or has donated arguments is not started again on a larger one"
+                )
+            return ExecutionError(f"recursion deeper than {depth}: the stack is used up", help=help)
         if status == EXTERNAL:
             assert self.native.externals is not None
             error = self.native.externals.raised.error
@@ -263,6 +285,7 @@ class _Context:
         address = self._workspace.ctypes.data
         self.table[WORKSPACE] = address + -address % _ALIGNMENT
         self.table[HEAD] = object.__basicsize__
+        self.table[BUDGET] = memory_limit()
         for place, base in native.dtypes.items():
             self.table[place] = id(base.dtype)
         for place, array in native.constants.items():
@@ -393,29 +416,3 @@ def check_heads() -> None:
         or tuple((ctypes.c_int64 * 2).from_address(words[2])) != array.shape
     ):
         raise CompileError(f"arrays do not lie in memory as expected in {sys.implementation.name} {sys.version}")
-
-
-# ---- the C stack
-
-_thread = threading.local()
-
-
-def _stack_limit() -> int:
-    """The lowest address of this thread's C stack that recursion may reach; 0 if it is not known."""
-    limit: int | None = getattr(_thread, "limit", None)
-    if limit is None:
-        limit = _thread.limit = _find_stack_limit()
-    return limit
-
-
-def _find_stack_limit() -> int:
-    if sys.platform.startswith("linux"):
-        libc = ctypes.CDLL(None, use_errno=True)
-        attributes = (ctypes.c_char * 256)()
-        libc.pthread_self.restype = ctypes.c_void_p
-        if libc.pthread_getattr_np(ctypes.c_void_p(libc.pthread_self()), attributes) == 0:
-            lowest, size = ctypes.c_void_p(), ctypes.c_size_t()
-            libc.pthread_attr_getstack(attributes, ctypes.byref(lowest), ctypes.byref(size))
-            libc.pthread_attr_destroy(attributes)
-            return (lowest.value or 0) + min(_STACK_RESERVE, size.value // 2)
-    return 0

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from relay.codegen.context import (
+    BUDGET,
     DEPTH,
     FIRST_FAILURE,
     HEAD,
@@ -45,7 +46,7 @@ def header(native: Native, name: str) -> str:
     name = identifier(name)
     inputs = [leaf for layout in native.parameters for leaf in leaves(layout)]
     outputs = list(leaves(native.result))
-    sets = [f"  self->table[{HEAD}] = 0;"]
+    sets = [f"  self->table[{HEAD}] = 0;", f"  self->table[{BUDGET}] = INT64_MAX;"]
     codes = {base.name: place for place, base in native.dtypes.items()}
     sets += [f"  self->table[{place}] = {place};" for place in codes.values()]
     offset = 0

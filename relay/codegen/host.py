@@ -19,7 +19,7 @@ from relay.codegen import tir
 from relay.codegen.arena import Arena
 from relay.codegen.code import Code, Failures, build
 from relay.codegen.constants import Constants
-from relay.codegen.context import DEPTH, EXTERNAL, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, TOO_DEEP
+from relay.codegen.context import BUDGET, DEPTH, EXTERNAL, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, TOO_DEEP
 from relay.codegen.donation import NOTHING, Donation
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
@@ -175,6 +175,7 @@ def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId,
     code.set_table(DEPTH, code.table(DEPTH) + integer(1))
     workspace: Expression = integer(0)
     if frame:
+        code.spend(code.size(frame))
         workspace = code.bind(tir.extern("malloc", code.size(frame)), name="workspace")
         with code.collect() as exhausted:
             code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
@@ -182,6 +183,7 @@ def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId,
     status = code.bind(tir.call(inner, [code.context, workspace, *parameters[2:]]), "int32", "status")
     if frame:
         code.emit(tirx.Evaluate(tir.extern("free", workspace)))
+        code.set_table(BUDGET, code.table(BUDGET) + code.size(frame))
     code.check(status)
     code.set_table(DEPTH, code.table(DEPTH) - integer(1))
     body, _ = code.finish()

@@ -41,7 +41,7 @@ def make_pools(pools: Sequence[Pool], table: Table, sizes: Mapping[TypeId, int])
     slots = []
     for number, pool in enumerate(pools):
         count = sum(1 for _ in leaves(pool.element))
-        pool.slot = table.reserve(2 + count)
+        pool.slot = table.reserve(3 + count)  # top, capacity, the leaves' addresses, bytes
         slots.append((pool.slot, count))
         names[pool] = GlobalVar(f"reserve{number}")
         functions[names[pool]] = _reserve(pool, sizes)
@@ -64,6 +64,9 @@ def _reserve(pool: Pool, places: Mapping[TypeId, int]) -> Any:
     with code.collect() as grow:
         doubled = tirx.max(code.table(capacity_slot) * integer(2), integer(SMALLEST))
         capacity = code.bind(tirx.max(doubled, needed), name="capacity")
+        bytes_ = code.bind(capacity * sum(sizes, integer(0)), name="bytes")
+        code.spend(bytes_ - code.table(first_base + len(sizes)))
+        code.set_table(first_base + len(sizes), bytes_)
         for position, size in enumerate(sizes):
             old = code.table(first_base + position)
             new = code.bind(tir.extern("realloc", old, capacity * tirx.max(size, integer(1))), name="base")
