@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from programs import Program, chosen_references
 
 import relay
 from relay.ir.expr import Function, Module, RefNew
 from relay.ir.traverse import walk
+from relay.ir.types import RefType
 from relay.transform.pipeline import Pipeline
 from relay.transform.reference_elimination import eliminate_references
 
@@ -41,13 +44,13 @@ def test_gradients_through_private_cells_need_no_cells() -> None:
 def test_what_is_seen_elsewhere_stays() -> None:
     text = """
     entry fn f(%x: Tensor[float64, ()], %c: Tensor[bool, ()]) -> Tensor[float64, ()] {
-      let %returned: Ref[Tensor[float64, ()]] = ref %x;
+      let %chosen: Ref[Tensor[float64, ()]] = ref %x;
       let %passed: Ref[Tensor[float64, ()]] = ref %x;
       let %stored: Ref[Tensor[float64, ()]] = ref %x;
       let %renamed: Ref[Tensor[float64, ()]] = ref %x;
       let %tested: Ref[Tensor[float64, ()]] = ref %x;
       let %private: Ref[Tensor[float64, ()]] = ref %x;
-      let %other: Ref[Tensor[float64, ()]] = if %c then { yield %returned } else { yield %returned };
+      let %other: Ref[Tensor[float64, ()]] = if %c then { yield %chosen } else { yield %chosen };
       @g(%passed);
       let %t: (Ref[Tensor[float64, ()]],) = (%stored,);
       let %a: Ref[Tensor[float64, ()]] = %renamed;
@@ -66,4 +69,22 @@ def test_what_is_seen_elsewhere_stays() -> None:
     """
     before = relay.parse(text.replace("@g(%passed);", "let %v: () = @g(%passed);"))
     after = Pipeline([eliminate_references], checked=True)(before)
-    assert (cells(before), cells(after)) == (6, 5)
+    assert (cells(before), cells(after)) == (6, 3)  # passed, stored and tested stay
+
+
+CHOSEN = [p for p in chosen_references.PROGRAMS if p.name != "anew_in_each_round"]
+
+
+@pytest.mark.parametrize("program", CHOSEN, ids=lambda p: p.name)
+def test_references_that_are_chosen_among_private_cells_leave_none(program: Program) -> None:
+    derivative = relay.grad(program.function)
+    for core in (program.function.core(*program.arguments), derivative.core(*program.arguments)):
+        assert cells(core) == 0
+        assert not any(
+            isinstance(t.type, RefType) for f in core.functions.values() for b in walk(f.body) for t in b.targets
+        )
+
+
+def test_a_cell_that_each_round_makes_for_the_next_stays() -> None:
+    (program,) = (p for p in chosen_references.PROGRAMS if p.name == "anew_in_each_round")
+    assert cells(program.function.core(*program.arguments)) == 2

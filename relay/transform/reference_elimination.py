@@ -4,9 +4,9 @@
     if x { write r c; yield } else { yield }; d = read r         d = if x { yield c } else { yield a }
     loop { .. write r c; next }                                  loop (p = a) { .. next (c) }
 
-A cell is replaced if it is only read and written, in the function that makes it: it is not passed on, returned, stored
-or given another name, and not written in the condition of a branch. Branches that write it yield its content, loops
-carry it.
+A cell is replaced if it is only read and written, in the function that makes it: it is not passed on, returned or
+stored, and not written in the condition of a branch. Branches that write it yield its content, loops carry it. Where
+branches and loops choose among such cells, numbers take the place of references first (`reference_choices`).
 """
 
 from __future__ import annotations
@@ -38,16 +38,21 @@ from relay.ir.traverse import all_blocks, blocks, map_atoms, map_terminator, ope
 from relay.ir.types import RefType
 from relay.transform.functions import map_bodies
 from relay.transform.leaves import bodies
+from relay.transform.reference_choices import number_references
 
 
 def eliminate_references(module: Module) -> Module:
     """The module without the cells that do not leave the function that makes them."""
-    return map_bodies(module, lambda function: _without_cells(function.body))
+    return map_bodies(module, lambda function: _eliminated(function.body))
 
 
-def _without_cells(body: Block) -> Block:
-    cells = _private(body)
-    return _Elimination(cells, body).block(body, {}, ()) if cells else body
+def _eliminated(body: Block) -> Block:
+    while True:
+        chosen = number_references(body)
+        cells = _private(chosen)
+        if not cells:
+            return chosen
+        body = _Elimination(cells, chosen).block(chosen, {}, ())  # cells that these held may be next
 
 
 def _private(body: Block) -> set[Var]:
