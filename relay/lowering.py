@@ -1,6 +1,6 @@
 """The phases behind elaboration: from a typed program to the core, and to native code.
 
-    typed --specialise, structure, prepare, differentiate, optimise--> core --codegen--> program
+typed --specialise, structure, prepare, differentiate, optimise--> core --codegen--> program
 """
 
 from __future__ import annotations

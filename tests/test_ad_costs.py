@@ -16,6 +16,7 @@ from relay import Float64, Int32, List, Tensor
 from relay.eval.interpreter import Machine
 from relay.eval.values import Closure
 from relay.ir.expr import (
+    Call,
     Constant,
     Function,
     If,
@@ -461,6 +462,44 @@ def test_tail_recursion_needs_no_stack() -> None:
     np.testing.assert_allclose(derivative(np.float64(2.0), 1_000_000), 0.0, atol=1e-300)
     np.testing.assert_allclose(derivative(np.float64(2.0), 1_000), 0.999**1000)
     np.testing.assert_allclose(derivative.interpret(np.float64(2.0), 3_000), 0.999**3000)
+
+
+@relay
+def tail_calls_with_two_results(x, n):
+    def go(a, b, m) -> tuple[Tensor[Float64, ()], Tensor[Float64, ()]]:
+        if m == 0:
+            return a, b
+        return go(a * 0.999 + b * 0.001, b * 0.9999, m - 1)
+
+    a, b = go(x, x * 2.0, n)
+    return a + b
+
+
+@relay
+def tail_calls_of_each_other(x, n):
+    def even(v, m) -> Tensor[Float64, ()]:
+        if m == 0:
+            return v
+        return odd(v * 0.999999, m - 1)
+
+    def odd(v, m) -> Tensor[Float64, ()]:
+        if m == 0:
+            return v * 2.0
+        return even(v * 1.000001, m - 1)
+
+    return even(x, n)
+
+
+@pytest.mark.parametrize("function", [tail_calls_with_two_results, tail_calls_of_each_other])
+def test_tail_calls_of_several_forms_need_no_stack(function: Any) -> None:
+    derivative = relay.value_and_grad(function, wrt=0)
+    core = derivative.core(np.float64(2.0), 1)
+    assert set(core.functions) == {core.entry}
+    assert not any(isinstance(b.value, Call) for b in bindings(core))
+    value, slope = derivative(np.float64(2.0), 1_000_000)
+    np.testing.assert_allclose(value, 2.0 * slope, rtol=1e-9)  # linear
+    for found, tape in zip(derivative(np.float64(2.0), 501), derivative.interpret(np.float64(2.0), 501), strict=True):
+        np.testing.assert_allclose(found, tape, rtol=1e-9)
 
 
 def test_a_long_chain_is_differentiated_in_linear_size() -> None:

@@ -168,10 +168,95 @@ def of_an_inner_loop(x):
     return s
 
 
+@relay
+def chosen_by_a_condition(x):
+    y = x * 2.0
+    s = 0.0
+    for i in range(x.shape[0]):
+        z = x if i % 2 == 0 else y
+        s = s * 0.5 + z[i] * z[0]
+    return s
+
+
+@relay
+def chosen_among_three(x):
+    a, b, c = x, x * 2.0, relay.sin(x)
+    s = 0.0
+    for i in range(x.shape[0]):
+        if i % 3 == 0:
+            z = a
+        elif s > 1.0:
+            z = b
+        else:
+            z = c
+        w = z if s < 0.5 else a
+        s = s * 0.5 + w[i] * relay.sum(z[1:3])
+    return s
+
+
+@relay
+def chosen_by_a_function(x):
+    y = x * 2.0
+
+    def pick(k):
+        return x if k % 2 == 0 else y
+
+    s = 0.0
+    for i in range(x.shape[0]):
+        s = s * 0.5 + pick(i)[i]
+    return s
+
+
+@relay
+def chosen_records(w):
+    other = {"table": w["table"] * 2.0, "scale": w["scale"] + 1.0}
+    s = 0.0
+    for i in range(w["table"].shape[0]):
+        p = w if i % 2 == 0 else other
+        s = s * p["scale"] + p["table"][i]
+    return s
+
+
+@relay
+def chosen_rows(x):
+    m = relay.reshape(x, (x.shape[0] // 4, 4))
+    n = m * 2.0
+    s = 0.0
+    for i in range(x.shape[0] // 4):
+        z = m if i % 2 == 0 else n
+        s = s * 0.5 + relay.sum(z[i] * s) + 0.1
+    return s
+
+
+@relay
+def chosen_references(x):
+    a, b = relay.ref(x), relay.ref(x * 2.0)
+    s = 0.0
+    for i in range(x.shape[0]):
+        r = a if i % 2 == 0 else b
+        s = s * 0.5 + r.value[i]
+    return s
+
+
+@relay
+def replaced_once(x):
+    y = x * 1.0
+    s = 0.0
+    for i in range(x.shape[0]):
+        s = s * 0.5 + y[i]
+        if i == 3:
+            y = y * 2.0
+    return s
+
+
+def fields_of(n: int) -> tuple[Any, ...]:
+    return ({"table": np.linspace(0.1, 1.0, n), "scale": np.float64(0.5)},)
+
+
 CASES: list[tuple[Any, Callable[[int], tuple[Any, ...]]]] = [
     (indexed_reads, numbers),
     (read_in_a_while, numbers),
-    (fields, lambda n: ({"table": np.linspace(0.1, 1.0, n), "scale": np.float64(0.5)},)),
+    (fields, fields_of),
     (items, lambda n: ((np.linspace(0.1, 1.0, n), np.float64(0.5)),)),
     (a_growing_list, numbers),
     (updates, numbers),
@@ -182,6 +267,13 @@ CASES: list[tuple[Any, Callable[[int], tuple[Any, ...]]]] = [
     (folded, a_list),
     (mapped_and_looped, a_list),
     (of_an_inner_loop, numbers),
+    (chosen_by_a_condition, numbers),
+    (chosen_among_three, numbers),
+    (chosen_by_a_function, numbers),
+    (chosen_records, fields_of),
+    (chosen_rows, numbers),
+    (chosen_references, numbers),
+    (replaced_once, numbers),
 ]
 
 
@@ -215,7 +307,7 @@ def test_so_are_those_of_the_interpreters_tape(function: Any, given: Callable[[i
 
 @pytest.mark.parametrize(("function", "given"), CASES, ids=lambda c: getattr(c, "__name__", ""))
 def test_the_gradients_are_right(function: Any, given: Callable[[int], tuple[Any, ...]]) -> None:
-    assert relay.check_gradient(function, *given(7)) < 1e-6
+    assert relay.check_gradient(function, *given(8)) < 1e-6
 
 
 def test_what_others_see_is_not_changed() -> None:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relay.eval.operation import Operations
-from relay.ir.expr import Binding, Block, Loop, OpCall, Var
+from relay.ir.expr import Binding, Block, Loop, OpCall, Var, Yield
 from relay.ir.traverse import bound, free_variables, walk
+from relay.ir.types import TensorType
 
 if TYPE_CHECKING:
     from relay.eval.frames import Frame
@@ -36,6 +37,7 @@ class Reuse:
         self._operations = operations
         self._last: dict[OpCall, Var | None] = {}
         self._started: dict[Loop, tuple[Var, ...]] = {}
+        self._yielded: dict[Block, tuple[Var, ...]] = {}
         self._bound: dict[Loop, tuple[Var, ...]] = {}
 
     def operand(self, frame: Frame, binding: Binding, operands: Sequence[object]) -> bool:
@@ -66,6 +68,20 @@ class Reuse:
             starts = [a for a in loop.initial if isinstance(a, Var) and a not in free]
             self._started[loop] = tuple(v for v in starts if self._ends(frame, v)) if self.names(loop) else ()
         for variable in self._started[loop]:
+            frame.environment.pop(variable, None)
+
+    def leave(self, frame: Frame, arm: Block) -> None:
+        """Drop the variables whose arrays an arm of a branch has yielded, if they are of no more use."""
+        if arm not in self._yielded:
+            assert isinstance(arm.terminator, Yield)
+            tensors = [
+                v
+                for v in arm.terminator.values
+                if isinstance(v, Var) and isinstance(v.type, TensorType) and v.type.rank
+            ]
+            own = {t for b in arm.bindings for t in b.targets} if tensors else ()
+            self._yielded[arm] = tuple(v for v in tensors if v in own or self._ends(frame, v))
+        for variable in self._yielded[arm]:
             frame.environment.pop(variable, None)
 
     def names(self, loop: Loop) -> tuple[Var, ...]:

@@ -181,13 +181,15 @@ class Steps:
     def _terminator(self, terminator: Terminator) -> Step:
         match terminator:
             case Yield(atoms):
-                yielded = self._values(atoms)
+                yielded, leave = self._values(atoms), self._machine.reuse.leave
 
                 def step(frame: Frame, activation: Activation) -> None:
                     values, owner = yielded(frame), activation.owner
                     frame.activations.pop()
                     assert owner is not None
                     if activation.arm is None:
+                        if values:
+                            leave(frame, activation.block)
                         self.results(owner)(frame, values)
                     elif values[0]:
                         assert isinstance(owner.value, If)

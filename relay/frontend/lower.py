@@ -254,9 +254,7 @@ def _context(file: SourceFile, scope: Scope, node: FunctionNode) -> Context:
     return context
 
 
-def _lower(
-    context: Context, scope: Scope, defaults: Sequence[Atom | None], evaluated: Evaluated
-) -> Definition:
+def _lower(context: Context, scope: Scope, defaults: Sequence[Atom | None], evaluated: Evaluated) -> Definition:
     try:
         while True:
             known = context.discoveries

@@ -1,25 +1,25 @@
 """Functions that Python's syntax calls: the surface IR applies them as `Static(Intrinsic(name))`.
 
-    unpack(x, before, after)     the components of `a, b, *rest, c = x`: a, b, (the middle), c
-    spread(x, ..)                one tuple of the components of all: `(*a, b)` is spread(a, (b,))
-    call(f, x)                   `f(*x)`
-    each(x)                      the elements of x one by one, which must be known: of a dict comprehension
-    unrolled(x)                  the elements of x one by one, where they are known and not too many, so that a `for`
-                                 over them is unrolled; otherwise x: for loops that append to a list
-    unrolled_few(x)              the same for loops that may append in one round, and not in another one
-    growing(xs, x)               the list xs as one that can grow, unless a loop over x is unrolled
-    unset()                      the content of a cell whose variable has no value yet: an empty list that grows
-    keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
-    list(x, ..)                  `[x, ..]`
-    append(x, v)                 the list after `x.append(v)`
-    pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), remove(xs, v), sort(xs, key=, reverse=), update(d, e)
-                                 as append; of pop the element and the list
-    extend(d, k, v)              the record with one more field: `{k: v for ..}`
-    is_none(x)                   `x is None`
-    contains(x, xs)              `x in xs`
-    format(text, x, format, ..)  an f-string
-    print(x, .., sep, end)       `print`
-    assert(c, text)              an assertion with an f-string
+unpack(x, before, after)     the components of `a, b, *rest, c = x`: a, b, (the middle), c
+spread(x, ..)                one tuple of the components of all: `(*a, b)` is spread(a, (b,))
+call(f, x)                   `f(*x)`
+each(x)                      the elements of x one by one, which must be known: of a dict comprehension
+unrolled(x)                  the elements of x one by one, where they are known and not too many, so that a `for`
+                             over them is unrolled; otherwise x: for loops that append to a list
+unrolled_few(x)              the same for loops that may append in one round, and not in another one
+growing(xs, x)               the list xs as one that can grow, unless a loop over x is unrolled
+unset()                      the content of a cell whose variable has no value yet: an empty list that grows
+keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
+list(x, ..)                  `[x, ..]`
+append(x, v)                 the list after `x.append(v)`
+pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), remove(xs, v), sort(xs, key=, reverse=), update(d, e)
+                             as append; of pop the element and the list
+extend(d, k, v)              the record with one more field: `{k: v for ..}`
+is_none(x)                   `x is None`
+contains(x, xs)              `x in xs`
+format(text, x, format, ..)  an f-string
+print(x, .., sep, end)       `print`
+assert(c, text)              an assertion with an f-string
 """
 
 from __future__ import annotations

@@ -73,4 +73,3 @@ def pure_callback(
         return operator
 
     return decorate
-

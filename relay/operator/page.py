@@ -1,6 +1,6 @@
 """The page of all operators, `docs/operators.md`, from their definitions.
 
-    python -m relay.operator.page docs/operators.md      writes it anew
+python -m relay.operator.page docs/operators.md      writes it anew
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _facts(operator: Operator) -> Iterator[str]:
     if not operator.effects:
         yield "pure"
     for requirement in operator.requirements:
-        yield f"stops with \"{requirement.message}\""
+        yield f'stops with "{requirement.message}"'
 
 
 if __name__ == "__main__":  # importing the package has registered the operators

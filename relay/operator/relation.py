@@ -232,9 +232,10 @@ def _match_shape(pattern: Shape, found: Shape, bound: dict[TypeId, object]) -> b
     if len(pattern) != len(found):
         return False
     for wanted, dim in zip(pattern, found, strict=True):
-        if not isinstance(wanted, DimExpr) and (
-            bound.setdefault(wanted, dim) if isinstance(wanted, TypeId) else wanted
-        ) != dim:
+        if (
+            not isinstance(wanted, DimExpr)
+            and (bound.setdefault(wanted, dim) if isinstance(wanted, TypeId) else wanted) != dim
+        ):
             return False
     return all(
         facts().equal(_substitute_dim(wanted, bound), dim) is True  # type: ignore[arg-type]

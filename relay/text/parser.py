@@ -76,9 +76,7 @@ class _Header:
 class _Parser:
     """Reads the declarations of a module."""
 
-    def __init__(
-        self, cursor: Cursor, constants: Mapping[str, np.ndarray], objects: Mapping[str, object]
-    ) -> None:
+    def __init__(self, cursor: Cursor, constants: Mapping[str, np.ndarray], objects: Mapping[str, object]) -> None:
         self.cursor = cursor
         self.constants = constants  # those beside the text
         self.is_surface = cursor.at("surface")

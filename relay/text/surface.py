@@ -1,9 +1,9 @@
 """Parts of untyped programs as text: patterns, subscripts, and what Python knows before the run.
 
-    3   2.5   "float64"   none   ...       numbers, texts, None and the ellipsis
-    static true   static (1, float32)      other values that have a text
-    $list                                  a function that Python's syntax calls (`relay.ir.intrinsic`)
-    python "dict"                          an object of Python by its name: a builtin, or one beside the text
+3   2.5   "float64"   none   ...       numbers, texts, None and the ellipsis
+static true   static (1, float32)      other values that have a text
+$list                                  a function that Python's syntax calls (`relay.ir.intrinsic`)
+python "dict"                          an object of Python by its name: a builtin, or one beside the text
 """
 
 from __future__ import annotations
@@ -134,4 +134,3 @@ def items_text(items: Iterable[Atom | Slice], atom: AtomText) -> str:
         else atom(i)
         for i in items
     )
-

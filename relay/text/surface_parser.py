@@ -1,13 +1,13 @@
 """The bodies of untyped functions from their text: what the front end hands on, before elaboration.
 
-    function    ::= fn f([positional_only | keyword_only] [static] %x [: T] [named "x"] [= a], ..) [-> T] block
-    expression  ::= apply a(a, .., name=a, ..) | a.name | a.name = a | a[item, ..] [updated] | a[item, .. = a] | a : T
-                    | unpack a 3 | loop 'l for %x in a (%y = a, ..) block
-                    | match a { pattern [if block] -> block .. } | those of typed programs
-    item        ::= a | [a]:[a][:[a]]
-    pattern     ::= _ | %x | a | == %x | (p, *p, ..) | a(p, .., name=p) | p | p | p as %x
-    atom        ::= %x | @name of the Python module | 3 | 2.5 | "text" | none | ... | static value | $list
-                    | python "dict" | constant
+function    ::= fn f([positional_only | keyword_only] [static] %x [: T] [named "x"] [= a], ..) [-> T] block
+expression  ::= apply a(a, .., name=a, ..) | a.name | a.name = a | a[item, ..] [updated] | a[item, .. = a] | a : T
+                | unpack a 3 | loop 'l for %x in a (%y = a, ..) block
+                | match a { pattern [if block] -> block .. } | those of typed programs
+item        ::= a | [a]:[a][:[a]]
+pattern     ::= _ | %x | a | == %x | (p, *p, ..) | a(p, .., name=p) | p | p | p as %x
+atom        ::= %x | @name of the Python module | 3 | 2.5 | "text" | none | ... | static value | $list
+                | python "dict" | constant
 """
 
 from __future__ import annotations

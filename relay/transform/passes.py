@@ -42,6 +42,7 @@ from relay.transform.product_joining import join_products
 from relay.transform.product_ordering import reorder_products
 from relay.transform.record_flattening import flatten_records
 from relay.transform.reference_elimination import eliminate_references
+from relay.transform.repeated_choices import repeat_choices
 from relay.transform.scale_folding import fold_scales
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
@@ -53,7 +54,6 @@ from relay.transform.tuple_flattening import flatten_tuples
 
 Pass: TypeAlias = Callable[[Module], Module]
 Option: TypeAlias = bool | int | float | str
-
 
 
 def differentiate(module: Module) -> Module:
@@ -76,6 +76,7 @@ PASSES: dict[str, Pass] = {
     "flatten_tuples": flatten_tuples,
     "allocate_tapes": allocate_tapes,
     "eliminate_references": eliminate_references,
+    "repeat_choices": repeat_choices,
     "simplify": simplify,
     "reduce_strength": reduce_strength,
     "fold_constants": fold_constants,
@@ -103,11 +104,15 @@ PASSES: dict[str, Pass] = {
 LOSSY = frozenset({"to_mixed_precision", "improve_accuracy"})
 """Passes that give up digits, or give more of them, where they are asked for."""
 
-EXACT = frozenset(PASSES) - LOSSY - {
-    *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products"),
-    *("split_loops", "defer_sums"),
-    *("choose_layouts", "convert_layout"),
-}
+EXACT = (
+    frozenset(PASSES)
+    - LOSSY
+    - {
+        *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products"),
+        *("split_loops", "defer_sums"),
+        *("choose_layouts", "convert_layout"),
+    }
+)
 """Passes after which a program gives the same answer to the last bit; the others differ by rounding."""
 
 ALIASES = {"cse": "eliminate_common_subexpressions", "dce": "eliminate_dead_code"}

@@ -78,9 +78,7 @@ class SizeQuestion(TypeCheckError):
 class Snapshot:
     """The facts of a moment, and how much had been assumed."""
 
-    facts: tuple[
-        dict[TypeId | Unknown, Dim], dict[Factor, int], list[Dim], list[Dim], list[Dim]
-    ]
+    facts: tuple[dict[TypeId | Unknown, Dim], dict[Factor, int], list[Dim], list[Dim], list[Dim]]
     assumed: int
 
 

@@ -1,13 +1,13 @@
 """Shape rules of further rearrangements; see `relations` for what a rule is.
 
-    swapaxes, moveaxis    the same dims in another order
-    flip, roll            s -> s
-    tile, repeat          dims times a number
-    pad                   dims plus what is added before and after
-    flatten               dims start .. end become their product
-    reshape_codes         0 keeps a dim, -1 is found, -2 keeps all that are left, -3 joins two, -4 splits one into the
-                          two numbers after it
-    layout_transform      dims by letters: capitals are axes, `4c` is a block of 4 of axis C
+swapaxes, moveaxis    the same dims in another order
+flip, roll            s -> s
+tile, repeat          dims times a number
+pad                   dims plus what is added before and after
+flatten               dims start .. end become their product
+reshape_codes         0 keeps a dim, -1 is found, -2 keeps all that are left, -3 joins two, -4 splits one into the
+                      two numbers after it
+layout_transform      dims by letters: capitals are axes, `4c` is a block of 4 of axis C
 """
 
 from __future__ import annotations

@@ -51,9 +51,7 @@ def _stored(statement: Statement, lane: Expression | None, width: int) -> tuple[
     if len(names) < MANY or guarded or any(str(name.ty) in ("bool", "bfloat16") for name, _ in names):
         return [statement], []
     at = tirx.const(0, "int32") if lane is None else lane
-    registers = {
-        name: buffer(f"register{number}", (width,), str(name.ty)) for number, (name, _) in enumerate(names)
-    }
+    registers = {name: buffer(f"register{number}", (width,), str(name.ty)) for number, (name, _) in enumerate(names)}
 
     def read(part: Expression) -> Expression:
         bare = structural_map(part, ((tirx.Let, lambda let: let.body),))

@@ -127,9 +127,7 @@ def result_names(
     return found if found is not None and any(found) else None
 
 
-def _of_the_body(
-    operator: Operator, values: Sequence[Typed], attributes: dict[str, object]
-) -> AxisNames | None:
+def _of_the_body(operator: Operator, values: Sequence[Typed], attributes: dict[str, object]) -> AxisNames | None:
     """What the body of a composite operator makes of names."""
     types = [resolve(value.type) for value in values]
     if operator.composition is None or not all(map(is_known, types)):

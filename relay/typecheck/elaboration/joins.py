@@ -147,7 +147,6 @@ class Join:
         length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
         return Typed(target, target.type or typed[0].type, length=length)
 
-
     def _packed(self, typed: list[Typed]) -> list[Typed]:
         """The values with `Any` for sizes that are made on their paths, or that differ and the run makes."""
         values = [

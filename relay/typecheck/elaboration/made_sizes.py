@@ -246,9 +246,7 @@ def widened(session: Session, out: Output, typed: Typed, axes: Collection[int], 
     return typed if shape == type_.shape else ascribed(session, out, typed, attrs.evolve(type_, shape=shape), span)
 
 
-def refuse_sizes(
-    session: Session, found: Type, expected: Type, place: Place, may: Collection[int] | None = ()
-) -> None:
+def refuse_sizes(session: Session, found: Type, expected: Type, place: Place, may: Collection[int] | None = ()) -> None:
     """Begin anew with `Any` at axes of a place whose size changes, unless that has been tried. `may`: axes that may
     have sizes that are known and differ (None: all)."""
     axes = varying_axes(found, expected, may) - session.decisions.varying.get(place, set())

@@ -315,7 +315,9 @@ def _callable(
         return attrs.evolve(in_any_dtype, axes=names)
     if session.generic:
         at_any_rank = schemes.inferred_at_any_rank(
-            session, [v.type for v in values], lambda types: operator.infer(types, attributes)  # type: ignore[arg-type]
+            session,
+            [v.type for v in values],
+            lambda types: operator.infer(types, attributes),  # type: ignore[arg-type]
         )
         if at_any_rank is not None:
             names = axis_names.result_names(operator, values, attributes, described, span)

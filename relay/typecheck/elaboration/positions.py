@@ -44,9 +44,7 @@ def length(session: Session, out: Output, xs: Typed, span: Span | None) -> Entit
 
 def is_not_empty(session: Session, out: Output, xs: Typed, span: Span | None) -> Entity:
     """What a list means as a condition."""
-    return apply_named(
-        session, out, "greater", [length(session, out, xs, span), Number(0, span)], {}, span, []
-    )
+    return apply_named(session, out, "greater", [length(session, out, xs, span), Number(0, span)], {}, span, [])
 
 
 def place(session: Session, out: Output, xs: Typed, index: Entity, span: Span | None, *, end: bool = False) -> Typed:

@@ -121,11 +121,11 @@ def _structured(
             left_class is dict and right_class is dict
         ):
             return records.make_dict(session, out, operands, (), span)
-        case ("equal" | "not_equal"), _ if any(map(session.is_open, operands)):
+        case (("equal" | "not_equal"), _) if any(map(session.is_open, operands)):
             raise SchemeOnly(span, "what is compared with a tuple")
-        case ("less" | "less_equal" | "greater" | "greater_equal"), [Tuple() as left, Tuple() as right] if (
-            _class(left.form) is _class(right.form)
-        ):
+        case (("less" | "less_equal" | "greater" | "greater_equal"), [Tuple() as left, Tuple() as right]) if _class(
+            left.form
+        ) is _class(right.form):
             return ordering.compared(session, out, name, left, right, span)
         case "equal", [left, right]:
             return comparisons.equal(session, out, left, right, span)

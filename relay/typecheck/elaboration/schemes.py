@@ -231,9 +231,7 @@ def solve_at_any_rank(
     return True
 
 
-def _at_any_rank(
-    session: Session, shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object]
-) -> Shape | None:
+def _at_any_rank(session: Session, shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object]) -> Shape | None:
     """The result of a rule over shapes with one variable, if it is of the same form for all ranks that are tried, and
     needs nothing of the dims."""
     assumed = len(session.hints.assumed)

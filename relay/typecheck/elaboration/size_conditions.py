@@ -69,4 +69,3 @@ def arm(session: Session, known: Sequence[DimConstraint], is_chosen: bool) -> It
 def is_lenient(session: Session) -> bool:
     """Whether the place at hand may be reached for some of the annotated sizes only."""
     return session.generic and session.chosen_by_sizes > 0
-
