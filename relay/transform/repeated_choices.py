@@ -175,6 +175,8 @@ class _Repeating:
             if any(t in self.choices for t in targets):
                 assert isinstance(made, If | Match)
                 made, targets = self._chosen(made, targets)
+                if not targets and not any(b.bindings for b in blocks(made)):
+                    continue
             bindings.append(Binding(targets, made))
         return Block(tuple(bindings), block.terminator)
 
