@@ -30,10 +30,13 @@ from relay.typecheck.elaboration import growing, growing_items, lists, made_size
 from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import (
     Context,
+    Derived,
     Entity,
     Failed,
+    GlobalFunction,
     Handler,
     Later,
+    LocalFunction,
     Number,
     Object,
     Output,
@@ -55,6 +58,9 @@ from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.relations import steps
 from relay.typecheck.unification import is_known, resolve
 
+FEW_ROUNDS = 16
+"""Of how many rounds a loop is unrolled that makes functions of functions."""
+
 
 def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, out: Output) -> None:
     """A `for` loop."""
@@ -66,10 +72,35 @@ def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], 
         lists.elaborate_for_list(session, context, targets, node, iterable, out)
         return
     items = _static_items(session, out, iterable, node.span)
+    if items is None and any(map(_is_function, handed_entities(context, node.initial))):
+        items = _few_numbers(iterable, node.span)
     if items is not None:
         _unroll(session, context, targets, node, items, out)
     else:
         _counted(session, context, targets, node, iterable, out)
+
+
+def _is_function(entity: Entity) -> bool:
+    """Whether an entity is a function of the program, or has one in it."""
+    if isinstance(entity, Tuple):
+        return any(map(_is_function, entity.items))
+    return isinstance(entity, GlobalFunction | LocalFunction | Derived)
+
+
+def _few_numbers(iterable: Entity, span: Span | None) -> list[Entity] | None:
+    """The numbers of a range that is known and short. Rounds that make new functions of the last one's, as derivatives
+    of higher orders, are unrolled: the functions stay known, and may be as many as there are rounds."""
+    if (
+        not isinstance(iterable, Range)
+        or not isinstance(iterable.start, Number)
+        or not isinstance(iterable.stop, Number)
+    ):
+        return None
+    start, stop = dim_of(iterable.start), dim_of(iterable.stop)
+    if not isinstance(start, int) or not isinstance(stop, int):
+        return None
+    numbers = range(start, stop, iterable.step)
+    return [Number(n, span) for n in numbers] if len(numbers) <= FEW_ROUNDS else None
 
 
 def _static_items(session: Session, out: Output, iterable: Entity, span: Span | None) -> list[Entity] | None:

@@ -8,6 +8,7 @@ from relay.errors import Label, RelayError, Span, TypeMismatch
 from relay.ir.dims import MadeDim
 from relay.ir.expr import (
     Atom,
+    Dead,
     Exit,
     Var,
     Yield,
@@ -45,13 +46,14 @@ class Join:
         self._escaping: list[frozenset[MadeDim]] = []
 
     def add(self, out: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
-        """One more path that arrives."""
+        """One more path that arrives; nothing comes after it in its block, whose end is known when the join closes."""
         escaping = self.session.escaping
         if escaping:
             entities = tuple(self._settled(out, e, escaping, span) for e in entities)
         self._escaping.append(escaping)
         self.paths.append((out, entities, span))
         self._handed.append(self.session.handed)
+        out.terminator = Dead()
 
     def _settled(self, out: Output, entity: Entity, escaping: frozenset[MadeDim], span: Span | None) -> Entity:
         """A value that leaves a block without numbers that are made from its sizes."""
