@@ -304,5 +304,5 @@ def _check_orders(module: Module) -> None:
                 raise DifferentiationError(
                     "the order of differentiation depends on a run-time value",
                     next((s for s in spans if s is not None), None),
-                    help="there is one derivative for each order: write their number, or make it known by static_argnames",
+                    help="each order is a function of its own: write the number, or make it known (static_argnames)",
                 )

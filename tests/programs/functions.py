@@ -121,6 +121,37 @@ def calls_other(x):
     return square(square(x)) + square(x.sum())
 
 
+@relay
+def derivatives_of_rounds(x):
+    f = lambda v: v**5.0
+    total = 0.0
+    for i in range(4):
+        f = relay.grad(f)
+        total = total + f(x) * i
+    return total
+
+
+@relay
+def derivatives_until(x):
+    f = lambda v: v**6.0
+    for i in range(10):
+        if i == 3:
+            break
+        f = relay.grad(f)
+    return f(x)
+
+
+@relay
+def twice_of_twice(x):
+    def twice(f):
+        return lambda v: f(f(v))
+
+    f = relay.negative
+    for _ in range(3):
+        f = twice(f)
+    return f(x)
+
+
 PROGRAMS = [
     Program(closure, (np.float64(0.4), np.float64(1.3))),
     Program(lambdas, (np.float64(1.5),), expected=6.0, expected_gradient=(4.0,)),
@@ -136,4 +167,7 @@ PROGRAMS = [
     Program(perturbation, (np.float64(3.0),), expected=9.0, expected_gradient=(6.0,)),
     Program(newton_with_gradient, (np.float64(1.0),), expected=np.sqrt(2.0)),
     Program(calls_other, (np.float64(1.1),)),
+    Program(derivatives_of_rounds, (np.float64(0.7),), expected=20 * 0.7**3 + 2 * 60 * 0.7**2 + 3 * 120 * 0.7),
+    Program(derivatives_until, (np.float64(0.7),), expected=120 * 0.7**3),
+    Program(twice_of_twice, (np.float64(0.7),), expected=0.7),
 ]

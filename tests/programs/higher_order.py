@@ -298,37 +298,6 @@ def in_option(x, y):
             return x
 
 
-@relay
-def derivatives_of_rounds(x):
-    f = lambda v: v**5.0
-    total = 0.0
-    for i in range(4):
-        f = relay.grad(f)
-        total = total + f(x) * i
-    return total
-
-
-@relay
-def derivatives_until(x):
-    f = lambda v: v**6.0
-    for i in range(10):
-        if i == 3:
-            break
-        f = relay.grad(f)
-    return f(x)
-
-
-@relay
-def twice_of_twice(x):
-    def twice(f):
-        return lambda v: f(f(v))
-
-    f = lambda v: v * 1.25
-    for _ in range(3):
-        f = twice(f)
-    return f(x)
-
-
 X, Y = np.float64(0.7), np.float64(1.3)
 PROGRAMS = [
     Program(polymorphic_arguments, (X, np.array([0.5, -0.3, 0.2]))),
@@ -361,7 +330,4 @@ PROGRAMS = [
     Program(mutual, (X, 3)),
     Program(church, (X, 3)),
     Program(higher_chosen, (X, Y)),
-    Program(derivatives_of_rounds, (X,), expected=20 * 0.7**3 + 2 * 60 * 0.7**2 + 3 * 120 * 0.7),
-    Program(derivatives_until, (X,), expected=120 * 0.7**3),
-    Program(twice_of_twice, (X,), expected=0.7 * 1.25**8),
 ]

@@ -24,19 +24,17 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import all_blocks
 from relay.ir.types import INT32, INT64, BaseType, TensorType, axis_names, prune, scalar, show
-from relay.operator import lookup
+from relay.operator import Operator, lookup
 from relay.typecheck.dims import at_least
 from relay.typecheck.elaboration import growing, growing_items, lists, made_sizes, operators, positions, sizes
 from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import (
+    FUNCTIONS,
     Context,
-    Derived,
     Entity,
     Failed,
-    GlobalFunction,
     Handler,
     Later,
-    LocalFunction,
     Number,
     Object,
     Output,
@@ -84,7 +82,7 @@ def _is_function(entity: Entity) -> bool:
     """Whether an entity is a function of the program, or has one in it."""
     if isinstance(entity, Tuple):
         return any(map(_is_function, entity.items))
-    return isinstance(entity, GlobalFunction | LocalFunction | Derived)
+    return isinstance(entity, FUNCTIONS) or (isinstance(entity, Object) and isinstance(entity.value, Operator))
 
 
 def _few_numbers(iterable: Entity, span: Span | None) -> list[Entity] | None:
