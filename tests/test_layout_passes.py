@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import relay
+from relay.codegen.cpu import compile_module
 from relay.eval import interpreter
-from relay.ir.expr import Module, OpCall
+from relay.ir.expr import Constant, Module, OpCall
 from relay.ir.traverse import walk
+from relay.text.printer import to_text
 from relay.transform import choose_layouts, convert_layout
+from relay.transform.layouts import Target
 from relay.transform.pipeline import Pipeline
 
 
@@ -21,6 +24,12 @@ def calls(module: Module, name: str) -> list[OpCall]:
 def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     rng = np.random.default_rng(1)
     return [rng.normal(size=shape) for shape in shapes]
+
+
+def core(function, *given):  # type: ignore[no-untyped-def]
+    """Its program for these sizes alone."""
+    function.reload()
+    return function.core(*given)
 
 
 @relay
@@ -101,8 +110,103 @@ def test_transposes_of_the_program_are_absorbed() -> None:
     np.testing.assert_allclose(interpreter.run(after, given), last.interpret(*given), rtol=1e-12, atol=1e-12)
 
 
+def test_blocks_of_channels_have_one_transform_in_and_one_out() -> None:
+    given = arrays((2, 3, 8, 8), (20, 3, 3, 3), (20, 20, 3, 3), (20, 1, 1))
+    before = Pipeline("inline, simplify, dce")(core(network, *given))
+    after = Pipeline("convert-layout{layout=NCHW8c}, simplify, cse, dce", checked=True)(before)
+    assert {c.attributes["layout"] for name in ("conv2d", "max_pool2d") for c in calls(after, name)} == {"NCHWc"}
+    x, *weights, _ = after.main.parameters
+    transforms = calls(after, "layout_transform")
+    assert [c.attributes["target"] for c in transforms if c.arguments[0] is x] == ["ABCD3b"]
+    assert [c.attributes["source"] for c in transforms if c.arguments[0] not in after.main.parameters] == ["ABCD5b"]
+    assert [c.attributes["target"] for c in transforms if c.arguments[0] in weights] == ["ABCD3b5a", "ABCD5b5a"]
+    assert not calls(after, "transpose")
+    np.testing.assert_allclose(interpreter.run(after, given), interpreter.run(before, given), rtol=1e-12, atol=1e-12)
+    assert to_text(Pipeline("convert-layout{layout=NCHW8c}")(after)) == to_text(after)
+
+
+LAYOUTS = ["NHWC", "NCHW4c", "NCHW16c"]
+
+
+@relay(opt_level=1)
+def joined(x, k, m):  # type: ignore[no-untyped-def]
+    h = relay.relu(relay.conv2d(x, k, padding=1))
+    left, right = relay.split(h, 2, axis=1)
+    h = relay.concatenate((right, left, relay.max_pool2d(h, 3, stride=1, padding=1)), axis=1)
+    h = relay.conv2d(h, m, padding=1)
+    h = h / (1.0 + relay.mean(h * h, axis=(2, 3), keepdims=True)) + relay.max(h, axis=0)
+    return h.sum(axis=(2, 3)), relay.softmax(h, axis=-1).mean(), h.max(axis=1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_go_through_joins_splits_and_reductions(layout: str) -> None:
+    given = arrays((2, 4, 6, 5), (8, 4, 3, 3), (16, 16, 3, 3))
+    before = Pipeline("inline, simplify, dce")(core(joined, *given))
+    after = Pipeline(f"convert-layout{{layout={layout}}}, simplify, cse, dce", checked=True)(before)
+    parameters = after.main.parameters
+    moved = [*calls(after, "transpose"), *calls(after, "layout_transform")]
+    inner = [c for c in moved if c.arguments[0] not in parameters]
+    # A slice of half of 8 channels cuts a block of 8; what is joined with such slices has to leave its blocks, too.
+    assert len(inner) == {"NHWC": 0, "NCHW4c": 0, "NCHW16c": 3}[layout], to_text(after)
+    for found, wanted in zip(interpreter.run(after, given), interpreter.run(before, given), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@relay(opt_level=1)
+def several(x, k, m, n):  # type: ignore[no-untyped-def]
+    h = relay.conv2d(x, k, stride=2, padding=1)
+    h = relay.conv2d(h, m, padding=(2, 1), dilation=(2, 1))
+    h = relay.avg_pool2d(h, 2) + relay.conv2d(relay.max_pool2d(h, 2), n, groups=3, padding=1)
+    return relay.transpose(h, (0, 2, 3, 1)) * 2.0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("channels", [3, 6, 34])
+def test_layouts_of_many_numbers_of_channels_and_their_gradients(layout: str, channels: int) -> None:
+    given = arrays((1, 5, 12, 11), (7, 5, 3, 3), (3 * channels, 7, 3, 2), (3 * channels, channels, 3, 3))
+    change = Pipeline(f"convert-layout{{layout={layout}}}", checked=True)
+    before = core(several, *given)
+    after = change(before)
+    blocked = [c for c in calls(after, "conv2d") if c.attributes["groups"] == 1]
+    assert {c.attributes["layout"] for c in blocked} == {"NHWC" if layout == "NHWC" else "NCHWc"}
+    wanted = interpreter.run(before, given)
+    np.testing.assert_allclose(interpreter.run(after, given), wanted, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(compile_module(after)(given), wanted, rtol=1e-10, atol=1e-10)
+
+    @relay(opt_level=1)
+    def loss(x, k, m, n):  # type: ignore[no-untyped-def]
+        return relay.sum(relay.tanh(several(x, k, m, n)))
+
+    derivative = relay.grad(loss, wrt=(0, 1, 2, 3)).core(*given)
+    for found, right in zip(
+        interpreter.run(change(derivative), given), interpreter.run(derivative, given), strict=True
+    ):
+        np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-10)
+
+
+def test_a_target_may_prefer_blocks() -> None:
+    large = core(network, *arrays((2, 8, 32, 32), (32, 8, 3, 3), (32, 32, 3, 3), (32, 1, 1)))
+    chosen = choose_layouts(large, Target(("NCHW8c",), 1.7, 4.0, 40))
+    assert {c.attributes["layout"] for c in calls(chosen, "conv2d")} == {"NCHWc"}
+
+
+def test_constant_weights_are_packed_at_once() -> None:
+    weight = np.random.default_rng(0).normal(size=(8, 4, 3, 3))
+
+    @relay
+    def convolution(x):  # type: ignore[no-untyped-def]
+        return relay.conv2d(x, weight)
+
+    given = arrays((1, 4, 5, 5))
+    after = convert_layout(convolution.core(*given), "NCHW4c")
+    (call,) = calls(after, "conv2d")
+    assert isinstance(call.arguments[1], Constant) and call.arguments[1].type.shape == (2, 1, 3, 3, 4, 4)
+    assert len(calls(after, "layout_transform")) == 2
+    np.testing.assert_allclose(interpreter.run(after, given), convolution.interpret(*given), rtol=1e-12, atol=1e-12)
+
+
 def test_what_is_no_layout() -> None:
-    with pytest.raises(ValueError, match="NDHWC; found 'HWCQ'"):
+    with pytest.raises(ValueError, match=r"NDHWC, .*; found 'HWCQ'"):
         convert_layout(network.core(*arrays(*SHAPES)), "HWCQ")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the option 'layout' of 'convert-layout' is NCW or"):
         Pipeline("convert-layout{layout=HWCQ}")

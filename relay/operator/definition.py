@@ -112,6 +112,11 @@ class Operator:
         layouts: `layouts(**attributes)`, the layouts that the operands must have and then the result's, for an operator
             to which it matters what an axis is: ("NCHW", "OIHW", "NCHW"). Raises ShapeError for attributes that say
             none. An attribute `layout` that a call leaves out is its first operand's.
+        combines: the attribute with the axes (a number, a tuple, or None for all) along which elements of the only
+            operand are combined, in any order; the result lacks these axes, or has them with extent 1.
+        along: the attribute with the one axis along which it works; the others are alike, and the result has the axes
+            of the operands. A variadic operator joins its operands along it.
+        slices: whether the result is the slice of the only operand that `begin`, `end` and `strides` say.
         requirements: run-time conditions on the operands.
         commutative, associative, idempotent, involution, coercion, identity, linear: algebraic facts. Idempotent are
             a unary f(f(x)) = f(x) and a binary f(x, x) = x; an involution undoes itself, f(f(x)) = x; a coercion is a
@@ -160,6 +165,9 @@ class Operator:
     external: Callable[[FunctionType], Callable[..., Any]] | None = None
     composition: Composition | None = None
     layouts: Callable[..., Sequence[Sequence[str | None]]] | None = None
+    combines: str | None = None
+    along: str | None = None
+    slices: bool = False
     requirements: tuple[Requirement, ...] = ()
     commutative: bool = False
     associative: bool = False

@@ -129,9 +129,13 @@ def check_parts(
         raise RegistrationError(f"{name!r}: `no_gradient` says why there is none, found an empty text")
     _check_functions(name, len(operands), attributes, given)
     _check_facts(name, len(operands), given)
-    for size in given.get("sizes", ()):
-        if size not in attributes:
-            raise RegistrationError(f"{name!r}: `sizes` names {size!r}, but the attributes are {_listed(attributes)}")
+    named = [("sizes", size) for size in given.get("sizes", ())]
+    named += [(part, given[part]) for part in ("combines", "along") if part in given]
+    for part, attribute in named:
+        if attribute not in attributes:
+            raise RegistrationError(
+                f"{name!r}: `{part}` names {attribute!r}, but the attributes are {_listed(attributes)}"
+            )
 
 
 _FUNCTIONS = (
@@ -140,7 +144,7 @@ _FUNCTIONS = (
 )  # fmt: skip
 _FACTS = (
     "commutative", "associative", "idempotent", "involution", "coercion", "jointly_linear", "permutes", "sensitive",
-    "of_parts", "selects_row", "arbitrary", "intricate",
+    "of_parts", "selects_row", "arbitrary", "intricate", "slices",
 )  # fmt: skip
 _OPERANDS = {
     "commutative": (2,),

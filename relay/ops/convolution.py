@@ -9,7 +9,8 @@ operators are the derivatives of this form by y, by x and by w, so that each one
     convNd_transpose(y, w)           the input's cotangent; as a layer, a learned upsampling
     convNd_weight_gradient(x, y)     the weight's cotangent
 
-Layouts: channels first (NCHW, with weights OIHW), or last (NHWC, with weights HWIO).
+Layouts: channels first (NCHW, with weights OIHW), or last (NHWC, with weights HWIO). convNd also takes channels in
+blocks: NCHWc, x (n, c / b, *sizes, b), with weights OIHWio, w (o / p, c / b, *kernel, b, p), in one group.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from relay.ir.dims import Dim
+from relay.ir.dims import Dim, multiply
 from relay.ir.types import Shape
 from relay.operator import Columns
 from relay.ops import scalar, stages
@@ -33,8 +34,10 @@ from relay.typecheck.dims import known, numbers
 from relay.typecheck.windows import Numbers, Padding, Windows
 
 
-def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attributes: object) -> Columns:
+def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attributes: object) -> Columns | None:
     """The output channels."""
+    if layout.endswith("c"):  # two axes
+        return None
     last = layout.endswith("C")
     return Columns(len(weight) - 1 if last else 0, len(x) - 1 if last else 1, joins=groups == 1)
 
@@ -42,7 +45,9 @@ def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attri
 def _work(activation: tuple[int, ...], weight: tuple[int, ...]) -> int:
     """The operations of each of the three: a multiplication and an addition for each element of the activation with
     the output channels, each place of the kernel and each input channel. Channels are the second axis of an activation
-    and the first of a weight, or the last of both."""
+    and the first of a weight, or the last of both; or both, in blocks."""
+    if len(weight) > len(activation):
+        return 2 * math.prod(activation) * math.prod(weight) // max(weight[0] * weight[-1], 1)
     out = weight[0] if weight[0] == activation[1] else weight[-1]
     return 2 * math.prod(activation) * math.prod(weight) // max(out, 1)
 
@@ -83,6 +88,8 @@ def convolution_stage(
     x: Stage, weight: Stage, stride: Numbers, padding: Padding, dilation: Numbers, groups: int, layout: str,
     dtype: str | None = None,
 ) -> Stage:  # fmt: skip
+    if layout.endswith("c"):
+        return _in_blocks(x, weight, stride, padding, dilation)
     rank = len(dims(x)) - 2
     last = rules.channels_last(layout, rank)
     out, inner, kernel = rules.split_weight(dims(weight), last)
@@ -100,6 +107,23 @@ def convolution_stage(
 
     extents = (*kernel, inner) if last else (inner, *kernel)
     return stages.contraction(shape, extents, dtype or str(x.dtype), terms)
+
+
+def _in_blocks(x: Stage, weight: Stage, stride: Numbers, padding: Padding, dilation: Numbers) -> Stage:
+    """The convolution of channels in blocks."""
+    batch, blocks, *sizes, inner = dims(x)
+    out, _, *kernel, _, last = dims(weight)
+    over = rules.windows(sizes, kernel, stride, padding, dilation)
+    low, high = zip(*over.padding, strict=True)
+    source = stages.padded(x, (0, 0, *low, 0), (0, 0, *high, 0))
+
+    def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
+        n, o, *place, p = index
+        c, *k, b = reduced
+        return source(n, c, *_places(place, k, over), b), weight(o, c, *k, b, p)
+
+    shape = result_dims(lambda: (batch, out, *over.extents(sizes), last))
+    return stages.contraction(shape, (blocks, *kernel, inner), str(x.dtype), terms)
 
 
 def _spread(y: Stage, over: Windows, sizes: Sequence[Any], last: bool) -> Stage:
@@ -241,6 +265,24 @@ def numpy_convolution(
     return _from_first(np.moveaxis(np.concatenate(parts, axis=-1), -1, 1), last)
 
 
+def _numpy_unblocked(x: Tensor) -> Tensor:
+    """(n, c / b, *sizes, b) -> (n, c, *sizes)"""
+    n, blocks, *sizes, inner = x.shape
+    return np.moveaxis(x, -1, 2).reshape(n, blocks * inner, *sizes)
+
+
+def _numpy_convolution_in_blocks(
+    x: Tensor, weight: Tensor, stride: Numbers, padding: Padding, dilation: Numbers, wide: np.dtype[Any]
+) -> Tensor:
+    out, blocks, *kernel, inner, last = weight.shape
+    plain = np.moveaxis(weight, (-1, -2), (1, 3)).reshape(out * last, blocks * inner, *kernel)
+    result = numpy_convolution(
+        _numpy_unblocked(x), plain, stride, padding, dilation, 1, f"NC{'DHW'[-len(kernel):]}", wide
+    )
+    n, _, *extents = result.shape
+    return np.ascontiguousarray(np.moveaxis(result.reshape(n, out, last, *extents), 2, -1))
+
+
 def _numpy_transposed(
     y: Tensor, weight: Tensor, stride: Numbers, padding: Padding, output_padding: Numbers, dilation: Numbers,
     groups: int, layout: str,
@@ -301,6 +343,31 @@ def _numpy_weight_gradient(
 # ---- gradients
 
 
+def _places_in_blocks(axes: Sequence[int], rank: int) -> list[int]:
+    """Where the axes of a tensor in blocks are once each block stands behind its axis. The blocks of the first axis
+    are last."""
+    blocks = {axis: rank - 1 - number for number, axis in enumerate(axes)}
+    return [
+        place for axis in range(rank - len(axes)) for place in ((axis, blocks[axis]) if axis in blocks else (axis,))
+    ]
+
+
+def _unblocked(value: Value, axes: Sequence[int]) -> Value:
+    """A tensor with these axes in blocks, as it is without."""
+    shape = list(value.shape[: value.ndim - len(axes)])
+    for number, axis in enumerate(axes):
+        shape[axis] = multiply(shape[axis], value.shape[-1 - number])
+    turned = value.op("transpose", axes=tuple(_places_in_blocks(axes, value.ndim)))
+    return turned.op("reshape", shape=tuple(shape))
+
+
+def _blocked(value: Value, axes: Sequence[int], shape: Shape) -> Value:
+    """A tensor with these axes in blocks, which is of this shape then."""
+    order = _places_in_blocks(axes, len(shape))
+    split = value.op("reshape", shape=tuple(shape[place] for place in order))
+    return split.op("transpose", axes=tuple(order.index(place) for place in range(len(shape))))
+
+
 def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Of the three operators: each is linear in two of x, w and y, and its cotangent stands for the third."""
     names = f"conv{rank}d", f"conv{rank}d_transpose", f"conv{rank}d_weight_gradient"
@@ -324,6 +391,10 @@ def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Calla
         return x.op(names[2], cotangent, kernel=kernel, **numbers)
 
     def convolution(x: Value, weight: Value, out: Value, dout: Value, **attributes: Any) -> tuple[Value, Value]:
+        if rules.in_blocks(attributes["layout"], rank):
+            plain = _unblocked(x, (1,)), _unblocked(weight, (0, 1)), out, _unblocked(dout, (1,))
+            by_plain = convolution(*plain, **{**attributes, "layout": f"NC{'DHW'[-rank:]}"})
+            return _blocked(by_plain[0], (1,), x.shape), _blocked(by_plain[1], (0, 1), weight.shape)
         kernel = kernel_of(weight, attributes["layout"])
         return by_x(dout, weight, x.shape, attributes), by_weight(x, dout, kernel, attributes)
 
@@ -383,6 +454,7 @@ _CALLS = (
     case((1, 3, 3, 4), (2, 2, 2, 6), groups=2, padding=1, stride=2, layout="NHWC"),
     case((0, 3, 4, 4), (2, 3, 2, 2)),
     case((2, 0, 3, 3), (2, 0, 2, 2)),
+    case((1, 2, 5, 4, 3), (2, 2, 3, 2, 3, 4), padding=1, stride=2, layout="NCHWc"),
 )
 _TRANSPOSED_CALLS = (
     case((2, 3, 3, 4), (3, 2, 3, 2)),
@@ -398,7 +470,12 @@ _WEIGHT_CALLS = (
     case((1, 4, 3, 2), (1, 4, 3, 3), kernel=(3, 2), padding="same", dilation=2, layout="NHWC"),
     case((0, 3, 4, 4), (0, 2, 3, 3), kernel=2),
 )
-_CALLS_3D = _CALLS[:3] + _CALLS[4:5]
+_CALLS_3D = _CALLS[:3] + _CALLS[4:5] + _CALLS[-1:]
+
+
+def _quantised(x: Value, weight: Value, layout: str, **attributes: Any) -> Value | None:
+    """The convolution of int8; None for channels in blocks."""
+    return None if layout.endswith("c") else x.op("quantized_conv2d", weight, layout=layout, **attributes)
 
 
 def _define(rank: int) -> None:
@@ -413,6 +490,9 @@ def _define(rank: int) -> None:
         layout: str = layout_default,
     ) -> Tensor:  # fmt: skip
         wide = _wide(x.dtype)
+        if layout.endswith("c"):
+            made = _numpy_convolution_in_blocks(x, weight, stride, padding, dilation, wide)
+            return made.astype(x.dtype)
         return numpy_convolution(x, weight, stride, padding, dilation, groups, layout, wide).astype(x.dtype)
 
     convolution.__doc__ = f"""Convolution over {rank} spatial {"axis" if rank == 1 else "axes"}, without turning the
@@ -422,7 +502,9 @@ def _define(rank: int) -> None:
     `stride` and `dilation` are one number or one for each axis; `padding` is "valid", "same" (extents are
     ceil(size / stride)), "same_lower", a number, or for each axis a number or a pair (low, high). With `groups` the
     channels are divided into groups that do not mix; as many groups as channels make it depthwise. In the layout
-    {last_layout} x is (n, *sizes, c) and weight (*kernel, c / groups, o). float16 and bfloat16 are summed in float32.
+    {last_layout} x is (n, *sizes, c) and weight (*kernel, c / groups, o). In the layout {layout_default}c the channels are in
+    blocks of b, those of the result of p, in one group: x is (n, c / b, *sizes, b), weight
+    (o / p, c / b, *kernel, b, p). float16 and bfloat16 are summed in float32.
 
     >>> relay.conv{rank}d({small}, {small})
     {total}
@@ -430,15 +512,13 @@ def _define(rank: int) -> None:
     register_op(
         name=f"conv{rank}d",
         relation=Relation("T:number, T -> T", functools.partial(rules.convolution, rank)),
-        layouts=functools.partial(rules.layouts, rank, "xwx"),
+        layouts=functools.partial(rules.layouts, rank, "xwx", blocks=True),
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=convolution_stage,
         gradient=convolution_gradient,
         linear=(0, 1),
         columns=_columns,
-        quantised=(lambda x, weight, **attributes: x.op("quantized_conv2d", weight, **attributes))
-        if rank == 2
-        else None,
+        quantised=_quantised if rank == 2 else None,
         work=lambda shapes, result: _work(result, shapes[1]),
         sampler=_samples(rank, *(_CALLS_3D if rank == 3 else _CALLS)),
     )(convolution)

@@ -47,6 +47,8 @@ class _Pool:
 
 
 def spatial_axes(layout: str, rank: int) -> tuple[int, ...]:
+    if rules.in_blocks(layout, rank):
+        return tuple(range(2, 2 + rank))
     return tuple(range(1, 1 + rank)) if rules.channels_last(layout, rank) else tuple(range(2, 2 + rank))
 
 
@@ -55,7 +57,7 @@ def _pool(
     layout: str, count_include_pad: bool = False, extents: Sequence[Any] | None = None,
 ) -> _Pool:  # fmt: skip
     """`extents`: the result's shape, in a compute function."""
-    axes = spatial_axes(layout, len(shape) - 2)
+    axes = spatial_axes(layout, len(shape) - (3 if layout.endswith("c") else 2))
     step = kernel if stride is None else stride
     along = Along.of(shape, axes, kernel, step, padding, dilation, extents)
     counted = along.windows.padding if count_include_pad else ((0, 0),) * len(axes)
@@ -83,7 +85,7 @@ def _pool_shape(
     rank: int, shape: Shape, *, kernel: Numbers, stride: Numbers | None, padding: Padding, dilation: Numbers,
     ceil_mode: bool, layout: str, **others: object,
 ) -> Shape:  # fmt: skip
-    rules.check_rank(f"pooling over {rank} axes", rank, shape)
+    rules.check_activation(f"pooling over {rank} axes", rank, shape, layout)
     axes = spatial_axes(layout, rank)
     if ceil_mode:
         found = _pool(shape, kernel, stride, padding, dilation, True, layout)
@@ -233,6 +235,7 @@ _CALLS = (
     case((2, 4, 5, 2), kernel=2, stride=2, padding="same", layout="NHWC"),
     case((1, 1, 6, 5), kernel=2, stride=2, dilation=2, padding=((0, 1), 0), ceil_mode=True),
     case((0, 2, 4, 4), kernel=2),
+    case((1, 2, 5, 4, 3), kernel=2, stride=1, layout="NCHWc"),
 )
 _LIMITS = "`padding` is as in `conv2d`; with `ceil_mode` a last window that is not full counts, too."
 
@@ -254,7 +257,7 @@ def _define(rank: int) -> None:
     max_pool.__doc__ = f"""The largest element of each window over {rank} spatial {axes}; what is outside does not
     count. Equal ones share a cotangent. x: (T, (n, c, *sizes)) -> (T, (n, c, *extents)).
 
-    The stride is the kernel's size unless given. {_LIMITS}
+    The stride is the kernel's size unless given. {_LIMITS} In the layout {layout_default}c x is (n, c / b, *sizes, b).
 
     >>> relay.max_pool{rank}d({small}, 2)
     array({brackets[0]}{2**rank - 1}.{brackets[1]}, dtype=float32)
@@ -262,7 +265,7 @@ def _define(rank: int) -> None:
     register_op(
         name=f"max_pool{rank}d",
         relation=Relation("T:number -> T", functools.partial(_pool_shape, rank)),
-        layouts=functools.partial(rules.layouts, rank, "xx"),
+        layouts=functools.partial(rules.layouts, rank, "xx", blocks=True),
         pattern=Pattern.REDUCTION,
         compute=_max_pool,
         gradient=_max_pool_gradient,
@@ -281,7 +284,7 @@ def _define(rank: int) -> None:
     avg_pool.__doc__ = f"""The mean of each window over {rank} spatial {axes}; padding counts as 0, or not at all without
     `count_include_pad`. x: (T float, (n, c, *sizes)) -> (T, (n, c, *extents)).
 
-    The stride is the kernel's size unless given. {_LIMITS}
+    The stride is the kernel's size unless given. {_LIMITS} In the layout {layout_default}c x is (n, c / b, *sizes, b).
 
     >>> relay.avg_pool{rank}d({small}, 2)
     array({brackets[0]}{(2**rank - 1) / 2}{brackets[1]}, dtype=float32)
@@ -289,7 +292,7 @@ def _define(rank: int) -> None:
     register_op(
         name=f"avg_pool{rank}d",
         relation=Relation("T:float -> T", functools.partial(_pool_shape, rank)),
-        layouts=functools.partial(rules.layouts, rank, "xx"),
+        layouts=functools.partial(rules.layouts, rank, "xx", blocks=True),
         pattern=Pattern.REDUCTION,
         compute=_avg_pool,
         gradient=_avg_pool_gradient,

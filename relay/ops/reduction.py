@@ -87,6 +87,7 @@ def _sum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool)
     name="sum",
     relation=_sum_type,
     pattern=Pattern.REDUCTION,
+    combines="axis",
     compute=_sum,
     gradient=_sum_gradient,
     linear=(0,),
@@ -126,6 +127,7 @@ def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool
 @register_op(
     relation=Relation("T:float -> T", relations.reduce),
     pattern=Pattern.REDUCTION,
+    combines="axis",
     compute=_mean,
     gradient=_mean_gradient,
     linear=(0,),
@@ -184,6 +186,7 @@ def _prod_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool
 @register_op(
     relation=Relation("T:number -> T", relations.reduce),
     pattern=Pattern.REDUCTION,
+    combines="axis",
     compute=_prod,
     gradient=_prod_gradient,
     sampler=cases(*_NONEMPTY, *_EMPTY, case((7,)), case(np.array([2.0, 0.0, 3.0])), case(np.array([0.0, 0.0, 3.0]))),
@@ -223,6 +226,7 @@ def _highest(dtype: np.dtype[Any]) -> Any:
     name="max",
     relation=Relation("T:number -> T", relations.reduce),
     pattern=Pattern.REDUCTION,
+    combines="axis",
     compute=_extremum(stages.largest),
     gradient=_extremum_gradient,
     sampler=cases(
@@ -246,6 +250,7 @@ def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     name="min",
     relation=Relation("T:number -> T", relations.reduce),
     pattern=Pattern.REDUCTION,
+    combines="axis",
     compute=_extremum(stages.smallest),
     gradient=_extremum_gradient,
     sampler=cases(
@@ -372,6 +377,7 @@ def _truth(combine: str, identity: bool) -> Callable[..., Stage]:
     name="any",
     relation=Relation("bool -> bool", relations.reduce),
     pattern=Pattern.REDUCTION,
+    combines="axis",
     compute=_truth("Or", False),
     no_gradient="the result is a truth value",
     sampler=cases(*_NONEMPTY, *_EMPTY),
@@ -389,6 +395,7 @@ def any_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     name="all",
     relation=Relation("bool -> bool", relations.reduce),
     pattern=Pattern.REDUCTION,
+    combines="axis",
     compute=_truth("And", True),
     no_gradient="the result is a truth value",
     sampler=cases(*_NONEMPTY, *_EMPTY),

@@ -298,6 +298,7 @@ def _concatenate_gradient(tensors: tuple[Value, ...], out: Value, dout: Value, a
     relation=Relation("T.. -> T", relations.concatenate),
     pattern=Pattern.INJECTIVE,
     compute=_concatenate,
+    along="axis",
     gradient=_concatenate_gradient,
     sampler=cases(
         case((3,)),

@@ -67,6 +67,7 @@ _SLICES = (
     relation=Relation("T -> T", relations.strided_slice),
     pattern=Pattern.INJECTIVE,
     compute=_strided_slice,
+    slices=True,
     gradient=_strided_slice_gradient,
     linear=(0,),
     sampler=cases(*(case(shape, **bounds) for shape, bounds in _SLICES)),

@@ -4,32 +4,52 @@
     x' = transpose(x); y' = conv2d(x', w', layout="NHWC"); z' = relu(y'); u' = conv2d(z', v', ..); u = transpose(u')
 
 Which layouts an operator's operands and result have is in its definition (`layouts`). A value that was computed in
-another layout is transposed back where something needs it as it was, and only there; operators that do the same to all
-elements (`is_layout_agnostic`), and transposes, take it as it is. So a chain has one transpose in and one out. Constant
-weights are transposed at once. Branches and loops pass values on in their own layout.
+another layout is brought back where something needs it as it was, and only there. It is taken as it is by operators
+that do the same to all elements (`is_layout_agnostic`), combine them along axes (`combines`), work along one axis
+(`along`) or take a slice (`slices`), and by transposes. So a chain has one transform in and one out. Constant weights
+are brought to their layout at once. Branches and loops pass values on in their own layout.
+
+NCHW16c has the channels in blocks of 16, or of the largest divisor of their number below that, within which they are
+the last axis. Convolutions in groups, and of sizes that are no numbers, stay as they are.
 """
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 import attrs
-import numpy as np
 
 from relay.errors import RelayError
 from relay.ir.expr import Atom, Binding, Block, Constant, Function, Module, OpCall, Var
 from relay.ir.traverse import map_parts, map_terminator, walk
-from relay.ir.types import TensorType
-from relay.operator import Emitter, Operator, lookup
+from relay.ir.types import TensorType, Type
+from relay.operator import Emitter, Operator, Pattern, lookup
 from relay.transform.functions import map_bodies
+from relay.transform.layout_forms import (
+    between,
+    blocks_of,
+    identity,
+    of_parts,
+    parts_of,
+    rank_of,
+    renumbered,
+    shape_in,
+    sliced,
+    transform,
+    transformed,
+    with_blocks,
+)
 from relay.transform.loop_facts import elements, likely
+from relay.typecheck.dims import normalise_axes, normalise_axis
 
-Layout: TypeAlias = Literal["NCW", "NWC", "NCHW", "NHWC", "NCDHW", "NDHWC"]
+Layout: TypeAlias = Literal[
+    "NCW", "NWC", "NCHW", "NHWC", "NCDHW", "NDHWC", "NCW4c", "NCHW4c", "NCDHW4c", "NCW8c", "NCHW8c", "NCDHW8c",
+    "NCW16c", "NCHW16c", "NCDHW16c", "NCW32c", "NCHW32c", "NCDHW32c", "NCW64c", "NCHW64c", "NCDHW64c",
+]  # fmt: skip
 LAYOUT: Layout = "NHWC"
-
-_Order = tuple[int, ...]
 
 
 def convert_layout(module: Module, layout: Layout = LAYOUT) -> Module:
@@ -73,13 +93,14 @@ def choose_layouts(module: Module, target: Target = CPU) -> Module:
 def _cost(body: Block, target: Target) -> float:
     """The time of products and transposes, in floating-point operations."""
     cost = 0.0
+    preferred = [_plain(layout)[0] for layout in target.preferred]
     for binding in walk(body):
         call = binding.value
         if not isinstance(call, OpCall):
             continue
         operator = lookup(call.operator)
         size = elements(binding.targets[0])
-        if operator.permutes and size is not None:
+        if size is not None and (operator.permutes or (operator.layouts and operator.pattern is Pattern.INJECTIVE)):
             cost += target.move * likely(size)
         elif operator.layouts is not None and size is not None and operator.linear:
             layout = call.attributes.get("layout")
@@ -87,7 +108,7 @@ def _cost(body: Block, target: Target) -> float:
                 continue
             groups = call.attributes.get("groups", 1)
             factors = (1.0, target.slowdown) if groups == 1 else (target.grouped, 1.0)
-            cost += _work(call, binding.targets[0]) * factors[layout not in target.preferred]
+            cost += _work(call, binding.targets[0]) * factors[layout not in preferred]
     return cost
 
 
@@ -103,21 +124,27 @@ def _work(call: OpCall, target: Var) -> float:
 # ---- conversion
 
 
+def _plain(layout: str) -> tuple[str, int]:
+    """A layout as operators call it, and the size of its blocks: NCHWc and 16 for NCHW16c."""
+    found = re.fullmatch(r"([A-Z]+)(\d+)c", layout)
+    return (f"{found[1]}c", int(found[2])) if found else (layout, 0)
+
+
 @attrs.frozen
 class _Moved:
-    """A value that is there with its axes in another order: it is transpose(atom, order)."""
+    """A value that is there in another form: as `atom`."""
 
     atom: Atom
-    order: _Order
+    form: str
 
 
 class _Converting:
     """One function. `layouts` are those that operators get."""
 
     def __init__(self, layouts: Sequence[str]) -> None:
-        self.layouts = layouts
+        self.layouts = [_plain(layout) for layout in layouts]
         self.moved: dict[Var, _Moved] = {}
-        self.made: ChainMap[tuple[Var, _Order], Var] = ChainMap()  # transposes that are in scope
+        self.made: ChainMap[tuple[Var, str, str], Var] = ChainMap()  # transforms that are in scope
         self.out: list[Binding] = []
 
     def block(self, block: Block) -> Block:
@@ -143,11 +170,17 @@ class _Converting:
             return self._converted(target, target.type, operator, call)
         if operator.permutes:
             return self._transposed(target, target.type, call)
-        if operator.is_layout_agnostic and not operator.requirements:
+        if operator.requirements or not any(a in self.moved for a in call.arguments if isinstance(a, Var)):
+            return False
+        if operator.is_layout_agnostic:
             return self._followed(target, target.type, operator, call)
-        return False
+        if operator.combines is not None:
+            return self._combined(target, target.type, operator, call)
+        if operator.along is not None:
+            return self._along(target, target.type, operator, call)
+        return operator.slices and self._sliced(target, target.type, call)
 
-    # ---- the three kinds of operators
+    # ---- the kinds of operators
 
     def _converted(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
         """An operator to which the layout matters."""
@@ -155,57 +188,113 @@ class _Converting:
         attributes = dict(call.attributes)
         attributes.setdefault("layout", operator.attributes.get("layout"))
         layout = attributes["layout"]
-        wanted = [w for w in self.layouts if isinstance(layout, str) and sorted(w) == sorted(layout) and w != layout]
-        if not wanted:
-            return False
-        try:
-            old = operator.layouts(**attributes)
-            attributes["layout"] = wanted[0]
-            new = operator.layouts(**attributes)
-        except (RelayError, TypeError):  # a layout that it has not
-            return False
-        if len(old) != len(call.arguments) + 1 or any(letter is None for word in (*old, *new) for letter in word):
-            return False
-        orders = [tuple(o.index(letter) for letter in n) for o, n in zip(old, new, strict=True)]
-        arguments = tuple(self.permuted(a, order) for a, order in zip(call.arguments, orders, strict=False))
-        made = OpCall(call.operator, arguments, attributes, call.span)
-        return self._bound(target, _permuted_type(type_, orders[-1]), _inverse(orders[-1]), made)
+        types = [*(getattr(a, "type", None) for a in call.arguments), type_]
+        for wanted, block in self.layouts:
+            if not isinstance(layout, str) or wanted == layout or sorted(wanted.rstrip("c")) != sorted(layout):
+                continue
+            try:
+                old = operator.layouts(**attributes)
+                new = operator.layouts(**{**attributes, "layout": wanted})
+                forms = _forms(old, new, types, block)
+            except (RelayError, TypeError, ValueError):  # a layout that it has not
+                return False
+            if forms is None:
+                return False
+            arguments = tuple(self.arranged(a, form) for a, form in zip(call.arguments, forms, strict=False))
+            made = OpCall(call.operator, arguments, {**attributes, "layout": wanted}, call.span)
+            return self._bound(target, type_, forms[-1], made)
+        return False
 
     def _transposed(self, target: Var, type_: TensorType, call: OpCall) -> bool:
-        """A transpose of something that is there in another order anyway."""
+        """A transpose: its operand is the result in another form."""
         (operand,) = call.arguments
-        moved = self.moved.get(operand) if isinstance(operand, Var) else None
         axes = call.attributes.get("axes")
-        if moved is None:
+        order = list(range(type_.rank)[::-1]) if axes is None else axes
+        if not isinstance(operand, Var) or not isinstance(order, list | tuple):
             return False
-        order = range(type_.rank)[::-1] if axes is None else axes
-        assert isinstance(order, range | tuple)
-        self.moved[target] = _Moved(moved.atom, tuple(moved.order[a] for a in order if isinstance(a, int)))
+        moved = self.moved.get(operand)
+        if moved is None:  # those who need the result as it was have it here
+            form = renumbered(identity(type_.rank), list(order).index)
+            self.out.append(Binding((target,), call))
+            self.made[operand, form, identity(type_.rank)] = target
+            self.moved[target] = _Moved(operand, form)
+        else:
+            self.moved[target] = _Moved(moved.atom, renumbered(moved.form, list(order).index))
         return True
 
     def _followed(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
-        """An operator that does the same to all elements, where most of what it reads is there in another order."""
-        orders: dict[_Order, int] = {}
+        """An operator that does the same to all elements, where most of what it reads is there in another form."""
+        form = self._most(call, type_.rank)
+        if form is None:
+            return False
+        arguments = tuple(self._broadcast(a, type_.rank, form) for a in call.arguments)
+        return self._bound(target, type_, form, OpCall(call.operator, arguments, call.attributes, call.span))
+
+    def _combined(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
+        """An operator that combines the elements along axes in any order."""
+        (operand,) = call.arguments
+        assert isinstance(operand, Var) and isinstance(operand.type, TensorType) and operator.combines is not None
+        moved, rank = self.moved[operand], operand.type.rank
+        given = call.attributes.get(operator.combines, operator.attributes.get(operator.combines))
+        axes = set(normalise_axes(given, rank))  # type: ignore[arg-type]
+        places = tuple(place for place, (axis, _) in enumerate(parts_of(moved.form)) if axis in axes)
+        if type_.rank == rank:
+            form = with_blocks(moved.form, lambda axis, block: 1 if axis in axes else block)
+        else:
+            left = [axis for axis in range(rank) if axis not in axes]
+            form = renumbered(moved.form, lambda axis: left.index(axis) if axis in left else None)
+        attributes = {**call.attributes, operator.combines: places}
+        return self._bound(target, type_, form, OpCall(call.operator, (moved.atom,), attributes, call.span))
+
+    def _along(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
+        """An operator that works along one axis, or joins tensors along it."""
+        assert operator.along is not None
+        form = self._most(call, type_.rank)
+        axis = call.attributes.get(operator.along, operator.attributes.get(operator.along))
+        if form is None or not isinstance(axis, int):
+            return False
+        axis = normalise_axis(axis, type_.rank)
+        block = blocks_of(form).get(axis, 1)
+        extents = [a.type.shape[axis] for a in call.arguments if isinstance(getattr(a, "type", None), TensorType)]  # type: ignore[union-attr]
+        if block > 1 and not (operator.variadic and all(isinstance(e, int) and e % block == 0 for e in extents)):
+            return False
+        arguments = tuple(self.arranged(a, form) for a in call.arguments)
+        attributes = {**call.attributes, operator.along: parts_of(form).index((axis, 0))}
+        return self._bound(target, type_, form, OpCall(call.operator, arguments, attributes, call.span))
+
+    def _sliced(self, target: Var, type_: TensorType, call: OpCall) -> bool:
+        """A slice, where it cuts no blocks."""
+        (operand,) = call.arguments
+        assert isinstance(operand, Var)
+        moved = self.moved[operand]
+        bounds = sliced(moved.form, call.attributes)
+        if bounds is None:
+            return False
+        made = OpCall(call.operator, (moved.atom,), {**call.attributes, **bounds}, call.span)
+        return self._bound(target, type_, moved.form, made)
+
+    def _most(self, call: OpCall, rank: int) -> str | None:
+        """The form that most of what a call reads is in; None if most of it is there as it was."""
+        forms: dict[str, int] = {}
         others = 0
         for atom in dict.fromkeys(call.arguments):
             moved = self.moved.get(atom) if isinstance(atom, Var) else None
             size = likely(e) if (e := elements(atom)) is not None else 0
-            if moved is not None and len(moved.order) == type_.rank:
-                orders[moved.order] = orders.get(moved.order, 0) + size
-            elif isinstance(atom, Var) and getattr(atom.type, "rank", 0) == type_.rank:
+            if moved is not None and rank_of(moved.form) == rank:
+                forms[moved.form] = forms.get(moved.form, 0) + size
+            elif isinstance(atom, Var) and getattr(atom.type, "rank", 0) == rank:
                 others += size
-        order, size = max(orders.items(), key=lambda item: item[1], default=((), 0))
-        if not order or 2 * size < sum(orders.values()) + others:
-            return False
-        back = _inverse(order)
-        arguments = tuple(self._broadcast(a, type_.rank, back) for a in call.arguments)
-        made = OpCall(call.operator, arguments, call.attributes, call.span)
-        return self._bound(target, _permuted_type(type_, back), order, made)
+        form, size = max(forms.items(), key=lambda item: item[1], default=("", 0))
+        return form if form and 2 * size >= sum(forms.values()) + others else None
 
-    def _bound(self, target: Var, type_: TensorType, order: _Order, call: OpCall) -> bool:
-        result = Var(target.name, type_, target.span)
+    def _bound(self, target: Var, type_: TensorType, form: str, call: OpCall) -> bool:
+        """Bind the result of a call, which is the target in this form."""
+        if form == identity(type_.rank):
+            self.out.append(Binding((target,), call))
+            return True
+        result = Var(target.name, TensorType(type_.base, shape_in(form, type_.shape)), target.span)
         self.out.append(Binding((result,), call))
-        self.moved[target] = _Moved(result, order)
+        self.moved[target] = _Moved(result, form)
         return True
 
     # ---- values
@@ -213,57 +302,65 @@ class _Converting:
     def original(self, atom: Atom) -> Atom:
         """A value as it was."""
         moved = self.moved.get(atom) if isinstance(atom, Var) else None
-        return atom if moved is None else self.permuted(atom, tuple(range(len(moved.order))))
+        return atom if moved is None else self.arranged(atom, identity(rank_of(moved.form)))
 
-    def permuted(self, atom: Atom, order: _Order) -> Atom:
-        """transpose(atom, order)"""
-        if isinstance(atom, Constant):
-            return Constant(np.ascontiguousarray(np.transpose(atom.value, order)), atom.span)
-        assert isinstance(atom, Var)
-        moved = self.moved.get(atom)
-        if moved is not None:
-            order = tuple(moved.order[axis] for axis in order)
-            if not isinstance(moved.atom, Var):
-                return self.permuted(moved.atom, order)
-            atom = moved.atom
-        if order == tuple(range(len(order))):
+    def arranged(self, atom: Atom, form: str) -> Atom:
+        """A value in a form."""
+        moved = self.moved.get(atom) if isinstance(atom, Var) else None
+        if moved is None:
+            return self._transformed(atom, identity(rank_of(form)), form)
+        return self._transformed(moved.atom, moved.form, form)
+
+    def _transformed(self, atom: Atom, source: str, form: str) -> Atom:
+        """What is there in a form, in another one."""
+        if source == form:
             return atom
-        found = self.made.get((atom, order))
+        if isinstance(atom, Constant):
+            return Constant(transformed(atom.value, source, form), atom.span)
+        assert isinstance(atom, Var)
+        found = self.made.get((atom, source, form))
         if found is None:
             emitter = Emitter(atom.span)
-            value = emitter.value(atom)
-            sizes = [dim for dim in value.shape if dim != 1]
-            # Of one axis nothing is moved; whether a size that the run makes is kept, a reshape does not see.
-            if len(sizes) <= 1 and all(isinstance(dim, int) for dim in sizes):
-                made = value.op("reshape", shape=tuple(value.shape[axis] for axis in order))
-            else:
-                made = value.op("transpose", axes=order)
+            made = transform(emitter.value(atom), source, form)
             self.out += emitter.bindings
             assert isinstance(made.atom, Var)
-            found = self.made[atom, order] = made.atom
+            found = self.made[atom, source, form] = made.atom
         return found
 
-    def _broadcast(self, atom: Atom, rank: int, order: _Order) -> Atom:
-        """An operand, of at most this rank, with its axes in another order."""
+    def _broadcast(self, atom: Atom, rank: int, form: str) -> Atom:
+        """An operand, of at most this rank, in the form of a result that it is broadcast to."""
         assert isinstance(atom, Var | Constant) and isinstance(atom.type, TensorType)
-        if atom.type.rank == 0:
+        missing, shape = rank - atom.type.rank, atom.type.shape
+        if not shape:
             return atom
-        if atom.type.rank < rank:
-            emitter = Emitter(atom.span)
-            atom = self.original(atom)
-            value = emitter.value(atom)
-            shape = (*(1,) * (rank - value.ndim), *value.shape)
-            if isinstance(atom, Constant):
-                array = atom.value.reshape((1,) * (rank - value.ndim) + atom.value.shape)
-                return self.permuted(Constant(array, atom.span), order)
-            atom = value.op("reshape", shape=shape).atom
-            self.out += emitter.bindings
-        return self.permuted(atom, order)
+        moved = self.moved.get(atom) if isinstance(atom, Var) else None
+        there, source = (moved.atom, moved.form) if moved is not None else (atom, identity(atom.type.rank))
+        if missing:  # axes of extent 1 before its own
+            source = of_parts(
+                [*((axis, 0) for axis in range(missing)), *((missing + axis, b) for axis, b in parts_of(source))]
+            )
+            if isinstance(there, Constant):
+                there = Constant(there.value.reshape((1,) * missing + there.value.shape), there.span)
+            else:
+                emitter = Emitter(there.span if isinstance(there, Var) else None)
+                value = emitter.value(there)
+                there = value.op("reshape", shape=(*(1,) * missing, *value.shape)).atom
+                self.out += emitter.bindings
+        whole = (*(1,) * missing, *shape)
+        wanted = with_blocks(form, lambda axis, block: 1 if whole[axis] == 1 else block)
+        return self._transformed(there, source, wanted)
 
 
-def _inverse(order: _Order) -> _Order:
-    return tuple(order.index(axis) for axis in range(len(order)))
-
-
-def _permuted_type(type_: TensorType, order: _Order) -> TensorType:
-    return TensorType(type_.base, tuple(type_.shape[axis] for axis in order))
+def _forms(
+    old: Sequence[Sequence[str | None]], new: Sequence[Sequence[str | None]], types: Sequence[Type | None], block: int
+) -> list[str] | None:
+    """The forms of operands and result in another layout; None if an axis has no letter. Raises ValueError."""
+    if len(old) != len(types) or any(letter is None for word in (*old, *new) for letter in word):
+        return None
+    forms = []
+    for before, after, type_ in zip(old, new, types, strict=True):
+        assert isinstance(type_, TensorType)
+        if block and not all(isinstance(dim, int) for dim in type_.shape):
+            return None
+        forms.append(between(before, after, type_.shape, block))
+    return forms

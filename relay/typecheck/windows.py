@@ -135,11 +135,39 @@ def channels_last(layout: str, rank: int) -> bool:
     return layout[-1] == "C"
 
 
-def layouts(rank: int, words: str, *, layout: str, **attributes: object) -> tuple[str, ...]:
-    """The layouts of operands and result: `words` has x for activations and w for weights, in the order "xwx"."""
-    last, spatial = channels_last(layout, rank), "DHW"[-rank:]
+def in_blocks(layout: object, rank: int) -> bool:
+    """Whether the layout is NCHWc: the channels in blocks, within which they are the last axis."""
+    return layout == f"NC{'DHW'[-rank:]}c"
+
+
+def layouts(
+    rank: int, words: str, *, layout: str, groups: int = 1, blocks: bool = False, **attributes: object
+) -> tuple[str, ...]:
+    """The layouts of operands and result: `words` has x for activations and w for weights, in the order "xwx".
+    `blocks`: whether there is one with channels in blocks. Raises ShapeError."""
+    spatial = "DHW"[-rank:]
+    if blocks and in_blocks(layout, rank):
+        check_ungrouped(groups, layout)
+        return tuple(layout if word == "x" else f"OI{spatial}io" for word in words)
+    last = channels_last(layout, rank)
     weight = f"{spatial}IO" if last else f"OI{spatial}"
     return tuple(layout if word == "x" else weight for word in words)
+
+
+def check_ungrouped(groups: object, layout: str) -> None:
+    """Raises ShapeError for groups of channels, which blocks would cut."""
+    if groups != 1:
+        raise ShapeError(f"the layout {layout!r} is for convolutions in one group, found groups={groups!r}")
+
+
+def unblocked(shape: Shape) -> Shape:
+    """(n, c / b, *sizes, b) -> (n, c, *sizes)"""
+    return (shape[0], multiply(shape[1], shape[-1]), *shape[2:-1])
+
+
+def unblocked_weight(shape: Shape) -> Shape:
+    """(o / p, c / b, *kernel, b, p) -> (o, c, *kernel)"""
+    return (multiply(shape[0], shape[-1]), multiply(shape[1], shape[-2]), *shape[2:-2])
 
 
 def split(shape: Shape, last: bool) -> tuple[Dim, Dim, Shape]:
@@ -160,6 +188,15 @@ def split_weight(shape: Shape, last: bool) -> tuple[Dim, Dim, Shape]:
 def joined_weight(out: Dim, inner: Dim, kernel: Sequence[Dim], last: bool) -> Shape:
     """A weight's shape."""
     return (*kernel, inner, out) if last else (out, inner, *kernel)
+
+
+def check_activation(name: str, rank: int, x: Shape, layout: str) -> None:
+    """Raises ShapeError unless x has `rank` spatial axes beside batch and channels, which may be in blocks."""
+    if in_blocks(layout, rank):
+        if len(x) != rank + 3:
+            raise ShapeError(f"{name} in blocks of channels needs x of rank {rank + 3}, found {show_shape(x)}")
+    else:
+        _ranks(name, rank, x=x)
 
 
 def _ranks(name: str, rank: int, **shapes: Shape) -> None:
@@ -201,6 +238,8 @@ def convolution(
 ) -> Shape:
     """x (n, c, *sizes), weight (o, c / groups, *kernel) -> (n, o, *extents)"""
     name = f"conv{rank}d"
+    if in_blocks(layout, rank):
+        return _convolution_in_blocks(rank, x, weight, stride, padding, dilation, groups)
     last = channels_last(layout, rank)
     _ranks(name, rank, x=x, weight=weight)
     batch, channels, sizes = split(x, last)
@@ -208,6 +247,26 @@ def convolution(
     _check_groups(name, groups, out, "output channels")
     _check_channels(name, channels, inner, groups, (x, weight))
     return joined(batch, out, windows(sizes, kernel, stride, padding, dilation).extents(sizes), last)
+
+
+def _convolution_in_blocks(
+    rank: int, x: Shape, weight: Shape, stride: object, padding: object, dilation: object, groups: int
+) -> Shape:
+    """x (n, c / b, *sizes, b), weight (o / p, c / b, *kernel, b, p) -> (n, o / p, *extents, p)"""
+    name, layout = f"conv{rank}d in blocks of channels", f"NC{'DHW'[-rank:]}"
+    check_ungrouped(groups, f"{layout}c")
+    if len(x) != rank + 3 or len(weight) != rank + 4:
+        raise ShapeError(
+            f"{name} needs x of rank {rank + 3} and weight of rank {rank + 4}, found the shapes {show_shape(x)} and"
+            f" {show_shape(weight)}"
+        )
+    if not equal(x[1], weight[1]) or not equal(x[-1], weight[-2]):
+        raise ShapeError(
+            f"{name} of the shapes {show_shape(x)} and {show_shape(weight)}: the input has {resolve(x[1])} blocks of"
+            f" {resolve(x[-1])} channels, the weight is for {resolve(weight[1])} of {resolve(weight[-2])}"
+        )
+    sizes = x[2:-1]
+    return (x[0], weight[0], *windows(sizes, weight[2:-2], stride, padding, dilation).extents(sizes), weight[-1])
 
 
 def transposed_over(
