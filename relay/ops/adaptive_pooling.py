@@ -73,10 +73,13 @@ def _adaptive(
     if not mean:
         return combined
 
+    wide = "float32" if str(x.dtype) == "bfloat16" else str(x.dtype)  # which TVM does not compute in
+
     def share(*index: Element) -> Element:
         extents = [bounds(number, index[axis]) for number, axis in enumerate(axes)]
         count = functools.reduce(lambda a, b: a * b, [end - begin for begin, end in extents])
-        return combined(*index) / scalar.cast(count, str(x.dtype))
+        mean_ = scalar.cast(combined(*index), wide) / scalar.cast(count, wide)
+        return scalar.cast(mean_, str(x.dtype))
 
     return te.compute(tuple(result), share)
 
