@@ -89,11 +89,7 @@ def native(
         log.info("not kept on disk: the operator %s is defined outside of Relay", foreign)
         return compile()
     path = directory() / f"{key(program, level, threads, choices, donated)}{_SUFFIX}"
-    try:
-        found = library.read(path, program)
-    except Exception as error:  # a file of another origin: anything may happen
-        log.warning("%s cannot be used, and is made anew: %s", path, error)
-        found = None
+    found = _read(path, program)
     if found is not None:
         log.info("found compiled code in %s", path)
         with _ignoring():
@@ -105,11 +101,21 @@ def native(
         library.write(made, program, path)
         log.info("compiled code is kept in %s", path)
         _shrink(limit())
+        return _read(path, program) or made  # which becomes machine code once more when it is called
     except library.Unwritable as reason:
         log.info("not kept on disk: %s", reason)
     except OSError as error:
         log.warning("not kept on disk: %s", error)
     return made
+
+
+def _read(path: Path, program: Module) -> Native | None:
+    """The program in a file, if it is there and whole."""
+    try:
+        return library.read(path, program)
+    except Exception as error:  # a file of another origin: anything may happen
+        log.warning("%s cannot be used, and is made anew: %s", path, error)
+        return None
 
 
 def entries() -> list[Entry]:

@@ -186,3 +186,15 @@ def test_the_command_shows_and_clears(folder, capsys):
     assert main(["cache", "clear"]) == 0
     assert cache.entries() == []
     assert "removed 1 program" in capsys.readouterr().out
+
+
+def test_what_was_found_is_exported(folder, compilations, tmp_path):
+    text = "def scaled(x):\n    return x * factors\n"
+    for number in range(3):
+        path = tmp_path / f"scaled{number}.so"
+        define(text, factors=X).compile(X).export(path, header=tmp_path / "scaled.h")
+        loaded = relay.load(path)
+        np.testing.assert_array_equal(loaded(X), X * X)
+        loaded.export(tmp_path / "again.so")
+        np.testing.assert_array_equal(relay.load(tmp_path / "again.so")(X), X * X)
+    assert len(compilations) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +35,7 @@ from relay.codegen.layout import (
     leaves,
 )
 from relay.codegen.memory import ALIGNMENT
-from relay.codegen.native import Native
+from relay.codegen.native import Native, compiling
 from relay.codegen.pools import make_pools
 from relay.codegen.sharing import share
 from relay.codegen.tail_calls import loops_for_tail_calls
@@ -56,15 +55,13 @@ from relay.transform.graph import call_graph, reachable, strong_components
 
 SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
 
-_lock = threading.Lock()
-
 
 def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> Native:
     """Compile; `donated` are the positions of parameters whose memory results may take.
 
     Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code.
     """
-    with _lock:  # TVM's compiler is not safe to use from several threads
+    with compiling:
         with assuming(module.where):
             functions, finish, kernels = _generate(module, threads, choices, donated)
         progress.say("machine code")
@@ -73,13 +70,13 @@ def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[
 
 def text(module: Module, threads: int) -> str:
     """The TIR that a module is compiled from, as TVM prints it. Raises CompileError for what cannot be compiled."""
-    with _lock:
+    with compiling:
         return tir.text(_generate(module, threads, {})[0])
 
 
 def options(module: Module, threads: int) -> Mapping[str, Options]:
     """What the loops of a module's kernels might be, by the kernels' names. Raises CompileError."""
-    with _lock, assuming(module.where):
+    with compiling, assuming(module.where):
         return _generate(module, threads, {})[2].options
 
 
@@ -153,8 +150,8 @@ def _generate(
 
     def finish(built: Any) -> Native:
         return Native(
-            built["main"],
             built,
+            None,
             tuple(layouts.of[p] for p in entry.parameters),
             layouts.results[entry.name],
             donation.pairs,

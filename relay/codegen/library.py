@@ -1,8 +1,9 @@
 """Machine code as a file: a shared library, followed by what is needed to call it.
 
-    the library | description, pickled | length of both, digest of both | magic
+    the library | machine code that a linker takes, and description, pickled | length of both, digest of both | magic
 
-A loader of libraries does not look behind their end. Spans and data types of the description are numbers: places among
+A loader of libraries does not look behind their end. The machine code is there a second time so that the program can be
+exported with other data. Spans and data types of the description are numbers: places among
 those of the program that the code was compiled from, which the reader has, too. Nothing here imports TVM's compiler.
 """
 
@@ -47,12 +48,12 @@ def write(native: Native, program: Module, path: Path) -> None:
     """Write a program's machine code, in one step: a reader sees all of the file or nothing. Raises Unwritable."""
     if native.externals is not None:
         raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
-    stream = io.BytesIO()
-    _Pickler(stream, program).dump(native.description)
+    stream, object_code = io.BytesIO(), native.object_code
+    _Pickler(stream, program).dump((object_code, native.description))
     description = stream.getvalue()
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.parent) as folder:
         library = Path(folder, "library.so")
-        _link(native.module, library)
+        _link(object_code, library)
         code = library.read_bytes()
         digest = hashlib.sha256(code + description).digest()
         footer = _FOOTER.pack(len(code), len(description), digest) + _MAGIC
@@ -72,8 +73,8 @@ def read(path: Path, program: Module) -> Native | None:
     size, described, digest = _FOOTER.unpack(content[-tail : -len(_MAGIC)])
     if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
         return None
-    description = _Unpickler(io.BytesIO(content[size : size + described]), program).load()
-    return Native.loaded(_load(path), description)
+    object_code, description = _Unpickler(io.BytesIO(content[size : size + described]), program).load()
+    return Native.loaded(_load(path), object_code, description)
 
 
 # ---- libraries that stand by themselves
@@ -91,10 +92,11 @@ def export(native: Native, name: str, about: Any, path: Path) -> None:
     if native.externals is not None:
         raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
     failures = [(message if span is None else f"{span}: {message}", None) for message, span in native.failures]
-    description = pickle.dumps((_requirements(), {**native.description, "failures": failures}, about))
+    object_code = native.object_code
+    description = pickle.dumps((_requirements(), object_code, {**native.description, "failures": failures}, about))
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
         library = Path(folder, "library.so")
-        _link(native.module, library, _constants(native, name, Path(folder)))
+        _link(object_code, library, _constants(native, name, Path(folder)))
         code = library.read_bytes()
         digest = hashlib.sha256(code + description).digest()
         library.write_bytes(code + description + _FOOTER.pack(len(code), len(description), digest) + _EXPORTED)
@@ -110,11 +112,11 @@ def load(path: Path) -> tuple[Native, Any]:
     size, described, digest = _FOOTER.unpack(content[-tail : -len(_EXPORTED)])
     if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
         raise Unreadable("the file is damaged")
-    (required, description, about) = pickle.loads(content[size : size + described])
+    required, object_code, description, about = pickle.loads(content[size : size + described])
     missing = required - _requirements()
     if missing:
         raise Unreadable(f"it was compiled for a processor or version with {', '.join(sorted(missing))}")
-    return Native.loaded(_load(path), description), about
+    return Native.loaded(_load(path), object_code, description), about
 
 
 def _requirements() -> frozenset[str]:
@@ -157,13 +159,13 @@ def _constants(native: Native, name: str, folder: Path) -> Path | None:
     return path
 
 
-def _link(module: Any, library: Path, data: Path | None = None) -> None:
-    """Make a library of a module's code, and of a file that becomes part of it."""
+def _link(object_code: bytes, library: Path, data: Path | None = None) -> None:
+    """Make a library of machine code, and of a file that becomes part of it."""
     linker = next(filter(None, map(shutil.which, _LINKERS)), None)
     if linker is None:
         raise Unwritable(f"there is no linker: none of {', '.join(_LINKERS)} is on the PATH")
     compiled = library.with_suffix(".o")
-    module.mod.write_to_file(str(compiled), "o")
+    compiled.write_bytes(object_code)
     flavour = ["-flavor", "gnu"] if Path(linker).name == "lld" else []
     objects = [compiled.name]
     steps = []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
+import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,17 +20,19 @@ from relay.ir.types import BaseType
 if TYPE_CHECKING:
     from relay.codegen.external import Externals
 
+compiling = threading.Lock()
+"""TVM's compiler is not safe to use from several threads."""
+
 
 _ALIGNMENT = 64
 
 
 @attrs.frozen(eq=False)
 class Native:
-    """A compiled module. `function` takes the addresses of the context table and of two lists: the arrays that are the
-    arguments' leaves, and those that are the results'."""
+    """A compiled module: a library, or what TVM's compiler holds; then `code` is None."""
 
-    function: Any
     module: Any
+    code: bytes | None  # that a linker takes
     parameters: tuple[Layout, ...]
     result: Layout
     replaced: Mapping[int, int]  # by the position of a result's leaf that of the argument's leaf whose memory it takes
@@ -50,15 +55,32 @@ class Native:
             self.constants[place] = _aligned(array)
 
     @property
+    def function(self) -> Any:
+        """What runs it. It takes the addresses of the context table and of two lists: the arrays that are the
+        arguments' leaves, and those that are the results'."""
+        with compiling:
+            return self.module["main"]
+
+    @property
+    def object_code(self) -> bytes:
+        """The machine code as a linker takes it."""
+        if self.code is not None:
+            return self.code
+        with compiling, tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "code.o")
+            self.module.mod.write_to_file(str(path), "o")
+            return path.read_bytes()
+
+    @property
     def description(self) -> dict[str, Any]:
         """All but the machine code and what it calls in Python."""
         fields = attrs.fields_dict(Native)
-        return {name: getattr(self, name) for name in fields if name not in ("function", "module", "externals")}
+        return {name: getattr(self, name) for name in fields if name not in ("module", "code", "externals")}
 
     @staticmethod
-    def loaded(library: Any, description: Mapping[str, Any]) -> Native:
+    def loaded(library: Any, code: bytes, description: Mapping[str, Any]) -> Native:
         """The module whose code a library holds."""
-        return Native(function=library["main"], module=library, externals=None, **description)
+        return Native(module=library, code=code, externals=None, **description)
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
