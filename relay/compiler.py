@@ -65,6 +65,7 @@ from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS
 from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, scheme
 from relay.typecheck.elaboration.arguments import wrong_count
+from relay.typecheck.elaboration.function_values import LAST_IS_SEED
 from relay.typecheck.unification import is_known
 
 if TYPE_CHECKING:
@@ -530,7 +531,7 @@ class RelayFunction:
                 raise InternalError("the default of a decorated function is no object")
 
     def _argument_error(self, message: str) -> RelayError:
-        return TypeCheckError(message, self._function.span)
+        return TypeCheckError(message, self._function.span, help=LAST_IS_SEED if self._seeds else None)
 
 
 class _Donating(RelayFunction):

@@ -302,6 +302,54 @@ def test_straight_line_programs_of_the_zoo_cost_at_most_four_times_as_much(progr
     assert found is not None and found <= 4 * primal
 
 
+@relay
+def two_layers(params, x, y):
+    h = relay.relu(x @ params["w1"] + params["b1"])
+    difference = h @ params["w2"] + params["b2"] - y
+    return relay.mean(difference * difference)
+
+
+@relay
+def attention_block(weights, x):
+    q, k, v = x @ weights["q"], x @ weights["k"], x @ weights["v"]
+    scores = relay.softmax(q @ k.T / 4.0)
+    return relay.mean((scores @ v @ weights["o"] + x) ** 2)
+
+
+@relay
+def small_convolutions(weights, x):
+    h = relay.relu(relay.conv2d(x, weights["first"], padding=(1, 1)))
+    h = relay.max_pool2d(h, (2, 2), stride=(2, 2))
+    h = relay.relu(relay.conv2d(h, weights["second"], padding=(1, 1)))
+    return relay.mean(relay.mean(h, axis=(2, 3)) @ weights["last"])
+
+
+def matrix(*shape: int) -> np.ndarray:
+    return np.cos(np.arange(math.prod(shape), dtype=np.float64)).reshape(shape)
+
+
+MODELS = [
+    (
+        two_layers,
+        ({"w1": matrix(32, 64), "b1": matrix(64), "w2": matrix(64, 8), "b2": matrix(8)}, matrix(16, 32), matrix(16, 8)),
+    ),
+    (attention_block, ({name: matrix(16, 16) for name in "qkvo"}, matrix(24, 16))),
+    (
+        small_convolutions,
+        ({"first": matrix(8, 3, 3, 3), "second": matrix(16, 8, 3, 3), "last": matrix(16, 4)}, matrix(2, 3, 8, 8)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "arguments"), MODELS, ids=lambda c: getattr(c, "__name__", ""))
+def test_the_gradients_of_models_cost_at_most_four_times_as_much(model: Any, arguments: tuple[Any, ...]) -> None:
+    primal = flops(model.core(*arguments))
+    with_all = flops(relay.value_and_grad(model).core(*arguments))
+    of_weights = flops(relay.value_and_grad(model, wrt=0).core(*arguments))
+    assert primal and with_all and of_weights
+    assert of_weights <= with_all <= 3.2 * primal  # products dominate, and each has two in the backward part
+
+
 STEPS = (
     *("relay.sin({a})", "relay.tanh({a})", "{a} * {b}", "{a} + {b}", "{a} - {b}", "relay.exp(-{a})", "w @ {a}"),
     *("{a} / (1.0 + {b} * {b})", "relay.sqrt(1.0 + {a} * {a})", "relay.sigmoid({a})", "relay.log(2.0 + {a} * {a})"),

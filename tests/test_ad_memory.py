@@ -161,6 +161,20 @@ def test_memory_grows_with_the_square_root(rounds: int, most: int) -> None:
     assert taped(relay.grad(run, memory="recompute"), X, X) <= most * STATE
 
 
+def test_compiled_code_needs_workspace_for_the_square_root_of_the_states() -> None:
+    """Of n rounds: sqrt(n) states at their beginnings, and two tensors for each round of a segment."""
+    x = np.full(1000, 0.5)
+    found = {}
+    for rounds in (100, 400, 1600):
+        text = f"def run(x, w):\n    for _ in range({rounds}):\n        x = relay.sin(x * w)\n    return relay.sum(x)"
+        run = relay.from_source(text, {"relay": relay})
+        found[rounds] = relay.grad(run, memory="recompute").compile(x, x).workspace / x.nbytes
+        assert found[rounds] <= 3 * rounds**0.5 + 12
+    within = relay.grad(run, memory=int(150 * x.nbytes)).compile(x, x).workspace / x.nbytes
+    assert within <= 150 + 12
+    assert found[1600] <= 2.1 * found[400]
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 9, 50])
 def test_a_number_of_rounds_that_only_the_run_knows(n: int) -> None:
     derivative = relay.grad(of_run_time, wrt=(0, 1), memory="recompute")

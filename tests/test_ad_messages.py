@@ -7,7 +7,7 @@ import pytest
 
 import relay
 from relay import Float64, Tensor
-from relay.errors import DifferentiationError, FrontendError
+from relay.errors import DifferentiationError, FrontendError, TypeCheckError, TypeMismatch
 
 Vector = Tensor[Float64, (3,)]
 
@@ -205,6 +205,36 @@ def test_a_parameter_without_a_gradient_is_named() -> None:
     for wrong in (True, ("x", ("w",)), 1.0):
         with pytest.raises(FrontendError, match="wrt holds positions and names"):
             relay.grad(scaled, wrt=wrong)
+
+
+def test_the_incoming_cotangent_has_the_type_of_the_result() -> None:
+    @relay
+    def doubled(x):
+        return x * 2.0
+
+    @relay
+    def inside(x):
+        return relay.grad(doubled, seedable=True)(x, 1.0)
+
+    seeded = relay.grad(doubled, seedable=True)
+    for call in (lambda: seeded(np.ones(3), np.float64(1.0)), lambda: inside(np.ones(3))):
+        with pytest.raises(
+            TypeMismatch, match=r"the incoming cotangent must be Tensor\[float64, \(3,\)\], found"
+        ) as caught:
+            call()
+        assert "the type of the result" in caught.value.help
+    with pytest.raises(TypeCheckError, match="needs a value for 'x'") as missing:
+        seeded(np.ones(3))
+    assert "last argument is the incoming cotangent" in missing.value.help
+
+
+def test_parts_of_records_are_named_after_their_fields() -> None:
+    @relay
+    def layer(params, x):
+        return relay.sum(relay.tanh(params["w"] @ x + params["b"]))
+
+    text = relay.grad(layer, wrt="params").text({"w": np.ones((2, 2)), "b": np.ones(2)}, np.ones(2))
+    assert "let %params_w: " in text and "let %d_params_w: " in text
 
 
 def test_an_integer_from_a_branch_and_a_loop() -> None:

@@ -258,9 +258,15 @@ def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
 
 
 def call_value(
-    session: Session, out: Output, callee: Typed, arguments: Sequence[Entity], span: Span | None, name: str
+    session: Session,
+    out: Output,
+    callee: Typed,
+    arguments: Sequence[Entity],
+    span: Span | None,
+    name: str,
+    seeded: bool = False,
 ) -> Entity:
-    """Call a function value."""
+    """Call a function value. `seeded`: the last argument is a cotangent."""
     values = [session.materialise(out, a, span) for a in arguments]
     type_ = prune(callee.type)
     if isinstance(type_, QuantifiedType):  # in a scheme; a call knows the function
@@ -275,11 +281,21 @@ def call_value(
         help = "its elements are x[i]" if isinstance(type_, TensorType) else None
         raise TypeCheckError(f"{name} is no function, it is {show(resolve(callee.type))}", span, help=help)
     result, effects = session.solver.fresh(Kind.Type), Effects()
-    session.unify_at(callee.type, FunctionType(tuple(v.type for v in values), result, (), effects), span, name)
+    types = [v.type for v in values]
+    if seeded:  # whose type follows from those of the others
+        types[-1] = session.solver.fresh(Kind.Type)
+    session.unify_at(callee.type, FunctionType(tuple(types), result, (), effects), span, name)
     session.effects.include(effects)
     session.solver.run()
+    if seeded:
+        help = "it has the type of the result that is differentiated"
+        session.unify_at(values[-1].type, types[-1], span, "the incoming cotangent", help=help)
+        session.solver.run()
     typed = session.bind(out, Call(callee.atom, tuple(v.atom for v in values), span), result, "result", span)
     return expand(session, out, typed, span)
+
+
+LAST_IS_SEED = "the derivative is seedable: its last argument is the incoming cotangent"
 
 
 def call_derived(
@@ -299,7 +315,11 @@ def call_derived(
     fixed: dict[int, Entity] = {}
     if isinstance(base, GlobalFunction | LocalFunction):
         ordinary = arguments[: len(arguments) - seeds]
-        entities = bind_arguments(base, ordinary, keywords, span)
+        try:
+            entities = bind_arguments(base, ordinary, keywords, span)
+        except TypeCheckError as error:
+            error.help = error.help or (LAST_IS_SEED if seeds else None)
+            raise
         given = {id(e) for e in ordinary} | {id(e) for _, e in keywords}
         static = static_positions(base)
         for position, entity in enumerate(entities):
@@ -316,7 +336,7 @@ def call_derived(
         type_ = FunctionType(parameters, session.solver.fresh(Kind.Type), (), Effects())
         session.unify_at(base.type, type_, span, "the function")
     function = function_value(session, out, callee, span, fixed)
-    result = call_value(session, out, function, arguments, span, "the derivative")
+    result = call_value(session, out, function, arguments, span, "the derivative", callee.grad.seedable)
     if not fixed or callee.grad.wrt is not None:
         return result
     count = len(arguments) - (1 if callee.grad.seedable else 0)

@@ -499,8 +499,9 @@ def expand(session: Session, out: Output, typed: Typed, span: Span | None) -> En
     if not isinstance(type_, TupleType):
         return typed
     items = []
-    for index, item in enumerate(type_.items):
-        name = f"{typed.atom.name}_{index}" if isinstance(typed.atom, Var) else "item"
+    names = (type_.form.names if type_.form is not None else ()) or range(len(type_.items))
+    for index, (field, item) in enumerate(zip(names, type_.items, strict=True)):
+        name = f"{typed.atom.name}_{field}" if isinstance(typed.atom, Var) else "item"
         part = session.bind(out, Project(typed.atom, index, span), item, name, span)
         items.append(expand(session, out, part, span))
     return Tuple(tuple(items), type_.form)
