@@ -332,19 +332,95 @@ def test_what_a_checkpoint_prints_is_printed_once(capsys):
     assert capsys.readouterr().out == "sum 0.0\n"
 
 
-def test_a_checkpoint_is_not_for_references():
+def test_a_checkpoint_may_use_references_from_outside():
     @relay
-    def counted(x):
-        r = relay.ref(x)
+    def by_capture(x):
+        r, total, calls = relay.ref(x), 0.0, 0
 
         def add(y):
+            nonlocal total, calls
             r.value = r.value * y
-            return r.value + y
+            total = total + r.value
+            calls = calls + 1
+            return r.value + y * total
 
-        return relay.checkpoint(add)(x) + r.value
+        add = relay.checkpoint(add)
+        for _ in range(3):
+            x = relay.sin(add(x) + r.value)
+        return x * total * float(calls)
 
-    with pytest.raises(DifferentiationError, match="references"):
-        relay.grad(counted)(np.float64(2.0))
+    @relay
+    def by_arguments(x):
+        r, s = relay.ref(x), relay.ref(x * x)
+        swap = relay.checkpoint(swapped)
+        return swap(r, s, x) * r.value + s.value
+
+    @relay
+    def read_only(x):
+        r = relay.ref(x)
+        f = relay.checkpoint(lambda y: relay.sin(r.value) * y)
+        a = f(x)
+        r.value = r.value * 2.0
+        return a * f(x)
+
+    for program in (by_capture, by_arguments, read_only):
+        x = np.float64(0.7)
+        np.testing.assert_allclose(relay.grad(program)(x), relay.grad(program).interpret(x))
+        assert relay.check_gradient(program, x) < 1e-7
+        assert relay.check_gradient(relay.grad(program), x) < 1e-7
+
+
+@relay
+def swapped(r, s, x):
+    before = r.value
+    r.value = s.value * x
+    s.value = before * relay.sin(x)
+    return r.value * s.value
+
+
+def test_a_checkpoint_writes_a_counter_once():
+    @relay
+    def counted(x):
+        calls = 0
+
+        def f(v):
+            nonlocal calls
+            calls = calls + 1
+            return relay.sin(v) * v
+
+        slope = relay.grad(lambda v: relay.checkpoint(f)(v))(x)
+        return slope, calls
+
+    for run in (counted, counted.interpret):
+        slope, calls = run(np.float64(0.5))
+        assert int(calls) == 1
+        np.testing.assert_allclose(slope, np.sin(0.5) + 0.5 * np.cos(0.5))
+
+
+def test_a_checkpoint_whose_references_may_be_one_is_refused():
+    @relay
+    def aliased(x):
+        r = relay.ref(x)
+        s = relay.ref(x * x)
+        t = r if x > 0.0 else s
+        return relay.checkpoint(swapped)(r, t, x) + r.value
+
+    @relay
+    def of_lists(x):
+        found = [x]
+
+        def f(v):
+            found.append(v * v)
+            return found[-1] * v
+
+        for _ in range(3):
+            x = relay.checkpoint(f)(x)
+        return x + found[1]
+
+    for wrong in (aliased, of_lists):
+        with pytest.raises(DifferentiationError, match="references") as caught:
+            relay.grad(wrong)(np.float64(2.0))
+        assert "may be the same" in caught.value.help
 
 
 def test_the_text_of_a_checkpoint_is_read_back():

@@ -22,6 +22,7 @@ from relay.ad.cotangents import (
     unpack,
 )
 from relay.ad.interface import Interface
+from relay.ad.lifting import holds_references
 from relay.ad.loops import reverse_loop
 from relay.ad.references import References, reverse_new, reverse_read, reverse_write
 from relay.ad.rules import barrier, refuse_references, reverse_custom
@@ -56,6 +57,7 @@ from relay.ir.expr import (
     OpCall,
     Print,
     Project,
+    Recompute,
     RefNew,
     RefRead,
     RefWrite,
@@ -376,7 +378,8 @@ class Reversal:
         assert isinstance(call.function, Global)
         rule = self.surroundings.function(call.function.name).rule
         if rule is not None:
-            if paired or any(a in self.paired for a in call.arguments):
+            twice = isinstance(rule, Recompute) and any(holds_references(type_of(a)) for a in call.arguments)
+            if paired or twice or any(a in self.paired for a in call.arguments):
                 raise refuse_references(call, "a function with a rule for its derivative")
             if isinstance(rule, CustomGradient):
                 return reverse_custom(self, binding, call, rule, seed, scope, self.surroundings.function)

@@ -36,6 +36,7 @@ from collections.abc import Callable
 import attrs
 
 from relay.ad.functions import ModuleReversal, reachable
+from relay.ad.lifting import lift_references
 from relay.ad.silence import silence
 from relay.errors import DifferentiationError
 from relay.ir.expr import Derivative, Function, Module
@@ -51,7 +52,7 @@ def differentiate(module: Module, simplify: Callable[[Module], Module] | None = 
     Raises DifferentiationError where a derivative does not exist: an operator without a gradient stands between a
     differentiated parameter and the result, or a function calls its own derivative.
     """
-    module = silence(module)
+    module = silence(lift_references(module))
     while pending := _in_order(module):
         reversal = ModuleReversal(dict(module.functions), module.data)
         made: set[str] = set()

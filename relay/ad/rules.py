@@ -105,5 +105,5 @@ def refuse_references(call: Call, kind: str) -> DifferentiationError:
     return DifferentiationError(
         f"{kind} is called with references that take part in the derivative",
         call.span,
-        help="pass and return the values themselves",
+        help="two of them may be the same, or they hold others: pass and return the values themselves",
     )
