@@ -175,8 +175,18 @@ def test_lists_that_grow() -> None:
     assert float(pullback([np.float64(1.0)] * 4)[0]) == 24.0
     with pytest.raises(ExecutionError, match="a list of as many cotangents"):
         pullback([np.float64(1.0)] * 3)
-    with pytest.raises(TypeCheckError, match="no derivative of all elements of a list that grows"):
-        relay.jvp(grown, (np.float64(2.0), np.int32(4)), (np.float64(1.0), None))
+    value, tangent = relay.jvp(grown, (np.float64(2.0), np.int32(4)), (np.float64(1.0), None))
+    assert sum(map(float, tangent)) == 24.0 and len(value) == len(tangent) == 4
+
+    @relay
+    def pairs(x, n):
+        found = [(x, x)]
+        for _ in range(n):
+            found.append((x * x, x))
+        return found
+
+    with pytest.raises(TypeCheckError, match="no derivative of all elements of a list that grows and holds no tensors"):
+        relay.jvp(pairs, (np.float64(2.0), np.int32(4)), (np.float64(1.0), None))
 
 
 def test_inside_of_programs_and_again() -> None:
