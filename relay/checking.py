@@ -3,15 +3,33 @@ them."""
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterable, Sequence
+
+import attrs
 
 from relay.compiler import Options, RelayFunction
 from relay.diagnostic import Diagnostic, Label, Span
+from relay.differentiation import grad
 from relay.errors import RelayError, together
 from relay.frontend.files import Files
 from relay.frontend.outside import Outside, OutsideName
 from relay.frontend.unused import unused
-from relay.typecheck.elaboration import scheme
+from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.types import (
+    DataType,
+    FunctionType,
+    Kind,
+    QuantifiedType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    TypeId,
+)
+from relay.typecheck.elaboration import Scheme, elaborate_structured, scheme
+from relay.typecheck.elaboration.entities import Consequence
+from relay.typecheck.unification import is_known
 
 
 class Check:
@@ -22,6 +40,13 @@ class Check:
 
     def __init__(self, folders: Sequence[str] = ()) -> None:
         self._files = Files(lambda definition: RelayFunction(definition, Options()), folders)
+        self._types: dict[Definition | DerivedDefinition, FunctionType | None] = {}
+        self._polymorphic: set[Definition | DerivedDefinition] = set()
+
+    @property
+    def files(self) -> list[str]:
+        """The names of all files that were read so far."""
+        return self._files.names
 
     def text(self, text: str, filename: str) -> list[Diagnostic]:
         """The diagnostics of a file's text, in the order of files and lines; its own come first. Mistakes that keep
@@ -36,7 +61,7 @@ class Check:
             for definition in read.definitions:
                 found += unused(definition)
                 try:
-                    scheme(definition)
+                    self._note(definition, scheme(definition))
                 except OutsideName as unknown:
                     if not unknown.outside.mistaken:
                         function = definition.function
@@ -47,6 +72,80 @@ class Check:
             if errors:
                 found += together(errors).diagnostics
             return in_order(found, filename)
+
+    def functions(self, text: str, filename: str) -> dict[int, FunctionType]:
+        """The types of a file's decorated functions that have one, by the line of `def`, or of the lambda."""
+        with self._files as files:
+            try:
+                read = files.read(text, filename)
+            except RelayError:
+                return {}
+            found = [(d.function.span, self._type(d)) for d in read.definitions]
+            return {span.line: type_ for span, type_ in found if span is not None and type_ is not None}
+
+    def expression(self, text: str, filename: str, expression: str, of: str | None = None) -> FunctionType | None:
+        """The type of a function that an expression without effects makes of the names at the top of a file, as
+        `relay.jacobian(f)`; None if that is not known. `of`: the expression of the function that it is made of, whose
+        annotations may tell more."""
+        with self._files as files:
+            definition = self._definition(files.value(text, filename, expression))
+            found = None if definition is None else self._type(definition)
+            if found is None or definition is None or of is None or is_known(found.result):
+                return found
+            base = self._definition(files.value(text, filename, of))
+            types = None if base is None else self._type(base)
+            if types is None or base in self._polymorphic:
+                return found
+            try:
+                made = elaborate_structured(definition, list(types.parameters))
+            except (RelayError, Consequence):
+                return found
+            return attrs.evolve(found, result=made.result)
+
+    def pullback(self, text: str, filename: str, expression: str) -> FunctionType | None:
+        """The type of the derivative, which takes a seed, of the function that an expression makes."""
+        with self._files as files:
+            try:
+                definition = self._definition(grad(files.value(text, filename, expression), seedable=True))
+            except (RelayError, Consequence):
+                return None
+            return None if definition is None else self._type(definition)
+
+    def _definition(self, value: object) -> Definition | DerivedDefinition | None:
+        try:
+            found = getattr(value, "__relay__", None)
+        except Consequence:
+            return None
+        return found if isinstance(found, Definition | DerivedDefinition) else None
+
+    def names_of_types(self, text: str, filename: str) -> frozenset[str]:
+        """The names at the top of a file that stand for types of values."""
+        with self._files as files:
+            return frozenset(name for name, value in files.names_at_top(text, filename) if _is_type(value))
+
+    def _note(self, definition: Definition | DerivedDefinition, found: Scheme) -> None:
+        """Keep a function's type, with the structure of its result as Python sees it."""
+        type_ = found.type
+        if isinstance(type_, QuantifiedType):
+            self._polymorphic.add(definition)
+            type_ = type_.body
+        self._types[definition] = attrs.evolve(type_, result=found.result) if isinstance(type_, FunctionType) else None
+
+    def _type(self, definition: Definition | DerivedDefinition) -> FunctionType | None:
+        if definition not in self._types:
+            try:
+                self._note(definition, scheme(definition))
+            except (RelayError, Consequence):
+                self._types[definition] = None
+        return self._types[definition]
+
+
+def _is_type(value: object) -> bool:
+    if isinstance(value, types.GenericAlias):
+        return any(map(_is_type, value.__args__))
+    if isinstance(value, TypeId):
+        return value.kind is Kind.Type
+    return isinstance(value, TensorType | TupleType | FunctionType | QuantifiedType | RefType | StackType | DataType)
 
 
 def check_text(text: str, filename: str) -> list[Diagnostic]:

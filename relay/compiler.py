@@ -382,7 +382,7 @@ class RelayFunction:
             typed = self.typed(*arguments, **keywords)
             derived = isinstance(self.__relay__, DerivedDefinition)
             return derivative_text(typed) if derived else to_text(typed, elide=True)
-        module, type_, is_partial = scheme(self.__relay__)
+        module, type_, is_partial, _ = scheme(self.__relay__)
         if is_partial:
             return f"# {type_}\n{to_text(self._function)}"
         if isinstance(self.__relay__, DerivedDefinition) and is_known(module.main.type):

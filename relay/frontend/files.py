@@ -6,6 +6,7 @@ Other modules are files that are read in the same way, when something that is ch
 
 from __future__ import annotations
 
+import ast
 import itertools
 import linecache
 import os
@@ -58,7 +59,6 @@ class Files:
         self.folders = tuple(folders)
         self._readers: dict[str, FileReader] = {}  # by the real path
         self._modules: dict[modules.Place, FileModule] = {}
-        self._relevant: dict[str, bool] = {}  # installed packages in which something mentions Relay
         self.postponed: list[Callable[[], None]] = []  # statements that need names of files which import each other
         self._depth = 0  # how many files are being read
         self._number = next(_numbers)
@@ -96,6 +96,25 @@ class Files:
             raise reader.invalid
         reader.finish()
         return Read(tuple(f.__relay__ for f in reader.found), tuple(reader.unread))
+
+    def value(self, text: str, filename: str, expression: str) -> object:
+        """The value of an expression without effects of the names at the top of a file; None for others."""
+        reader = self._reader(text, filename)
+        try:
+            node = ast.parse(expression.strip(), mode="eval").body
+        except (SyntaxError, ValueError):
+            return None
+        return None if reader.invalid is not None else reader.evaluated(node)
+
+    def names_at_top(self, text: str, filename: str) -> list[tuple[str, object]]:
+        """The names at the top of a file and what they mean, without those that are imported from others."""
+        reader = self._reader(text, filename)
+        return [] if reader.invalid is not None else list(reader.names.items())
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all files that were read so far."""
+        return [reader.filename for reader in self._readers.values()]
 
     def _reader(self, text: str, filename: str) -> FileReader:
         key = os.path.realpath(filename)
@@ -143,31 +162,16 @@ class Files:
     def module(self, name: str, level: int, importing: Path) -> FileModule | str:
         """The module that `import name` means in a file, or `from ..name import` of this level; else why there is none
         to read."""
-        if level:
-            folder = importing.parent
-            for _ in range(level - 1):
-                folder = folder.parent
-            inside = folder / "__init__.py"
-            place: modules.Place | None = modules.Place(inside if inside.is_file() else None, (folder,))
-            parts = name.split(".") if name else []
-            told = "." * level + name
-        else:
-            top, *parts = name.split(".")
-            folders = modules.import_folders(importing, self.folders)
-            place = modules.locate_top(top, folders)
-            told = name
-        for part in parts:
-            place = modules.locate(part, place.folders) if place is not None else None
-        if place is None:
-            return f"no source of the module {told} was found"
-        return self.at(place, told)
+        told = "." * level + name
+        place = modules.find(name, level, importing, self.folders)
+        return f"no source of the module {told} was found" if place is None else self.at(place, told)
 
     def at(self, place: modules.Place, name: str) -> FileModule | str:
         """The module of a place, or why it is not read."""
         if place.file is not None:
             if modules.is_of_the_standard_library(place.file):
                 return f"{name} is a module of Python's library"
-            if modules.is_installed(place.file) and not self._is_relevant(place.file):
+            if modules.is_irrelevant(place.file):
                 return f"{name} is an installed module that does not use relay"
         found = self._modules.get(place)
         if found is not None:
@@ -183,15 +187,6 @@ class Files:
             known = self._readers.get(os.path.realpath(place.file))
             reader = known if known is not None else self._reader(text, filename)
         return self._modules.setdefault(place, FileModule(self, place, name, reader))
-
-    def _is_relevant(self, file: Path) -> bool:
-        """Whether an installed file belongs to a package that uses Relay."""
-        index = max(i for i, part in enumerate(file.parts) if part in modules.INSTALLED)
-        top = Path(*file.parts[: index + 2])
-        key = str(top)
-        if key not in self._relevant:
-            self._relevant[key] = modules.mentions(top, b"relay")
-        return self._relevant[key]
 
 
 def _shown(file: Path) -> str:

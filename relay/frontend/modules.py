@@ -77,9 +77,33 @@ def is_compiled(name: str, folders: Iterable[Path]) -> bool:
     return any(_is_file(folder / f"{name}{suffix}") for folder in folders for suffix in EXTENSION_SUFFIXES)
 
 
+def find(name: str, level: int, importing: Path, further: Sequence[str] = ()) -> Place | None:
+    """The module that `import name` means in a file, or `from ..name import` of this level."""
+    parts = name.split(".") if name else []
+    if level:
+        folder = importing.parent
+        for _ in range(level - 1):
+            folder = folder.parent
+        inside = folder / "__init__.py"
+        place: Place | None = Place(inside if inside.is_file() else None, (folder,))
+    else:
+        place = locate_top(parts.pop(0), import_folders(importing, further))
+    for part in parts:
+        place = locate(part, place.folders) if place is not None else None
+    return place
+
+
 def is_of_the_standard_library(file: Path) -> bool:
     """Whether a file comes with Python."""
     return not is_installed(file) and any(file.is_relative_to(folder) for folder in _standard_folders())
+
+
+def is_irrelevant(file: Path) -> bool:
+    """Whether a file was installed with a package that does not use Relay."""
+    if not is_installed(file):
+        return False
+    index = max(i for i, part in enumerate(file.parts) if part in INSTALLED)
+    return not mentions(Path(*file.parts[: index + 2]), b"relay")
 
 
 def is_installed(file: Path) -> bool:
@@ -87,6 +111,7 @@ def is_installed(file: Path) -> bool:
     return any(part in INSTALLED for part in file.parts)
 
 
+@cache
 def mentions(place: Path, word: bytes) -> bool:
     """Whether a file, or one of the first files in a folder and its folders, has a word in its text."""
     files = [place] if place.is_file() else itertools.chain(place.glob("*.py"), place.glob("*/*.py"))

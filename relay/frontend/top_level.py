@@ -239,7 +239,7 @@ class FileReader:
         if bound is not None:
             self._bind(bound, Outside(name))
         try:
-            definition = lower.lower_definition(self.file, scope, node, self._default)
+            definition = lower.lower_definition(self.file, scope, node, self.evaluated)
             definition = with_static(definition, self._static_names(node))
             definition = attrs.evolve(definition, pure=self._is_declared_pure(node))
         except OutsideName as unknown:
@@ -259,8 +259,8 @@ class FileReader:
             if bound is not None:
                 self.names[bound] = function
 
-    def _default(self, node: ast.expr) -> object:
-        """The value of a parameter's default."""
+    def evaluated(self, node: ast.expr) -> object:
+        """The value of an expression if it is known without a run; else Outside."""
         self.imports.load_names_in(node)
         if self.expressions.is_pure(node) and self.expressions.is_small(node):
             with contextlib.suppress(Exception):  # of the user's expression: importing the file shows it

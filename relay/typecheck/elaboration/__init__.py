@@ -163,11 +163,12 @@ def elaborate_structured(
 
 class Scheme(NamedTuple):
     """A function's program at its annotations, and its type. `is_partial`: parts of the body were not looked at, since
-    only a call's types decide what they mean."""
+    only a call's types decide what they mean. `result`: the type of the result with the forms of its structures."""
 
     module: Module
     type: Type
     is_partial: bool
+    result: Type
 
 
 def scheme(definition: Definition | DerivedDefinition) -> Scheme:
@@ -176,10 +177,12 @@ def scheme(definition: Definition | DerivedDefinition) -> Scheme:
     Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`.
     """
     base: object = definition
+    seeds = 0
     while isinstance(base, DerivedDefinition):
+        seeds += 1 if base.grad.seedable else 0
         base = base.of
     assert isinstance(base, Definition)
-    session, module = _run(True, definition, [None] * len(base.function.parameters))
+    session, module = _run(True, definition, [None] * (len(base.function.parameters) + seeds))
     type_ = resolve(module.main.type)
     assert isinstance(type_, FunctionType)
     variables = _named_effects(type_.parameters)
@@ -189,7 +192,7 @@ def scheme(definition: Definition | DerivedDefinition) -> Scheme:
         identifiers, body = (closed.identifiers, closed.body) if isinstance(closed, QuantifiedType) else ((), closed)
         closed = QuantifiedType((*identifiers, *variables), body)
     name_the_rest(session, closed.identifiers if isinstance(closed, QuantifiedType) else ())
-    return Scheme(module, closed, session.is_partial)
+    return Scheme(module, closed, session.is_partial, erased(resolve(session.globals[module.entry].result)))
 
 
 def _named_effects(parameters: Sequence[Type]) -> list[TypeId]:

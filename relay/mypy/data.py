@@ -1,0 +1,60 @@
+"""Classes decorated with `relay.data`, for mypy: data classes, whose methods are Relay's code."""
+
+from __future__ import annotations
+
+from mypy.nodes import AssignmentStmt, Block, ClassDef, FuncDef, NameExpr, RaiseStmt, Var
+from mypy.plugin import ClassDefContext
+from mypy.plugins.dataclasses import dataclass_class_maker_callback
+from mypy.types import AnyType, CallableType, Instance, TypeOfAny
+
+from relay.mypy.reports import drop_errors
+from relay.mypy.signatures import anything, kind
+
+
+def data_class(context: ClassDefContext) -> bool:
+    """A record is a data class. The nested classes of a sum are data classes that derive from it."""
+    members = context.cls.defs.body
+    nested = [node for node in members if isinstance(node, ClassDef)]
+    for node in members:
+        if isinstance(node, FuncDef):
+            _hide_method(context, node)
+    if not nested:
+        _free_fields(context.cls)
+        return dataclass_class_maker_callback(context)
+    whole = context.cls.info
+    whole.metadata.pop("dataclass_tag", None)  # it has no fields that would have to be known first
+    ready = True
+    for constructor in nested:
+        info = constructor.info
+        if whole not in info.mro:
+            info.bases = [Instance(whole, [anything() for _ in whole.type_vars])]
+            info.mro = [info, *whole.mro]
+        _free_fields(constructor)
+        ready &= dataclass_class_maker_callback(ClassDefContext(constructor, context.reason, context.api))
+    return ready
+
+
+def _free_fields(cls: ClassDef) -> None:
+    """A field for numbers holds what it is given: a number of Python's or NumPy's, or an array."""
+    for node in cls.defs.body:
+        match node:
+            case AssignmentStmt(lvalues=[NameExpr(node=Var() as field)], unanalyzed_type=written):
+                if written is not None and kind(written) is not None:
+                    field.type = anything()
+
+
+def _hide_method(context: ClassDefContext, node: FuncDef) -> None:
+    drop_errors(context.api.errors, node)  # type: ignore[attr-defined]
+    empty(node)
+    if node.type is None:
+        fallback = context.api.named_type("builtins.function")
+        unknown = AnyType(TypeOfAny.explicit)
+        types = [unknown for _ in node.arguments]
+        node.type = CallableType(types, node.arg_kinds, node.arg_names, unknown, fallback, name=node.name)
+
+
+def empty(function: FuncDef) -> None:
+    """Leave a function without a body that could be checked."""
+    body = Block([RaiseStmt(None, None)])
+    body.set_line(function.body)
+    function.body = body

@@ -1,0 +1,195 @@
+"""What Python may pass to a decorated function, and what it gets: mypy's types for Relay's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from mypy.nodes import ARG_POS, FuncDef, MypyFile, SymbolTableNode, TypeInfo
+from mypy.types import (
+    AnyType,
+    CallableType,
+    Instance,
+    NoneType,
+    TupleType,
+    Type,
+    TypeOfAny,
+    UnboundType,
+    UnionType,
+    get_proper_type,
+)
+
+from relay.ir import types as relay_types
+
+_CHECKED = re.compile(r"<check \d+: (.*)>")  # what the module of a class is called whose file was only read
+
+
+class Signatures:
+    """Python-facing types. `lookup` finds a name of a module, `modules` has those of this run."""
+
+    def __init__(
+        self, lookup: Callable[[str], SymbolTableNode | None], modules: Callable[[], Mapping[str, MypyFile]]
+    ) -> None:
+        self._lookup = lookup
+        self._modules = modules
+        self._by_path: dict[str, str] = {}
+
+    def named(self, fullname: str, *arguments: Type) -> Type:
+        """A class that is loaded; parameters that are not given may be anything. Anything, if mypy is told not to look
+        at the class's module."""
+        symbol = self._lookup(fullname)
+        if symbol is None or not isinstance(symbol.node, TypeInfo):
+            return anything()
+        info = symbol.node
+        if info.tuple_type is not None:
+            return info.tuple_type
+        return Instance(info, list(arguments) or [anything() for _ in info.type_vars])
+
+    def function_class(self) -> Instance:
+        """The class of decorated functions."""
+        found = self.named("relay.compiler.RelayFunction")
+        assert isinstance(found, Instance)
+        return found
+
+    def decorated(
+        self, function: CallableType, definition: FuncDef | None, found: relay_types.FunctionType | None
+    ) -> CallableType:
+        """The signature of a decorated function, from its annotations and the type that Relay finds, if any."""
+        written = definition.unanalyzed_type if definition is not None else None
+        types, result = list(function.arg_types), function.ret_type
+        if isinstance(written, CallableType) and len(written.arg_types) == len(types):
+            known = [None] * len(types) if found is None else found.parameters
+            types = [self._taken(*each) for each in zip(written.arg_types, types, known, strict=True)]
+            result = self._returned(written.ret_type, result)
+        if found is not None:
+            result = self.result(found.result)
+        return function.copy_modified(arg_types=types, ret_type=result, fallback=self.function_class(), implicit=False)
+
+    def derivative(self, function: CallableType, found: relay_types.FunctionType | None) -> CallableType | None:
+        """The signature of a function's derivative: its parameters, perhaps a seed, and the result that Relay finds."""
+        result = anything() if found is None else self.result(found.result)
+        made = function.copy_modified(ret_type=result, fallback=self.function_class(), name=function.name)
+        if found is None or len(found.parameters) == len(function.arg_types):
+            return made
+        if len(found.parameters) != len(function.arg_types) + 1 or not all(k.is_positional() for k in made.arg_kinds):
+            return None
+        return made.copy_modified(
+            arg_types=[*made.arg_types, anything()],
+            arg_kinds=[*made.arg_kinds, ARG_POS],
+            arg_names=[*made.arg_names, "seed"],
+        )
+
+    def pair(self, first: Type, second: Type) -> Type:
+        """A tuple of two."""
+        return self._tuple([first, second])
+
+    def pullback(self, result: Type) -> Type:
+        """A function of one argument."""
+        fallback = self.named("builtins.function")
+        assert isinstance(fallback, Instance)
+        return CallableType([anything()], [ARG_POS], [None], result, fallback)
+
+    # ---- results
+
+    def result(self, type_: relay_types.Type) -> Type:
+        """What Python gets for a value."""
+        match type_:
+            case relay_types.TensorType():
+                return self.named("relay.array.Array")
+            case relay_types.TupleType(items):
+                return self._structure(type_, [self.result(item) for item in items])
+            case relay_types.DataType():
+                owner = getattr(type_.definition.origin, "cls", None)
+                return anything() if owner is None else self._class(owner)
+            case relay_types.StackType(relay_types.RefType(content)):
+                return self.named("builtins.list", self.result(content))
+            case _:
+                return anything()
+
+    def tangent(self, type_: relay_types.Type) -> Type:
+        """What Python gets for the derivative of a value along a tangent; None for what has no derivative."""
+        match type_:
+            case relay_types.TensorType(base):
+                is_number = isinstance(base, relay_types.BaseType) and not base.is_float
+                return NoneType() if is_number else self.result(type_)
+            case relay_types.TupleType(items):
+                return self._structure(type_, [self.tangent(item) for item in items])
+            case _:
+                return self.result(type_)
+
+    def _structure(self, type_: relay_types.TupleType, items: Sequence[Type]) -> Type:
+        if type_.form is None:
+            return self._tuple(items) if items else NoneType()
+        shared = items[0] if items and all(item == items[0] for item in items) else anything()
+        if type_.form.cls is dict:
+            return self.named("builtins.dict", self.named("builtins.str"), shared)
+        return self.named("builtins.list", shared) if type_.form.cls is list else self._class(type_.form.cls)
+
+    def _tuple(self, items: Sequence[Type]) -> Type:
+        fallback = self.named("builtins.tuple")
+        assert isinstance(fallback, Instance)
+        return TupleType(list(items), fallback)
+
+    def _class(self, cls: type) -> Type:
+        """A class of the user's. That of a file that was read is found by the file."""
+        read = _CHECKED.fullmatch(cls.__module__)
+        module = cls.__module__ if read is None else self._module_of(read[1])
+        return anything() if module is None else self.named(f"{module}.{cls.__qualname__}")
+
+    def _module_of(self, path: str) -> str | None:
+        modules = self._modules()
+        if len(self._by_path) != len(modules):
+            self._by_path = {os.path.realpath(module.path): name for name, module in modules.items() if module.path}
+        return self._by_path.get(os.path.realpath(path))
+
+    # ---- annotations
+
+    def _taken(self, written: Type, analysed: Type, found: relay_types.Type | None) -> Type:
+        """What Python may pass for an annotation. A name for a type means what Relay finds."""
+        arrays = [self.named("relay.array.ArrayLike"), self.named("numpy.generic")]
+        what = kind(written)
+        if what is None and isinstance(found, relay_types.TensorType) and isinstance(written, UnboundType):
+            what = "tensor" if _has_axes(found) else "scalar"
+        match what:
+            case "tensor":
+                return UnionType(arrays)
+            case "scalar":
+                return UnionType([self.named("builtins.float"), *arrays])
+            case "tuple":
+                return anything()
+            case _:
+                return analysed
+
+    def _returned(self, written: Type, analysed: Type) -> Type:
+        """What Python gets for an annotation."""
+        match kind(written):
+            case "tensor" | "scalar":
+                return self.named("relay.array.Array")
+            case "tuple":
+                return anything()
+            case _:
+                return analysed if not isinstance(get_proper_type(analysed), NoneType) else NoneType()
+
+
+def _has_axes(type_: relay_types.TensorType) -> bool:
+    """Whether a tensor cannot be a number."""
+    return any(not isinstance(d, relay_types.TypeId) or d.kind is relay_types.Kind.Dim for d in type_.shape)
+
+
+def anything() -> AnyType:
+    """The type of what may be anything."""
+    return AnyType(TypeOfAny.special_form)
+
+
+def kind(written: Type) -> str | None:
+    """Which of Relay's types an annotation is: "tensor", "scalar", "tuple"; None for others."""
+    if not isinstance(written, UnboundType):
+        return None
+    name = written.name.rpartition(".")[2]
+    if name == "Tensor" and len(written.args) in (2, 3):
+        shape = written.args[1]
+        return "scalar" if getattr(shape, "items", None) == [] else "tensor"
+    if name in ("int", "float", "bool"):
+        return "scalar"
+    return "tuple" if name == "tuple" and written.args else None
