@@ -215,6 +215,32 @@ def test_run_refuses_in_one_line(
 # ---- show
 
 
+def test_show_keeps_annotated_sizes_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sizes.py"
+    path.write_text(SIZES, encoding="utf-8")
+    shown = "entry fn f(%x: Tensor[float32, (n, m)], %y: (Tensor[float32, (m,)], Tensor[float32, (2*n, 3)]))"
+    for stage in ("core", "optimised", "fused"):
+        assert main(["show", f"{path}:f", "--stage", stage]) == 0
+        assert shown in capsys.readouterr().out
+    assert main(["show", f"{path}:g", "--stage", "core"]) == 2
+    assert "annotated with s, which stands for any shape: give --types" in capsys.readouterr().err
+
+
+SIZES = """
+from relay import Float, Tensor, dims, relay, shape_var
+
+n, m = dims("n m")
+
+@relay
+def f(x: Tensor[Float, (n, m)], y: tuple[Tensor[Float, (m,)], Tensor[Float, (2 * n, 3)]]):
+    return (x + y[0]).sum() * y[1].sum()
+
+@relay
+def g(x: Tensor[Float, shape_var("s")]):
+    return x
+"""
+
+
 def test_show_every_stage(python: str, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {}
     for stage in ("typed", "core", "optimised", "fused", "tir"):

@@ -26,16 +26,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sub.set_defaults(run=command.run)
     options = parser.parse_args(arguments)
     try:
+        return _run(options)
+    except BrokenPipeError:  # the reader, `head` for example, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
         code: int = options.run(options)
     except Refusal as refusal:
         print(f"relay {options.command}: {refusal}", file=sys.stderr)
         return 2
     except RelayError as error:
-        print(error)
+        print(error, flush=True)
         return 1
-    except BrokenPipeError:  # the reader, `head` for example, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    sys.stdout.flush()
     return code
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from relay.cli.graph import to_dot, to_svg
 from relay.cli.inputs import Refusal, read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
 from relay.compiler import RelayFunction
+from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
-from relay.ir.types import Type
+from relay.ir.extents import Place, places
+from relay.ir.types import Kind, Type, TypeId, map_dims, type_variables
 from relay.lowering import DEFAULT_LEVEL, lowering
 from relay.text.printer import to_text
 from relay.transform.outlining import fuse
-from relay.typecheck.elaboration import Argument, elaborate
+from relay.typecheck.elaboration import Argument, elaborate_structured
 
 NAME = "show"
 HELP = "print the program of a decorated function; its file is imported"
@@ -65,7 +67,8 @@ def _shown(options: argparse.Namespace, function: RelayFunction) -> str:
         return to_text(function.surface)
     if stage == "typed" and not (options.types or options.args or options.html or options.dot or options.svg):
         return function.text()
-    typed = elaborate(function.__relay__, _arguments(options, function))
+    arguments, symbolic = _arguments(options, function)
+    typed = elaborate_structured(function.__relay__, arguments, symbolic).module
     if options.html:
         if options.stage == "tir":
             raise Refusal("the page shows the stages typed to fused; --stage tir prints text")
@@ -104,22 +107,43 @@ def stages(typed: Module, level: int) -> list[Stage]:
     return [Stage("typed", typed), *passes, Stage("fuse", fuse(final))]
 
 
-def _arguments(options: argparse.Namespace, function: RelayFunction) -> Sequence[Argument]:
-    """What is known of the arguments: their types as given, else as annotated."""
+def _arguments(options: argparse.Namespace, function: RelayFunction) -> tuple[Sequence[Argument], Collection[Place]]:
+    """What is known of the arguments: their types as given, else as annotated, with the axes whose sizes stay open."""
     parameters = function._function.parameters
     if options.types is not None:
         types: list[Type] = read_types(options.types)
         wanted = len(parameters) + function._seeds
         if len(types) != wanted:
             raise Refusal(f"--types: {function.__name__} takes {wanted} arguments, found {len(types)} types")
-        return types
+        return types, ()
     if options.args is not None:
         arrays = read_arrays(options.args)
         missing = [p.name for p in parameters if p.name not in arrays]
         if missing:
             raise Refusal(f"{options.args} has no array {missing[0]!r}")
-        return [Constant(arrays[p.name]).type for p in parameters]
-    bare = next((p.name for p in parameters if p.type is None), None)
-    if bare is not None:
-        raise Refusal(f"the parameter {bare} of {function.__name__} has no annotated type: give --types or --args")
-    return [None] * (len(parameters) + function._seeds)
+        return [Constant(arrays[p.name]).type for p in parameters], ()
+    for parameter in parameters:
+        if parameter.type is None:
+            reason = "has no annotated type"
+        elif other := [v for v in type_variables(parameter.type) if v.kind is not Kind.Dim]:
+            reason = f"is annotated with {other[0].name}, which stands for any {_KINDS[other[0].kind]}"
+        else:
+            continue
+        name = f"the parameter {parameter.name} of {function.__name__}"
+        raise Refusal(f"{name} {reason}: give --types or --args")
+    written = [p.type for p in parameters if p.type is not None]
+    sizes = dict(zip(dict.fromkeys(v for t in written for v in type_variables(t)), _SIZES, strict=False))
+    types = [map_dims(t, lambda d: _size(d, sizes)) for t in written]
+    return [*types, *[None] * function._seeds], {place for place, _ in places(written)}
+
+
+_KINDS = {Kind.BaseType: "element type", Kind.Shape: "shape", Kind.Type: "type", Kind.Effect: "effect"}
+
+_SIZES = range(1009, 1 << 16, 2)
+"""Of annotated sizes while the program is made; in it they are variables. Large, so that what holds for large sizes
+only, as `x[3:]`, does, and of few divisors."""
+
+
+def _size(dim: Dim, sizes: Mapping[TypeId, int]) -> Dim:
+    """A size for an annotated one, which may be a function of several variables."""
+    return dim if dim is ANY else evaluate(dim, sizes)

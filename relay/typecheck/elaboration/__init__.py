@@ -286,6 +286,8 @@ class _Reader:
                 return scalar(self.session.solver.literal_base(value, self.span))
             case tuple():
                 return TupleType(self._parts(argument, path))
+            case TupleType(items, form):
+                return TupleType(self._parts(items, path), form)
             case DataValue(definition, parts):
                 return self._data(definition, parts, path)
             case Structure(form, items):
