@@ -170,6 +170,27 @@ def resized(sample: Sample, rng: np.random.Generator) -> Sample | None:
     return made
 
 
+def of_rank_6(sample: Sample, rng: np.random.Generator) -> Sample | None:
+    """The sample with axes of extents 2, 1, .. before those of its operands, up to rank 6; None where the operator has
+    no type for that. Axes in attributes may mean others then."""
+    if sample.extreme or not sample.operands or (sample.operator.requirements and not is_elementwise(sample.operator)):
+        return None
+    least = max(o.ndim for o in sample.operands)
+    if least >= 6 or any(not o.size for o in sample.operands):
+        return None
+    operands = []
+    for operand in sample.operands:
+        shape = (*(2, 1, 2, 1, 1, 1)[: 6 - operand.ndim], *operand.shape)
+        again = np.asarray(rng.choice(operand.reshape(-1), shape)).astype(operand.dtype)
+        if operand.dtype == np.float64:  # no ties, where derivatives jump
+            again = apart(again + rng.uniform(-0.01, 0.01, shape))
+        operands.append(again)
+    made = Sample(sample.operator, tuple(operands), sample.attributes)
+    if not made.is_typed or any(t.dims and np.prod(t.dims) > LARGEST for t in made.results):
+        return None
+    return made
+
+
 def apart(numbers: Array, least: float = 4e-5) -> Array:
     """Numbers of float64 no two of which are so near that a finite difference steps from one to the other."""
     if numbers.dtype != np.float64:
@@ -191,7 +212,17 @@ def all_samples() -> list[Sample]:
             other = resized(sample, rng)
             if other is not None:
                 found.append(other)
+        highest = [s for s in (of_rank_6(s, rng) for s in own if s.types[:1] and takes_numbers(s)) if s is not None]
+        found += {s.types[0].base: s for s in highest}.values()  # one for each dtype
     return found
+
+
+def takes_numbers(sample: Sample) -> bool:
+    """Whether any numbers will do in place of the sample's: no keys, and no indices."""
+    relation = sample.operator.relation
+    return not isinstance(relation, Relation) or all(
+        t.is_variable or t.text == "bool" for t in relation.base.operands
+    )
 
 
 SAMPLES = all_samples()
@@ -298,19 +329,22 @@ def float_results(sample: Sample) -> list[int]:
     return [i for i, t in enumerate(sample.results) if t.dtype == np.float64]
 
 
-def finite_difference(sample: Sample, position: int, seeds: Sequence[Array], step: float = 1e-5) -> Array:
-    """The derivative of sum(seed * result) with respect to one operand, element by element."""
+def finite_difference(
+    sample: Sample, position: int, seeds: Sequence[Array], places: Array, step: float = 1e-5
+) -> Array:
+    """The derivative of sum(seed * result) with respect to the elements of one operand at some places, which count them
+    in a row."""
     operand = sample.operands[position]
-    derivative = np.zeros(operand.shape)
-    for index in np.ndindex(*operand.shape):
+    derivative = np.zeros(len(places))
+    for number, place in enumerate(places):
         sides = []
         for signed in (step, -step):
             moved = operand.copy()
-            moved[index] += signed
+            moved.reshape(-1)[place] += signed
             operands = [*sample.operands[:position], moved, *sample.operands[position + 1 :]]
             results = as_list(sample.operator.evaluate(operands, sample.attributes))
             sides.append(sum(np.sum(s * results[i]) for i, s in zip(float_results(sample), seeds, strict=True)))
-        derivative[index] = (sides[0] - sides[1]) / (2 * step)
+        derivative[number] = (sides[0] - sides[1]) / (2 * step)
     return derivative
 
 

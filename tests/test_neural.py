@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,65 @@ def test_losses_of_extreme_logits() -> None:
     zeros, ones = np.float64([0.0]), np.float64([1.0])
     assert relay.binary_cross_entropy(zeros, ones) == 100
     np.testing.assert_allclose(relay.kl_div(np.log([[0.25, 0.75]]), np.float64([[0, 1]])), -np.log(0.75) / 2)
+
+
+LOSSES = {
+    "cross_entropy": "relay.cross_entropy(x, classes, reduction='none')",
+    "smoothed": "relay.cross_entropy(x, classes, label_smoothing=0.1, reduction='none')",
+    "soft": "relay.soft_cross_entropy(x, relay.softmax(y * 1e-4), reduction='none')",
+    "nll": "relay.nll_loss(relay.log_softmax(x), classes, reduction='none')",
+    "logits": "relay.binary_cross_entropy_with_logits(x, relay.sigmoid(y), reduction='none')",
+    "kl": "relay.kl_div(relay.log_softmax(x), relay.softmax(y * 1e-4), reduction='none')",
+    "huber": "relay.huber_loss(x, y, delta=5.0, reduction='none')",
+    "hinge": "relay.hinge_loss(x, relay.sign(y), reduction='none')",
+    "l1": "relay.l1_loss(x, y, reduction='none')",
+    "mse": "relay.mse_loss(x, y, reduction='none')",
+    "logsumexp": "relay.logsumexp(x, axis=-1)",
+    "logaddexp": "relay.logaddexp(x, y)",
+    "softplus": "relay.softplus(x)",
+    "sigmoid": "relay.sigmoid(x)",
+    "softmax": "relay.softmax(x)",
+    "log_softmax": "relay.log_softmax(x)",
+}
+"""Of numbers up to 10,000 in size, where exponentials of float32 overflow from 89 on."""
+
+
+def large_numbers() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1e4, 1e4, (12, 5))
+    x[0], x[1], x[2, :2], x[3] = 1e4, -1e4, (1e4, -1e4), np.linspace(-1e4, 1e4, 5)
+    x[4:7] = 1e4 + rng.integers(-8, 9, (3, 5)) / 4
+    x[7] = rng.standard_normal(5)
+    y = rng.permutation(x.reshape(-1)).reshape(x.shape)
+    return x.astype(np.float32), y.astype(np.float32), rng.integers(0, 5, 12).astype(np.int32)
+
+
+def test_losses_and_their_gradients_are_right_for_large_numbers() -> None:
+    """Against the same in float64, in which the sums of the stable forms have 29 more bits."""
+    x, y, classes = large_numbers()
+    calls = ", ".join(LOSSES.values())
+    values = relay.from_source(f"def values(x, y, classes):\n    return {calls}\n", {"relay": relay})
+    weighed = " + ".join(f"relay.sum({call} * 0.25)" for call in LOSSES.values())
+    total = relay.from_source(f"def total(x, y, classes):\n    return {weighed}\n", {"relay": relay})
+    wide = x.astype(np.float64), y.astype(np.float64), classes
+    for run in (values, values.interpret):
+        for name, found, wanted in zip(LOSSES, run(x, y, classes), values.interpret(*wide), strict=True):
+            assert np.isfinite(np.asarray(wanted)).all(), name
+            np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-6, err_msg=name)
+    gradient = relay.grad(total, wrt=(0, 1))
+    for found, wanted in zip(gradient(x, y, classes), gradient.interpret(*wide), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=6e-4)  # of terms up to 10,000
+
+
+def test_the_stable_forms_are_right_in_float64() -> None:
+    """Which the test above relies on, against sums in decimals of 60 digits."""
+    x = large_numbers()[0].astype(np.float64)
+    with decimal.localcontext(prec=60):
+        for row, found in zip(x, np.asarray(relay.logsumexp(x, axis=-1)), strict=True):
+            exact = sum(decimal.Decimal(n).exp() for n in row.tolist()).ln()
+            assert found == pytest.approx(float(exact), rel=1e-15)
+        for number, found in zip(x.reshape(-1).tolist(), np.asarray(relay.softplus(x)).reshape(-1), strict=True):
+            assert found == pytest.approx(float((1 + decimal.Decimal(number).exp()).ln()), rel=1e-15, abs=1e-50)
 
 
 def test_elementwise_losses() -> None:

@@ -215,71 +215,80 @@ ACCURATE = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "erfc", "sin", "cos", "tan",
     "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
 )  # fmt: skip
-"""Those that are polynomials in float32."""
+"""Those that are polynomials in float32; float16 and bfloat16 go through it, or through the C library."""
 
 
-def native(name: str, *operands: Array) -> Array:
-    """An elementwise operator's own code."""
-    import tvm
-    from tvm import te
+def test_every_polynomial_is_swept() -> None:
+    elementary = {n for n, o in OPERATORS.items() if o.intricate and o.composition is None}
+    assert elementary == {*ACCURATE, "atan2"}
 
-    placeholders = [te.placeholder(x.shape, x.dtype.name) for x in operands]
-    compute = OPERATORS[name].compute
-    assert compute is not None
-    function = te.create_prim_func([*placeholders, compute(*placeholders)]).with_attr("global_symbol", "main")
-    out = tvm.runtime.tensor(np.zeros_like(operands[0]))
-    built = tvm.compile(tvm.IRModule({"main": function}), target=tvm.target.Target({"kind": "llvm"}))
-    built["main"](*map(tvm.runtime.tensor, operands), out)
-    return np.asarray(out.numpy())
+
+def sweep(dtype: str) -> Array:
+    """All numbers of 16 bits; 300,000 of float32, of all magnitudes: subnormals, infinities and NaNs as well."""
+    if dtype != "float32":
+        return np.arange(2**16, dtype=np.uint16).view(BaseType(dtype).dtype)
+    x = np.arange(0, 2**32, 21_001, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    multiples = (np.arange(-20_000, 20_000) * (np.pi / 2)).astype(np.float32)  # where sines nearly vanish
+    edges = np.float32([0, -0.0, 1, -1, 0.5, np.inf, -np.inf, np.nan, 1e-45, 3.4e38, 88.8, -88.8, 89.5])
+    dense = [np.linspace(low, high, 40_000, dtype=np.float32) for low, high in ((-110, 110), (-1, 3))]
+    return np.concatenate([x, *dense, multiples, edges])
+
+
+@functools.cache
+def swept(dtype: str) -> dict[str, Array]:
+    """What the compiled functions give for those numbers."""
+    x = sweep(dtype)
+    made = compiled([Sample(OPERATORS[name], (x,), {}) for name in ACCURATE])
+    return {name: result for name, (result,) in zip(ACCURATE, made, strict=True)}
 
 
 def assert_accurate(found: Array, wanted: Array, bound: float, at: Array) -> None:
-    """Float32 results against float64 ones: the error relative to them, or half the distance of subnormal numbers."""
-    rounded = wanted.astype(np.float32)
-    normal = np.isfinite(rounded) & (np.abs(wanted) >= np.finfo(np.float32).tiny)
-    error = np.abs(found[normal].astype(np.float64) / wanted[normal] - 1)
+    """Results against float64 ones: the error relative to them, or half the distance of subnormal numbers."""
+    limits = ml_dtypes.finfo(found.dtype)
+    rounded = wanted.astype(found.dtype).astype(np.float64)
+    found = found.astype(np.float64)
+    normal = np.isfinite(rounded) & (np.abs(wanted) >= float(limits.tiny))
+    error = np.abs(found[normal] / wanted[normal] - 1)
     assert error.max() < bound, (at[normal][error.argmax()], error.max())
-    np.testing.assert_allclose(found[~normal], rounded[~normal], atol=3e-45, rtol=0, equal_nan=True)
+    smallest = float(limits.smallest_subnormal)
+    np.testing.assert_allclose(found[~normal], rounded[~normal], atol=2.1 * smallest, rtol=0, equal_nan=True)
     zero = wanted == 0
     np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(wanted[zero]))
 
 
+# Next to 1, erfc is 1 minus a sum of eight terms. Results of 16 bits are rounded once more: half a unit.
+BOUNDS = {"float32": 5e-7, "float16": 1.01 * 2.0**-11, "bfloat16": 1.01 * 2.0**-8}
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
 @pytest.mark.parametrize("name", ACCURATE)
-def test_float32_functions_are_accurate_over_the_whole_range(name: str) -> None:
-    """Against float64, on 300,000 numbers of all magnitudes: subnormals, infinities and NaNs as well."""
-    x = np.arange(0, 2**32, 21_001, dtype=np.uint64).astype(np.uint32).view(np.float32)
-    multiples = (np.arange(-20_000, 20_000) * (np.pi / 2)).astype(np.float32)  # where sines nearly vanish
-    edges = np.float32([0, -0.0, 1, -1, 0.5, np.inf, -np.inf, np.nan, 1e-45, 3.4e38, 88.8, -88.8, 89.5])
-    x = np.concatenate(
-        [
-            x, np.linspace(-110, 110, 40_000, dtype=np.float32), np.linspace(-1, 3, 40_000, dtype=np.float32),
-            multiples, edges,
-        ]
-    )  # fmt: skip
+def test_functions_are_accurate_over_the_whole_range(name: str, dtype: str) -> None:
+    x, found = sweep(dtype), swept(dtype)[name]
     with np.errstate(all="ignore"):
         wanted = OPERATORS[name].reference(x.astype(np.float64))
-        found = native(name, x)
-        # next to 1, erfc is 1 minus a sum of eight terms
-        assert_accurate(found, wanted, 2e-6 if name == "erfc" else 5e-7, x)
-    bounds = {"tanh": 1.0, "sigmoid": 1.0, "sin": 1.0, "cos": 1.0}
-    if name in bounds:
-        assert np.nanmax(np.abs(found)) <= bounds[name]
+        assert_accurate(found, wanted, 2e-6 if (name, dtype) == ("erfc", "float32") else BOUNDS[dtype], x)
+    if name in ("tanh", "sigmoid", "sin", "cos"):
+        assert np.nanmax(np.abs(found.astype(np.float64))) <= 1
 
 
-def test_float32_angles_of_points_are_accurate_over_the_whole_plane() -> None:
+def test_angles_of_points_are_accurate_over_the_whole_plane() -> None:
     """atan2 on pairs of numbers of all magnitudes, and in all octants."""
     numbers = np.arange(0, 2**32, 4_194_301, dtype=np.uint64).astype(np.uint32).view(np.float32)
     numbers = np.concatenate([numbers, np.float32([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, 2.4142, 0.4142])])
     angles = np.linspace(-3.2, 3.2, 20_000)
-    y = np.concatenate([np.repeat(numbers, len(numbers)), np.sin(angles).astype(np.float32)])
-    x = np.concatenate([np.tile(numbers, len(numbers)), np.cos(angles).astype(np.float32)])
     with np.errstate(all="ignore"):
-        assert_accurate(native("atan2", y, x), np.arctan2(y.astype(np.float64), x.astype(np.float64)), 5e-7, y)
+        y = np.concatenate([np.repeat(numbers, len(numbers)), np.sin(angles).astype(np.float32)])
+        x = np.concatenate([np.tile(numbers, len(numbers)), np.cos(angles).astype(np.float32)])
+        pairs = [(y.astype(BaseType(d).dtype), x.astype(BaseType(d).dtype)) for d in BOUNDS]
+        made = compiled([Sample(OPERATORS["atan2"], pair, {}) for pair in pairs])
+        for dtype, (a, b), (found,) in zip(BOUNDS, pairs, made, strict=True):
+            assert_accurate(found, np.arctan2(a.astype(np.float64), b.astype(np.float64)), BOUNDS[dtype], a)
 
 
 # ---- gradients
 
 DIFFERENTIATED = 3  # samples of an operator
+PLACES = 24  # elements of an operand: other ones each day
 
 
 def differentiated(name: str) -> list[Sample]:
@@ -296,16 +305,23 @@ def interpreted(function: Any, arguments: list[Array], point: list[Array]) -> li
     return as_list(interpreter.run(function.core(*arguments), point))
 
 
+def chosen_places(operand: Array) -> Array:
+    return np.random.default_rng(SEED).permutation(operand.size)[:PLACES]
+
+
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient_is_the_finite_difference(name: str) -> None:
     for sample in differentiated(name):
         function, arguments = program(sample, 1)
         for position, cotangent in zip(floats(sample), interpreted(function, arguments, arguments), strict=True):
-            wanted = finite_difference(sample, position, arguments[len(sample.operands) :])
+            places = chosen_places(sample.operands[position])
+            wanted = finite_difference(sample, position, arguments[len(sample.operands) :], places)
             if name == "stop_gradient":
                 wanted = np.zeros_like(wanted)
+            assert cotangent.shape == sample.operands[position].shape
+            found = np.asarray(cotangent).reshape(-1)[places]
             # the difference's own error is the step's square times a third derivative, and 1e-16 over the step
-            np.testing.assert_allclose(cotangent, wanted, rtol=1e-6, atol=1e-7, err_msg=f"{sample} with seed {SEED}")
+            np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7, err_msg=f"{sample} with seed {SEED}")
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -396,46 +412,6 @@ def test_requirements_vanish_for_constants_that_meet_them() -> None:
         (requirement,) = OPERATORS[name].requirements
         assert requirement.holds(x, emitter.constant(number, INT32)) is None
     assert not emitter.bindings
-
-
-# ---- algebra
-
-
-@pytest.mark.parametrize("name", OPERATORS)
-def test_algebraic_facts_hold(name: str) -> None:
-    operator = OPERATORS[name]
-    for sample in OF[name]:
-        if sample.extreme or any(t.dtype.kind not in "iub" and t.dtype != np.float64 for t in sample.results):
-            continue
-        if operator.commutative:
-            same(reference(sample)[0], operator.evaluate(sample.operands[::-1], sample.attributes), sample)
-        x = sample.operands[0] if sample.operands else None
-        matrices = all(o.ndim == 2 and len(set(o.shape)) == 1 for o in sample.operands)
-        if operator.associative and x is not None and (operator.commutative or matrices):
-            a, b = x, sample.operands[1]
-            left = operator.evaluate([operator.evaluate([a, b], {}), b], {})
-            same(left, operator.evaluate([a, operator.evaluate([b, b], {})], {}), sample)
-        if operator.idempotent and x is not None:
-            twice = operator.evaluate([x, x] if len(sample.operands) == 2 else [operator.evaluate([x], {})], {})
-            same(twice, x if len(sample.operands) == 2 else operator.evaluate([x], {}), sample)
-        if operator.identity is not None and x is not None:
-            same(operator.evaluate([x, np.asarray(operator.identity, x.dtype)], {}), x, sample)
-        for position in operator.linear:
-            operand = sample.operands[position]
-            if operand.dtype.kind == "f":
-                other = operand[::-1].copy() if operand.ndim else operand * 3
-                parts = [
-                    operator.evaluate(
-                        [*sample.operands[:position], part, *sample.operands[position + 1 :]], sample.attributes
-                    )
-                    for part in (operand * 2 + other, operand, other, np.zeros_like(operand))
-                ]
-                same(parts[0], parts[1] * 2 + parts[2], sample)
-                assert not np.any(np.nan_to_num(parts[3])), sample
-
-
-def same(left: Array, right: Array, sample: Sample) -> None:
-    np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12, err_msg=str(sample))
 
 
 # ---- documentation, laziness

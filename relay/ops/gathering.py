@@ -90,6 +90,7 @@ _CHOICES = np.array([[2, 0, -1], [-3, 1, 1]], np.int32)
         case((3,), np.array([2, -1, 0, 0], np.int64)),
         case((2, 3), _CHOICES, axis=1),
         case((3, 3), _CHOICES, axis=0),
+        case((1, 2, 1, 2, 3, 1), np.array([2, 0, -1, 1]).reshape(1, 1, 1, 2, 2, 1), axis=-2),
         case((0, 3), np.zeros((0, 2), np.int32), axis=-1),
     ),
 )

@@ -229,6 +229,7 @@ _REPEATED = np.array([[2, 0, 2], [-1, 1, 2]], np.int32)
         case((3,), _REPEATED),
         case((3, 2), _REPEATED),
         case((2, 3, 4), _REPEATED, axis=1),
+        case((1, 2, 1, 2, 3, 2), _REPEATED, axis=-2),
         case((2, 3), np.array(-1, np.int32), axis=-1),
         case((2, 3), np.zeros((0,), np.int64)),
         case((3,), np.array([5, -7, 1], np.int32), mode="clip"),

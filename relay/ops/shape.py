@@ -51,6 +51,7 @@ def _broadcast_to(x: Stage, shape: tuple[int, ...]) -> Stage:
         case((), shape=(2, 3)),
         case((3,), shape=(2, 3)),
         case((2, 1), shape=(4, 2, 3)),
+        case((2, 1, 3, 1), shape=(1, 2, 2, 2, 3, 1)),
         case((1, 3), shape=(0, 3)),
         case((1,), shape=3),
     ),

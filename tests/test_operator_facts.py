@@ -1,0 +1,324 @@
+"""What definitions say of their operators is true: every fact that passes rely on, checked on sampled calls.
+
+A fact is a generator of pairs that must be equal, made of the operator's reference on a sample's operands; it yields
+nothing where the sample does not show it. Passes change programs by these facts, so a wrong one is a wrong answer.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from operator_samples import OF, OPERATORS, Array, Sample, evaluate
+
+from relay.ir.expr import Var
+from relay.ir.facts import DimConstraint
+from relay.ir.types import TensorType
+from relay.operator import Emitter, Operator, Pattern, lookup
+
+Pair = tuple[Any, Any]
+
+
+class Call:
+    """A sample, to be evaluated with other operands."""
+
+    def __init__(self, operator: Operator, sample: Sample) -> None:
+        self.operator = operator
+        self.x = list(sample.operands)
+        self.attributes = sample.attributes
+        self.rng = np.random.default_rng(7)
+
+    def __call__(self, *operands: Array, **changed: Any) -> Array:
+        return np.asarray(self.operator.evaluate(list(map(np.asarray, operands)), {**self.attributes, **changed}))
+
+    def replaced(self, position: int, operand: Array) -> Array:
+        """The result with one operand changed."""
+        return self(*self.x[:position], operand, *self.x[position + 1 :])
+
+    def other(self, operand: Array) -> Array:
+        """Its elements in another order."""
+        return np.asarray(self.rng.permutation(operand.reshape(-1))).reshape(operand.shape)
+
+    def type_of(self, *operands: Array) -> Any:
+        return Sample(self.operator, operands, self.attributes).results[0]
+
+
+def commutative(call: Call) -> Iterator[Pair]:
+    x, y = call.x
+    yield call(x, y), call(y, x)
+
+
+def associative(call: Call) -> Iterator[Pair]:
+    x, y = call.x
+    if call.operator.commutative or (x.ndim == y.ndim == 2 and len({*x.shape, *y.shape}) == 1):
+        z = call.other(y)
+        yield call(call(x, y), z), call(x, call(y, z))
+
+
+def idempotent(call: Call) -> Iterator[Pair]:
+    if len(call.x) == 2:
+        yield call(call.x[0], call.x[0]), call.x[0]
+    else:
+        once = call(*call.x)
+        yield call(once), once
+
+
+def involution(call: Call) -> Iterator[Pair]:
+    yield call(call(*call.x)), call.x[0]
+
+
+def coercion(call: Call) -> Iterator[Pair]:
+    (x,) = call.x
+    if call.type_of(x) == TensorType(call.type_of(x).base, x.shape) and call(x).dtype == x.dtype:
+        yield call(x), x
+
+
+def identity(call: Call) -> Iterator[Pair]:
+    x = call.x[0]
+    neutral = np.asarray(call.operator.identity, x.dtype)
+    found = call(x, neutral)
+    yield found, x
+    yield np.signbit(found) if x.dtype.kind == "f" else found, np.signbit(x) if x.dtype.kind == "f" else x
+
+
+def linear(call: Call) -> Iterator[Pair]:
+    for position in call.operator.linear:
+        x = call.x[position]
+        if x.dtype == np.float64:
+            y = call.other(x)
+            whole = call.replaced(position, x * 2 + y)
+            yield whole, call.replaced(position, x) * 2 + call.replaced(position, y)
+            zero = call.replaced(position, np.zeros_like(x))
+            yield np.nan_to_num(zero), np.zeros_like(zero)  # 0 / 0 stays NaN
+
+
+def jointly_linear(call: Call) -> Iterator[Pair]:
+    if all(x.dtype == np.float64 for x in call.x):
+        others = [call.other(x) for x in call.x]
+        both = call(*(x * 2 + y for x, y in zip(call.x, others, strict=True)))
+        yield both, call(*call.x) * 2 + call(*others)
+
+
+def elementwise(call: Call) -> Iterator[Pair]:
+    """Element i of the result is made of the operands' elements i, so another order of them is one of the result."""
+    shape = np.broadcast_shapes(*(x.shape for x in call.x))
+    if call(*call.x).shape == shape:
+        whole = [np.array(np.broadcast_to(x, shape)) for x in call.x]
+        order = call.rng.permutation(whole[0].size)
+        moved = [x.reshape(-1)[order].reshape(shape) for x in whole]
+        yield call(*whole), call(*call.x)
+        yield call(*moved), call(*whole).reshape(-1)[order].reshape(shape)
+
+
+def injective(call: Call) -> Iterator[Pair]:
+    """Each element of the result depends on one element of an operand: of two operands mixed it is that of one or of
+    the other."""
+    for position, x in enumerate(call.x):
+        if x.dtype == np.float64 and call(*call.x).dtype == np.float64:
+            y = call.other(x) + 0.125
+            mixed = call.replaced(position, np.where(call.rng.integers(0, 2, x.shape).astype(bool), x, y))
+            one = call.replaced(position, x)
+            yield mixed, np.where(mixed == one, one, call.replaced(position, y))
+
+
+def fill(call: Call) -> Iterator[Pair]:
+    found = call(*call.x)
+    yield found, np.full_like(found, call.operator.fill)
+
+
+def permutes(call: Call) -> Iterator[Pair]:
+    yield np.sort(call(*call.x), axis=None), np.sort(call.x[0], axis=None)
+
+
+def selects_row(call: Call) -> Iterator[Pair]:
+    x, i = call.x
+    yield call(x, i), x[int(i)]
+
+
+def accumulator(call: Call) -> Iterator[Pair]:
+    name = call.operator.accumulator
+    assert name is not None
+    adding, found = lookup(name), call(*call.x)
+    y = np.asarray(call.rng.integers(0, 9, found.shape)).astype(found.dtype)
+    shared = {n: v for n, v in call.attributes.items() if n in adding.attributes}
+    yield found + y, adding.evaluate([y, *call.x], shared)
+
+
+def accumulates(call: Call) -> Iterator[Pair]:
+    position = call.operator.accumulates
+    assert position is not None
+    x = call.x[position]
+    if x.dtype.kind == "i" or x.dtype == np.float64:
+        yield call(*call.x), x + call.replaced(position, np.zeros_like(x))
+
+
+def in_place(call: Call) -> Iterator[Pair]:
+    change = call.operator.in_place
+    assert change is not None and change.write is not None
+    copied = [x.copy() for x in call.x]
+    change.write(*copied, **call.attributes)
+    yield copied[change.operand], call(*call.x)
+
+
+def columns(call: Call) -> Iterator[Pair]:
+    rule = call.operator.columns
+    assert rule is not None
+    found = rule(*(x.shape for x in call.x), **call.attributes)
+    if found is not None and call.x[-1].shape[found.axis] > 1 and call.x[-1].size:
+        *rest, last = call.x
+        if found.joins:
+            parts = np.split(last, [1], axis=found.axis)
+            yield call(*call.x), np.concatenate([call(*rest, p) for p in parts], axis=found.result_axis)
+        changed = last.copy()
+        changed[(slice(None),) * (found.axis % last.ndim) + (0,)] += 1
+        kept = (slice(None),) * (found.result_axis % call(*call.x).ndim) + (slice(1, None),)
+        if found.joins:
+            yield call(*rest, changed)[kept], call(*call.x)[kept]
+
+
+def emitted(make: Callable[..., Any], operands: list[Array]) -> Array | None:
+    """What `make` emits for symbolic values, on these arrays; None where it makes nothing."""
+    emitter = Emitter()
+    variables = [Var("x", Sample(OPERATORS["add"], (x,), {}).types[0]) for x in operands]
+    made = make(*map(emitter.value, variables))
+    if made is None:
+        return None
+    values = dict(zip(variables, operands, strict=True))
+    evaluate(emitter, values)
+    return values[made.atom]
+
+
+def rounds(call: Call, marked: tuple[bool, ...]) -> tuple[list[Array], list[Array]]:
+    """Operands of three rounds, and the results of each."""
+    each = [[call.other(x) if m else x for x, m in zip(call.x, marked, strict=True)] for _ in range(3)]
+    whole = [np.stack([r[i] for r in each]) if m else x for i, (x, m) in enumerate(zip(call.x, marked, strict=True))]
+    return whole, [call(*r) for r in each]
+
+
+def stacked(call: Call) -> Iterator[Pair]:
+    rule = call.operator.stacked
+    assert rule is not None
+    for place in range(len(call.x)):
+        marked = tuple(i == place for i in range(len(call.x)))
+        whole, results = rounds(call, marked)
+        found = emitted(functools.partial(rule, marked, **call.attributes), whole)
+        if found is not None:
+            yield found, np.stack(results)
+
+
+def total(call: Call) -> Iterator[Pair]:
+    rule = call.operator.total
+    assert rule is not None
+    whole, results = rounds(call, (True,) * len(call.x))
+    found = emitted(functools.partial(rule, **call.attributes), whole)
+    if found is not None:
+        yield found, np.sum(results, axis=0)
+
+
+def on_dims(call: Call) -> Iterator[Pair]:
+    rule = call.operator.on_dims
+    assert rule is not None
+    wraps = str(call.attributes.get("dtype", "")).startswith("uint")
+    for numbers in ((7, 3), (3, 3)) if wraps else ((7, 3), (-7, 3), (3, 3)):
+        operands = [np.array(n, np.int64) for n in numbers[: len(call.x)]]
+        given = {n: v for n, v in call.attributes.items() if call.operator.name == "cast"}
+        found = rule(*map(int, operands), **given)
+        if isinstance(found, DimConstraint):
+            assert isinstance(found.left, int) and isinstance(found.right, int)
+            yield found.holds(found.left, found.right), bool(call.operator.evaluate(operands, given))
+        elif found is not None:
+            yield found, int(call.operator.evaluate(operands, given))
+
+
+OTHER_LAYOUTS = {"NCW": "NWC", "NCHW": "NHWC", "NCDHW": "NDHWC"}
+OTHER_LAYOUTS |= {b: a for a, b in OTHER_LAYOUTS.items()}
+
+
+def layouts(call: Call) -> Iterator[Pair]:
+    """The call in the other layout, on transposed operands, gives the transposed result."""
+    rule = call.operator.layouts
+    assert rule is not None
+    for names, array in zip(rule(**call.attributes), [*call.x, call(*call.x)], strict=True):
+        yield len(names), array.ndim
+    if call.attributes.get("layout") in OTHER_LAYOUTS:
+        other = OTHER_LAYOUTS[call.attributes["layout"]]
+        before, after = rule(**call.attributes), rule(**{**call.attributes, "layout": other})
+        orders = [[a.index(name) for name in b] for a, b in zip(before, after, strict=True)]
+        operands = [np.ascontiguousarray(x.transpose(o)) for x, o in zip(call.x, orders, strict=False)]
+        yield call(*operands, layout=other), call(*call.x).transpose(orders[-1])
+
+
+FACTS: dict[str, Callable[[Call], Iterator[Pair]]] = {
+    f.__name__: f
+    for f in (
+        commutative, associative, idempotent, involution, coercion, identity, linear, jointly_linear, fill, permutes,
+        selects_row, accumulator, accumulates, in_place, columns, stacked, total, on_dims, layouts,
+    )
+}  # fmt: skip
+PATTERNS = {Pattern.ELEMENTWISE: elementwise, Pattern.BROADCAST: elementwise, Pattern.INJECTIVE: injective}
+EXACT = ("identity", "fill", "permutes", "selects_row", "on_dims", "coercion")
+"""Those without any arithmetic, which hold for special numbers, too."""
+
+
+def declared(operator: Operator) -> Iterator[Callable[[Call], Iterator[Pair]]]:
+    for name, fact in FACTS.items():
+        said = getattr(operator, name)
+        if fact is in_place and said is not None and said.write is None:
+            continue  # compiled code only
+        if said is None or said == () or (said is False and name != "identity"):
+            continue
+        yield fact
+    if operator.pattern in PATTERNS and operator.operands and (operator.composition is None or operator.compute):
+        yield PATTERNS[operator.pattern]
+
+
+def check(operator: Operator, fact: Callable[[Call], Iterator[Pair]]) -> int:
+    """How often a fact was seen to hold."""
+    seen = 0
+    exact, special = fact.__name__ in EXACT, fact.__name__ in EXACT or fact is elementwise
+    for sample in OF[operator.name]:
+        rounded = any(
+            o.dtype.kind not in "iubf" or (o.dtype.kind == "f" and o.dtype.itemsize < 8) for o in sample.operands
+        )
+        if operator.variadic or (rounded and not exact) or (sample.extreme and not special):
+            continue
+        bound = 0 if exact else 1e-12
+        with np.errstate(all="ignore"):
+            for left, right in fact(Call(operator, sample)):
+                np.testing.assert_allclose(left, right, rtol=bound, atol=bound, err_msg=f"{fact.__name__}: {sample}")
+                seen += np.size(left) > 0
+    return seen
+
+
+@pytest.mark.parametrize("name", [n for n, o in OPERATORS.items() if any(declared(o))])
+def test_facts_hold(name: str) -> None:
+    operator = OPERATORS[name]
+    for fact in declared(operator):
+        seen = check(operator, fact)
+        indices = all(o.dtype.kind in "iu" for s in OF[name] for o in s.operands)
+        assert seen or operator.variadic or (fact is injective and indices), fact.__name__
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("subtract", {"commutative": True}), ("divide", {"associative": True, "commutative": True}),
+        ("square", {"idempotent": True}), ("add", {"idempotent": True}),
+        ("abs", {"involution": True}), ("add", {"identity": 0.0}), ("power", {"identity": 2}),
+        ("square", {"linear": (0,)}),
+        ("divide", {"linear": (1,)}), ("multiply", {"jointly_linear": True}),
+        ("cumsum", {"pattern": Pattern.INJECTIVE}),
+        ("flip", {"permutes": False, "fill": 0}), ("cumsum", {"permutes": True}), ("relu", {"coercion": True}),
+        ("update_slice", {"accumulates": 0}), ("minimum", {"on_dims": lambda x, y: x}),
+        ("softmax", {"pattern": Pattern.ELEMENTWISE}),
+    ],
+)  # fmt: skip
+def test_what_is_not_true_is_found(name: str, said: dict[str, Any]) -> None:
+    operator = attrs.evolve(OPERATORS[name], **said)
+    with pytest.raises(AssertionError):
+        for fact in declared(operator):
+            check(operator, fact)
