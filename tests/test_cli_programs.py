@@ -230,13 +230,14 @@ SIZES = """
 from relay import Float, Tensor, dims, relay, shape_var
 
 n, m = dims("n m")
+s = shape_var("s")
 
 @relay
 def f(x: Tensor[Float, (n, m)], y: tuple[Tensor[Float, (m,)], Tensor[Float, (2 * n, 3)]]):
     return (x + y[0]).sum() * y[1].sum()
 
 @relay
-def g(x: Tensor[Float, shape_var("s")]):
+def g(x: Tensor[Float, s]):
     return x
 """
 
