@@ -48,7 +48,7 @@ def packing(offset: Expression, axes: Sequence[tuple[Any, int]], column: Any, co
             values[column] = np.minimum(at, columns - 1)
         else:
             values[variable] = grid
-    places = np.broadcast_to(_evaluated(offset, values), shape)
+    places = np.broadcast_to(evaluated(offset, values), shape)
     return Packing(np.where(at < columns, places, -1))
 
 
@@ -62,18 +62,18 @@ class NoArithmetic(Exception):
     """An index that is no arithmetic of integers."""
 
 
-def _evaluated(expression: Any, values: Mapping[Any, np.ndarray]) -> Any:
-    """An integer expression for all values of its variables."""
+def evaluated(expression: Any, values: Mapping[Any, np.ndarray]) -> Any:
+    """An integer expression for all values of its variables. Raises NoArithmetic."""
     if isinstance(expression, tirx.IntImm):
         return int(expression.value)
     if isinstance(expression, tirx.Cast):
-        return _evaluated(expression.value, values)
+        return evaluated(expression.value, values)
     if isinstance(expression, tirx.Var) and expression in values:
         return values[expression]
     found = _ARITHMETIC.get(type(expression))
     if found is None:
         raise NoArithmetic
-    return found(_evaluated(expression.a, values), _evaluated(expression.b, values))
+    return found(evaluated(expression.a, values), evaluated(expression.b, values))
 
 
-__all__ = ["NoArithmetic", "Packing", "packing"]
+__all__ = ["NoArithmetic", "Packing", "evaluated", "packing"]
