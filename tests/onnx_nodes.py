@@ -297,7 +297,7 @@ def _pool(name: str) -> Rule:
 def _global_pool(name: str) -> Rule:
     def rule(a: dict[str, Any], x: Inputs) -> Call:
         rank = x[0].ndim - 2
-        return f"adaptive_{name}_pool{rank}d", (x[0],), {"output_size": (1,) * rank}
+        return f"global_{name}_pool{rank}d", (x[0],), {}
 
     return rule
 

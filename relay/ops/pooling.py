@@ -22,6 +22,7 @@ from relay.ops.notation import (
     Value,
     counting,
     dims,
+    expansion,
     number_like,
     register_op,
     result_dims,
@@ -306,5 +307,40 @@ def _define(rank: int) -> None:
     )(avg_pool)
 
 
+def _global_shape(rank: int, shape: Shape, *, layout: str) -> Shape:
+    rules.check_rank(f"pooling over {rank} axes", rank, shape)
+    axes = spatial_axes(layout, rank)
+    return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
+
+
+def _define_global(rank: int) -> None:
+    layout_default = f"NC{'DHW'[-rank:]}"
+    axes = "the spatial axis" if rank == 1 else f"all {rank} spatial axes"
+    small = f"np.arange({2**rank}, dtype=np.float32).reshape({(1, 1) + (2,) * rank})"
+    brackets = "[" * (rank + 2), "]" * (rank + 2)
+    sampler = samples(rank, case((2, 3, 4, 2)), case((1, 4, 3, 2), layout="NHWC"), case((0, 2, 3, 3)), case((2, 1, 1, 1)))
+
+    def define(name: str, reduction: str, what: str, classes: str, example: str) -> None:
+        def pool(x: Value, layout: str = layout_default) -> Value:
+            return x.op(reduction, axis=spatial_axes(layout, rank), keepdims=True)
+
+        pool.__doc__ = f"""The {what} over {axes}, which stay with extent 1.
+        x: (T, (n, c, *sizes)) -> (T, (n, c, *ones)).
+
+        >>> relay.{name}({small})
+        array({brackets[0]}{example}{brackets[1]}, dtype=float32)
+        """
+        expansion(
+            name=name,
+            relation=Relation(f"T:{classes} -> T", functools.partial(_global_shape, rank)),
+            layouts=functools.partial(rules.layouts, rank, "xx"),
+            sampler=sampler,
+        )(pool)
+
+    define(f"global_avg_pool{rank}d", "mean", "mean", "float", f"{(2**rank - 1) / 2}")
+    define(f"global_max_pool{rank}d", "max", "largest element", "number", f"{2**rank - 1}.")
+
+
 for _rank in (1, 2, 3):
     _define(_rank)
+    _define_global(_rank)
