@@ -163,9 +163,7 @@ class _ignoring:
 # ---- the key
 
 
-def key(
-    program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int] = frozenset()
-) -> str:
+def key(program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> str:
     """A name for the machine code of a typed program."""
     digest = hashlib.sha256()
     options = _surroundings(), str(level), str(threads), str(sorted(donated))

@@ -178,7 +178,8 @@ def pullback({names}, seed__):
 
 
 def _jvp_text(parameters: Parameters, options: Mapping[str, object]) -> str:
-    return """\
+    return (
+        """\
 def jvp(primals, tangents):
     def transposed(seed):
         def paired(primals):
@@ -189,9 +190,12 @@ def jvp(primals, tangents):
     def again(primals):
         return lists__(stack__, f__(*primals))
     (_, value), tangent = value_and_grad__(transposed)(blank__(quiet__(again), (primals,)))
-""" + _ROWS + """\
+"""
+        + _ROWS
+        + """\
     return value, listed__(rows__, tangent, value)
 """
+    )
 
 
 def _jacobian_text(parameters: Parameters, options: Mapping[str, object]) -> str:

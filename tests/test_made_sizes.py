@@ -7,7 +7,7 @@ import pytest
 
 import relay as rl
 from relay import relay
-from relay.errors import ExecutionError, InternalError
+from relay.errors import ExecutionError, InternalError, TypeMismatch
 from relay.ir.alpha import alpha_equal
 from relay.ir.check import check
 from relay.ir.dims import MadeDim, made_dim
@@ -203,3 +203,23 @@ def test_every_stage_binds_each_size_once() -> None:
     bound = [d for f in typed.functions.values() if isinstance(f, Function) for d in made_by(f.body)]
     assert bound and len(set(bound)) == len(bound) and all(isinstance(d, MadeDim) for d in bound)
     assert BindDim.__doc__ is not None
+
+
+@relay
+def chosen_squares(x):
+    return x[x > 0.3] ** 2, x[:2]
+
+
+@pytest.mark.parametrize("executor", ["compiled", "interpreted"])
+def test_cotangents_have_the_size_that_the_run_makes(executor: str) -> None:
+    pullback = rl.grad(chosen_squares, seedable=True, keeping=(1,))
+    run = pullback if executor == "compiled" else pullback.interpret
+    x = np.linspace(0.2, 1.1, 5)
+    found, kept = run(x, np.arange(4.0))
+    np.testing.assert_allclose(found, [0.0, 0.0, *(2.0 * x[2:] * np.arange(1.0, 4.0))])
+    np.testing.assert_array_equal(kept, x[:2])
+    for wrong in (np.ones(3), np.ones(0), np.ones(7)):
+        with pytest.raises(ExecutionError, match=r"cotangent must have the size|the seed is Tensor"):
+            run(x, wrong)
+    with pytest.raises(TypeMismatch, match=r"the rank is 2, not 1"):
+        run(x, np.ones((4, 1)))

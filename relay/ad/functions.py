@@ -32,13 +32,15 @@ from relay.ad.passed_on import passed_on
 from relay.ad.references import References
 from relay.ad.scopes import Scope, needed, residuals
 from relay.ad.silence import Silencer
-from relay.ad.sizes import hand_over, handed_type, with_sizes
+from relay.ad.sizes import hand_over, handed_type, has_any, with_sizes
 from relay.ad.tapes import Plan, Seeds, tail_of
-from relay.errors import DifferentiationError, InternalError
+from relay.errors import DifferentiationError, InternalError, Span
 from relay.ir.derivative import output_type
+from relay.ir.dims import ANY
 from relay.ir.expr import (
     Assert,
     Atom,
+    AxisSize,
     BindDim,
     Binding,
     Block,
@@ -50,6 +52,7 @@ from relay.ir.expr import (
     Expr,
     Function,
     Global,
+    Grad,
     If,
     LoopLabel,
     MakeTuple,
@@ -61,7 +64,17 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import copy_function, map_blocks, substitute, walk
-from relay.ir.types import Constructor, DataDefinition, DataType, FunctionType, StackType, TupleType, Type
+from relay.ir.types import (
+    INT64,
+    Constructor,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    StackType,
+    TupleType,
+    Type,
+    scalar,
+)
 from relay.operator import Emitter
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -214,6 +227,8 @@ class ModuleReversal:
         plan = reversal.block(body, scope, Seeds(exit=(cotangent,)))
         emitter = scope.emitter
         emitter.span = derivative.span
+        if isinstance(seed, Var):
+            plan.forward += _same_size(seed, result, function.result, grad, derivative.span)
         outputs = [
             self.interface.outward(emitter, type_of(parameters[i]), scope.current(parameters[i]), parameters[i])
             for i in wrt
@@ -399,6 +414,21 @@ class ModuleReversal:
             inside = any(isinstance(b.value, Assert | Print | RefWrite) for body in bodies for b in walk(body))
             self._effects[name] = inside or name in self._writing
         return self._effects[name]
+
+
+def _same_size(seed: Var, result: Atom, type_: Type, grad: Grad, span: Span | None) -> list[Binding]:
+    """Check that a cotangent has the size of what it is given for, where only the run knows that."""
+    emitter = Emitter(span)
+    output = output_type(type_, grad)
+    if isinstance(type_, TupleType) and has_any(output):
+        result = emitter.bind(Project(result, (grad.output or 0) % len(type_.items), span), output, "output").atom
+    for axis, dim in enumerate(output.shape):
+        if dim is ANY:
+            sizes = (emitter.bind(AxisSize(v, axis, span), scalar(INT64), "size") for v in (seed, result))
+            given, wanted = sizes
+            same = (given == wanted).atom
+            emitter.bindings.append(Binding((), Assert(same, "the cotangent must have the size of the result", span)))
+    return emitter.bindings
 
 
 def reachable(

@@ -46,7 +46,7 @@ def rows(xs):
 def counted(x):
     total = 0.0
     for i in range(1, 6):
-        total = total + x ** 2 * float(i)
+        total = total + x**2 * float(i)
     return total
 
 

@@ -21,7 +21,6 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import (
-    ANY,
     Application,
     BaseType,
     FunctionType,
@@ -37,6 +36,7 @@ from relay.ir.types import (
     show,
 )
 from relay.operator import Operator
+from relay.typecheck.elaboration import made_sizes
 from relay.typecheck.elaboration.arguments import (
     bind_arguments,
     defaults,
@@ -221,12 +221,6 @@ def _derived_value(
                     help="name the other parameters, `wrt=..`; differentiate by what it holds: pass `r.value`",
                 )
         try:
-            if grad.seedable and not session.generic and ANY in output_type(known.result, grad).shape:
-                raise DifferentiationError(
-                    f"the function returns {show(known.result)}, whose size only the run knows: a cotangent for it"
-                    " cannot be given yet",
-                    help="make one number of the result, as its sum or a product with weights",
-                )
             found = attrs.evolve(gradient_type(known, node, session.monomorphic), effects=known.effects)
             session.unify_at(found, type_, span, "the derivative")
         except DifferentiationError as error:
@@ -288,8 +282,7 @@ def call_value(
     session.effects.include(effects)
     session.solver.run()
     if seeded:
-        help = "it has the type of the result that is differentiated"
-        session.unify_at(values[-1].type, types[-1], span, "the incoming cotangent", help=help)
+        values[-1] = _cotangent(session, out, values[-1], types[-1], span)
         session.solver.run()
     typed = session.bind(out, Call(callee.atom, tuple(v.atom for v in values), span), result, "result", span)
     return expand(session, out, typed, span)
@@ -345,6 +338,24 @@ def call_derived(
     if not isinstance(result, Tuple):
         return result
     return Tuple((result.items[0], _in_places(result.items[1], count, len(callee.grad.keeping), fixed)))
+
+
+def _cotangent(session: Session, out: Output, value: Typed, expected: Type, span: Span | None) -> Typed:
+    """A cotangent at the type that the derivative takes: with `Any` for sizes of the run. It may not be known yet."""
+
+    def attempt() -> Sequence[Unknown] | None:
+        known: Type = prune(expected)  # type: ignore[assignment]
+        if isinstance(known, Unknown) and not session.generic:
+            return [known]
+        met = made_sizes.meeting(value.type, known)
+        help = "it has the type of the result that is differentiated"
+        session.unify_at(value.type if met is None else met, known, span, "the incoming cotangent", help=help)
+        return None
+
+    session.defer(attempt, span, "the cotangent")
+    if isinstance(prune(expected), Unknown):
+        return made_sizes.ascribed(session, out, value, expected, span)
+    return made_sizes.packed_value(session, out, value, (), expected, span)
 
 
 def _in_places(gradients: Entity, count: int, kept: int, fixed: Mapping[int, Entity]) -> Entity:
