@@ -220,7 +220,7 @@ ACCURATE = (
 
 def test_every_polynomial_is_swept() -> None:
     elementary = {n for n, o in OPERATORS.items() if o.intricate and o.composition is None}
-    assert elementary == {*ACCURATE, "atan2"}
+    assert elementary == {*ACCURATE, "atan2", "power"}
 
 
 def sweep(dtype: str) -> Array:
@@ -269,6 +269,40 @@ def test_functions_are_accurate_over_the_whole_range(name: str, dtype: str) -> N
         assert_accurate(found, wanted, 2e-6 if (name, dtype) == ("erfc", "float32") else BOUNDS[dtype], x)
     if name in ("tanh", "sigmoid", "sin", "cos"):
         assert np.nanmax(np.abs(found.astype(np.float64))) <= 1
+
+
+def test_powers_are_accurate_over_the_whole_range() -> None:
+    """Pairs of numbers of all magnitudes, numbers near 1 to large powers, and all pairs of special ones."""
+    numbers = np.arange(0, 2**32, 2_097_143, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    special = np.float32(
+        [0, 1, 2, 3, 0.5, 1.5, 7, 127, 128, 149, 150, np.inf, np.nan, 1e-45, 1e-38, 3.4e38, 1 + 1e-7, 2**24, 2**24 + 1,
+         2**31, 1e10]
+    )  # fmt: skip
+    special = np.concatenate([special, -special])
+    rng = np.random.default_rng(SEED)
+    x = [
+        np.repeat(special, len(special)),
+        np.repeat(numbers, 20),
+        rng.uniform(0, 3, 50_000),
+        1 + rng.normal(0, 1e-4, 50_000),
+    ]
+    y = [
+        np.tile(special, len(special)),
+        rng.uniform(-12, 12, 20 * len(numbers)),
+        rng.uniform(-150, 150, 50_000),
+        rng.uniform(-1e6, 1e6, 50_000),
+    ]
+    with np.errstate(all="ignore"):
+        pairs = [
+            tuple(
+                np.concatenate([part.astype(np.float32) for part in parts]).astype(BaseType(d).dtype)
+                for parts in (x, y)
+            )
+            for d in BOUNDS
+        ]
+        made = compiled([Sample(OPERATORS["power"], pair, {}) for pair in pairs])
+        for dtype, (a, b), (found,) in zip(BOUNDS, pairs, made, strict=True):
+            assert_accurate(found, np.power(a.astype(np.float64), b.astype(np.float64)), BOUNDS[dtype], a)
 
 
 def test_angles_of_points_are_accurate_over_the_whole_plane() -> None:

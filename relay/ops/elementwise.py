@@ -9,7 +9,7 @@ import numpy as np
 from relay.ir import dims as arithmetic
 from relay.ir.dims import Dim
 from relay.operator import composite
-from relay.ops import scalar
+from relay.ops import powers, scalar
 from relay.ops.comparison import where
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
@@ -206,7 +206,7 @@ def _constant_power_derivative(x: Value, y: Value, exponent: float) -> Value:
 
 
 def _power(x: Stage, y: Stage) -> Stage:
-    compute = elementwise(scalar.float_power) if scalar.is_float(str(x.dtype)) else _integer_power
+    compute = elementwise(powers.power) if scalar.is_float(str(x.dtype)) else _integer_power
     return compute(x, y)
 
 
@@ -243,6 +243,7 @@ def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:
     relation=_BINARY,
     pattern=Pattern.BROADCAST,
     compute=_power,
+    intricate=True,
     gradient=_power_gradient,
     requirements=(Requirement(_exponent_is_not_negative, "an integer to a negative integer power"),),
     sampler=uniform(0.3, 3.0, operands=2),

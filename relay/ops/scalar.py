@@ -319,15 +319,6 @@ def _float_mod(x: Element, y: Element) -> Element:
     return let(external("fmod", x, y), adjusted)
 
 
-# ---- powers
-
-
-def float_power(x: Element, y: Element) -> Element:
-    """x to the y. The frequent exponent 2 needs no call of the library."""
-    general = cast(external("pow", _at_least_float32(x), _at_least_float32(y)), dtype_of(x))
-    return tirx.if_then_else(tirx.EQ(y, constant(2, y)), multiply(x, x), general)
-
-
 # ---- bits
 
 
