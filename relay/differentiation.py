@@ -181,15 +181,16 @@ def _jvp_text(parameters: Parameters, options: Mapping[str, object]) -> str:
     return (
         """\
 def jvp(primals, tangents):
+    def again(primals):
+        return lists__(stack__, f__(*primals))
+    start = blank__(quiet__(again), (primals,))
     def transposed(seed):
         def paired(primals):
             value = f__(*primals)
             return dot__(lists__(stack__, value), seed), value
         (_, value), gradients = value_and_grad__(paired)(primals)
         return dot__(gradients, tangents), value
-    def again(primals):
-        return lists__(stack__, f__(*primals))
-    (_, value), tangent = value_and_grad__(transposed)(blank__(quiet__(again), (primals,)))
+    (_, value), tangent = value_and_grad__(transposed)(start)
 """
         + _ROWS
         + """\

@@ -2,7 +2,8 @@
 
 `random_program(seed)` is the same text in every process: functions `power` and `total` (recursion over numbers and
 trees) and `program(x, y, n)`, which returns a float. Programs have records, trees, lists that grow, dicts, closures,
-closures chosen by branches, references, updates of a vector in place, loops of all kinds with `break`, `continue` and
+closures chosen by branches and kept in lists, references and aliases of them, captured variables that are assigned,
+derivatives and checkpoints, slices and updates of a vector in place, loops of all kinds with `break`, `continue` and
 early return. All functions in them are smooth, and of about the size of their operands.
 """
 
@@ -114,6 +115,12 @@ class _Writer:
                     self.fold,
                     self.comprehension,
                     self.table,
+                    self.alias,
+                    self.derivative,
+                    self.checkpoint,
+                    self.functions_in_a_list,
+                    self.slices,
+                    self.captured_and_assigned,
                 ]
             if functions:
                 kinds += [functools.partial(self.call, functions)] * 2
@@ -196,7 +203,37 @@ class _Writer:
     def comprehension(self) -> list[str]:
         return [f"x = sum([q * y for q in [x, {self.expression()}, v[0]]]) * 0.3"]
 
+    def slices(self) -> list[str]:
+        update = [f"v[n % 3] = v[n % 2] * 0.5 + {self.expression()}"] if self.random.random() < 0.5 else []
+        return [*update, f"x = relay.sum(v[0:2] * v[1:3]) * 0.3 + {self.expression()}"]
+
+    # ---- references and derivatives
+
+    def alias(self) -> list[str]:
+        name = self.name("q")
+        return [
+            f"{name} = r if {self.condition()} else relay.ref({self.expression()})",
+            f"{name}.value = {name}.value * 0.5 + {self.expression()}",
+            f"y = r.value * 0.5 + {name}.value * 0.3",
+        ]
+
+    def derivative(self) -> list[str]:
+        return [f"y = relay.grad(lambda t: {self.expression('t')} * t)({self.random.choice('xy')}) * 0.3"]
+
+    def checkpoint(self) -> list[str]:
+        return [f"x = relay.checkpoint(lambda t: {self.expression('t')} * t)({self.random.choice('xy')}) * 0.7"]
+
+    def captured_and_assigned(self) -> list[str]:
+        name = self.name("bump")
+        body = ["nonlocal y", f"y = y * 0.5 + {self.expression('t')}", "return y * t"]
+        return [f"def {name}(t):", *indented(body), f"x = {name}(x) * 0.5 + {name}(y) * 0.3"]
+
     # ---- functions
+
+    def functions_in_a_list(self) -> list[str]:
+        name = self.name("fs")
+        one, other = (f"lambda t: {self.expression('t')}" for _ in range(2))
+        return [f"{name} = [{one}, {other}]", f"x = {name}[n % 2]({self.random.choice('xy')}) * 0.7"]
 
     def closure(self) -> tuple[str, list[str]]:
         name = self.name("f")

@@ -134,14 +134,26 @@ def read_names(node: ast.AST | None) -> set[str]:
     if node is None:
         return set()
     names: set[str] = set()
-    stack: list[ast.AST] = [node]
+    stack: list[tuple[ast.AST, frozenset[str]]] = [(node, frozenset())]  # with the names that hide those outside
     while stack:
-        current = stack.pop()
-        if isinstance(current, ast.Name):
-            if isinstance(current.ctx, ast.Load):
-                names.add(current.id)
-        elif not isinstance(current, ast.Constant):
-            stack.extend(ast.iter_child_nodes(current))
+        current, hidden = stack.pop()
+        match current:
+            case ast.Name():
+                if isinstance(current.ctx, ast.Load) and current.id not in hidden:
+                    names.add(current.id)
+            case ast.Constant():
+                pass
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                own = frozenset(name for g in current.generators for name in target_names(g.target))
+                stack.append((current.generators[0].iter, hidden))
+                for child in ast.iter_child_nodes(current):
+                    parts = ast.iter_child_nodes(child) if child is current.generators[0] else [child]
+                    stack += [(p, hidden | own) for p in parts if p is not current.generators[0].iter]
+            case ast.Lambda():
+                stack += [(d, hidden) for d in (*current.args.defaults, *current.args.kw_defaults) if d is not None]
+                stack.append((current.body, hidden | frozenset(local_names(current))))
+            case _:
+                stack += [(child, hidden) for child in ast.iter_child_nodes(current)]
     return names
 
 

@@ -288,7 +288,39 @@ TREE = Tree.Node(Tree.Node(leaf(0.5, 1.0), leaf(-1.0, 0.25)), leaf(0.75, -0.5))
 X, Y = np.float64(0.7), np.float64(1.3)
 VECTOR = np.array([0.6, -0.4, 1.2, 0.9])
 
+@relay
+def checkpoints_with_references(x, n):
+    r, calls = rl.ref(x), 0
+
+    def step(v):
+        nonlocal calls
+        calls = calls + 1
+        r.value = r.value * v + 0.1
+        return rl.sin(r.value) * v
+
+    for _ in range(n):
+        x = rl.checkpoint(step)(x)
+    return x * r.value * float(calls)
+
+
+@relay
+def tangents_of_lists(x, n):
+    def powers(v):
+        found = [v]
+        for i in range(n):
+            found.append(found[i] * v)
+        return found
+
+    values, tangents = rl.jvp(powers, (x,), (1.0,))
+    s = 0.0
+    for value, tangent in zip(values, tangents, strict=False):
+        s = s * 0.5 + value * tangent
+    return s
+
+
 PROGRAMS = [
+    Program(checkpoints_with_references, (X, 3)),
+    Program(tangents_of_lists, (X, 3)),
     Program(shared, (X,), expected=2.8, expected_gradient=(4.0,)),
     Program(broadcast_sum, (np.arange(6.0).reshape(2, 3), np.array([0.5, -1.0, 2.0]))),
     Program(

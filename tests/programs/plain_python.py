@@ -135,7 +135,19 @@ def asserted(x):
     return total
 
 
+def names_that_hide_others(x):
+    if x[0] > 0.0:
+        q = x * 2.0
+        total = q[0]
+    else:
+        q = (x, 1.0)
+        total = q[1]
+    total = total + sum([q * q for q in x])
+    return total + (lambda q: q * total)(x[1])
+
+
 PYTHON = [
+    (names_that_hide_others, (ROW,)),
     (asserted, (ROW,)),
     (first_above_or_else, (SIX,)),
     (nested_else, (SIX,)),
