@@ -1,5 +1,5 @@
-"""What a call of a function does beside giving its result: `io` (it prints), `ref` (it reads or writes references),
-`assert` (it may fail in an assertion).
+"""What a call of a function does beside giving its result: `io` (it prints), `ref` (it reads or writes references that
+were there before), `assert` (it may fail in an assertion).
 
 A function's type holds the names of its effects; while a program is checked it holds `Effects`, which are known when
 all that is called has been looked at. Types that differ in them only are equal.
@@ -7,7 +7,7 @@ all that is called has been looked at. Types that differ in them only are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import attrs
@@ -17,11 +17,13 @@ from relay.errors import Span
 
 @attrs.frozen
 class Effect:
-    """One thing that a program does: `what` says it of the function, "prints"."""
+    """One thing that a program does: `what` says it of the function, "prints". `reference`: the variable of the
+    reference that is read or written, where it is known to be one that a function makes or takes."""
 
     kind: str
     what: str
     span: Span | None
+    reference: Hashable = None
 
 
 @attrs.define(eq=False)
@@ -30,23 +32,29 @@ class Effects:
 
     A function that is a parameter has whatever effects it is given with: a `variable` has a name, which stands for
     them in the types of functions. One that is `pure` must have none.
+
+    What a call does to references that it makes itself nobody sees from outside: `own` holds their variables, and
+    effects on them are none of this function. A reference that is passed to a function is its parameter there; the
+    call says which argument that is.
     """
 
-    found: list[Effect | Effects] = attrs.field(factory=list)
+    found: list[Effect | Effects | _Call] = attrs.field(factory=list)
     variable: str | None = None
     pure: bool = False
+    own: set[Hashable] = attrs.field(factory=set)
 
-    def include(self, other: Effects) -> None:
-        """Add all effects of another function, also those that are found later."""
-        self.found.append(other)
+    def include(self, other: Effects, arguments: Mapping[Hashable, Hashable] | None = None) -> None:
+        """Add all effects of another function, also those that are found later. `arguments`: what a call gives for
+        its parameters."""
+        self.found.append(_Call(other, arguments) if arguments else other)
 
     def all(self) -> list[Effect]:
         """Every effect once for each place."""
-        return list(dict.fromkeys(part for part in self._parts() if isinstance(part, Effect)))
+        return [part for part in self._parts() if isinstance(part, Effect)]
 
     def __iter__(self) -> Iterator[str]:
         """The names of the effects, and of variables that stand for others."""
-        parts = list(self._parts())
+        parts = self._parts()
         yield from sorted({part.kind for part in parts if isinstance(part, Effect)})
         yield from sorted({p.variable for p in parts if isinstance(p, Effects) and p.variable is not None})
 
@@ -56,17 +64,67 @@ class Effects:
         must_be_pure = any(isinstance(part, Effects) and part.pure for part in self._parts())
         return found if found or must_be_pure else None
 
-    def _parts(self) -> Iterator[Effect | Effects]:
-        seen: set[int] = set()
-        pending: list[Effect | Effects] = [self]
+    def _parts(self) -> list[Effect | Effects]:
+        """The effects that others see, with the sets of functions that are parameters: a least fixed point, since
+        functions may call each other."""
+        sets = self.reachable()
+        users: dict[Effects, list[Effects]] = {}
+        for one in sets:
+            for part in one.found:
+                if not isinstance(part, Effect):
+                    users.setdefault(_called(part), []).append(one)
+        seen: dict[Effects, dict[Effect | Effects, None]] = {one: {} for one in sets}
+        waiting = dict.fromkeys(reversed(sets))
+        while waiting:
+            one = next(iter(waiting))
+            del waiting[one]
+            found = one._seen_outside(seen)
+            if len(found) > len(seen[one]):
+                seen[one] = found
+                waiting.update(dict.fromkeys(users.get(one, ())))
+        return list(seen[self])
+
+    def reachable(self) -> list[Effects]:
+        """This one, and those of all functions that are called, also by those."""
+        order: dict[Effects, None] = {self: None}
+        pending = [self]
         while pending:
-            part = pending.pop()
-            if isinstance(part, Effects):
-                if id(part) in seen:
-                    continue
-                seen.add(id(part))
-                pending += reversed(part.found)
-            yield part
+            for part in pending.pop().found:
+                if not isinstance(part, Effect) and _called(part) not in order:
+                    order[_called(part)] = None
+                    pending.append(_called(part))
+        return list(order)
+
+    def _seen_outside(self, seen: Mapping[Effects, Mapping[Effect | Effects, None]]) -> dict[Effect | Effects, None]:
+        found: dict[Effect | Effects, None] = {}
+        if self.variable is not None or self.pure:
+            found[self] = None
+        for part in self.found:
+            if isinstance(part, Effect):
+                inner: Iterable[Effect | Effects] = (part,)
+            else:
+                inner = seen[_called(part)]
+            arguments = part.arguments if isinstance(part, _Call) else {}
+            for one in inner:
+                if isinstance(one, Effect) and one.reference is not None:
+                    if one.reference in arguments:
+                        one = attrs.evolve(one, reference=arguments[one.reference])
+                    if one.reference in self.own:
+                        continue
+                found[one] = None
+        return found
+
+
+@attrs.frozen(eq=False)
+class _Call:
+    """The effects of a call: what the parameters of the called function are."""
+
+    effects: Effects
+    arguments: Mapping[Hashable, Hashable]
+
+
+def _called(part: Effects | _Call) -> Effects:
+    return part.effects if isinstance(part, _Call) else part
 
 
 @attrs.frozen

@@ -57,6 +57,7 @@ from relay.ir.types import (
     Type,
     TypeId,
     Unknown,
+    mentioned_definitions,
     scalar,
     type_variables,
 )
@@ -185,7 +186,7 @@ def scheme(definition: Definition | DerivedDefinition) -> Scheme:
     session, module = _run(True, definition, [None] * (len(base.function.parameters) + seeds))
     type_ = resolve(module.main.type)
     assert isinstance(type_, FunctionType)
-    variables = _named_effects(type_.parameters)
+    variables = _named_effects(session, session.globals[module.entry].effects, type_.parameters)
     type_ = attrs.evolve(type_, effects=tuple(session.globals[module.entry].effects) or None)
     closed = quantified(session, map_type(type_, function=_with_names_of_effects), module.where)  # type: ignore[arg-type]
     if variables:
@@ -195,19 +196,26 @@ def scheme(definition: Definition | DerivedDefinition) -> Scheme:
     return Scheme(module, closed, session.is_partial, erased(resolve(session.globals[module.entry].result)))
 
 
-def _named_effects(parameters: Sequence[Type]) -> list[TypeId]:
-    """Give the effects of each function among parameters a name, unless it must have none."""
+def _named_effects(session: Session, entry: Effects, parameters: Sequence[Type]) -> list[TypeId]:
+    """Give the effects of each function among parameters a name, unless it must have none; and of each in a field of a
+    data type that comes as a parameter, if it is called."""
     variables: list[TypeId] = []
 
+    def name(effects: object) -> None:
+        if isinstance(effects, Effects) and effects.names() is None:
+            effects.variable = f"e{len(variables) + 1}" if variables else "e"
+            variables.append(TypeId(effects.variable, Kind.Effect))
+
     def named(function: FunctionType) -> FunctionType:
-        if isinstance(function.effects, Effects) and function.effects.names() is None:
-            name = f"e{len(variables) + 1}" if variables else "e"
-            function.effects.variable = name
-            variables.append(TypeId(name, Kind.Effect))
+        name(function.effects)
         return function
 
     for parameter in parameters:
         map_type(parameter, function=named)
+    called = entry.reachable()
+    for effects in session.stored_effects(mentioned_definitions(map(resolve, parameters))):
+        if effects in called:
+            name(effects)
     return variables
 
 

@@ -253,6 +253,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
         case RefNew(atom, span):
             typed = session.materialise(out, made_sizes.packed(session, out, entity_of(atom), None, None, span), span)
             entity = session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
+            session.made_reference(entity.atom)
         case RefRead(atom, span):
             entity = calls.read(session, out, entity_of(atom), span)
         case RefWrite(atom, new, span):

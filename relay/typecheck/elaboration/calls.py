@@ -49,7 +49,7 @@ from relay.typecheck.elaboration import (
     tensors,
 )
 from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
-from relay.typecheck.elaboration.effect_notes import WRITES
+from relay.typecheck.elaboration.effect_notes import READS, WRITES
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Computed,
@@ -298,8 +298,8 @@ def _is_entity(value: object) -> bool:
 
 def read(session: Session, out: Output, reference: Entity, span: Span | None) -> Entity:
     """The content of a reference."""
-    session.effect("ref", "reads a reference", span)
     typed = session.materialise(out, reference, span)
+    session.effect("ref", READS, span, typed.atom)
     content = session.solver.fresh(Kind.Type)
     session.unify_at(typed.type, RefType(content), span, "the reference")
     return expand(session, out, session.bind(out, RefRead(typed.atom, span), content, "value", span), span)
@@ -307,8 +307,8 @@ def read(session: Session, out: Output, reference: Entity, span: Span | None) ->
 
 def write(session: Session, out: Output, reference: Entity, new: Entity, span: Span | None) -> None:
     """Replace the content of a reference."""
-    session.effect("ref", WRITES, span)
     typed = session.materialise(out, reference, span)
+    session.effect("ref", WRITES, span, typed.atom)
     content = session.solver.fresh(Kind.Type)
     session.unify_at(typed.type, RefType(content), span, "the reference")
     base = prune(content)
@@ -332,7 +332,9 @@ def _ref(session: Session, out: Output, arguments: Sequence[Entity], keywords: K
     if growing.is_literal(content) and isinstance(content, Tuple) and not content.items:
         content = growing.as_growing(session, out, content, span)  # nothing else can be written to it
     typed = session.materialise(out, made_sizes.packed(session, out, content, None, None, span), span)
-    return session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
+    made = session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
+    session.made_reference(made.atom)
+    return made
 
 
 def _read(session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:

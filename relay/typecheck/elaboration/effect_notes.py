@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
 from relay.errors import Label, Span, TypeCheckError
 from relay.ir.effects import Effect, Effects, Purity
-from relay.ir.types import FunctionType, Type
+from relay.ir.expr import Atom, Var
+from relay.ir.definition import completed
+from relay.ir.types import DataDefinition, FunctionType, Type, mentioned_definitions
 from relay.typecheck.mapping import map_type
 
 IMPURE = "write Fn[[A], B] for a function that may have effects"
+
+READS = "reads a reference"
 
 WRITES = "writes a reference"
 
@@ -23,11 +27,15 @@ class EffectNotes:
     def __init__(self) -> None:
         self.effects = Effects()  # of the function that is being elaborated
         self.pure: list[tuple[Effects, Purity]] = []  # what must have none
-        self._stored: dict[object, Effects] = {}  # of functions in the fields of data types
+        self._stored: dict[tuple[tuple[DataDefinition, str, int], int], Effects] = {}  # of functions in the fields of data types
 
-    def effect(self, kind: str, what: str, span: Span | None) -> None:
-        """Note an effect of the function that is being elaborated."""
-        self.effects.found.append(Effect(kind, what, span))
+    def effect(self, kind: str, what: str, span: Span | None, reference: Atom | None = None) -> None:
+        """Note an effect of the function that is being elaborated. `reference`: what it reads or writes."""
+        self.effects.found.append(Effect(kind, what, span, reference if isinstance(reference, Var) else None))
+
+    def made_reference(self, reference: Atom) -> None:
+        """Note a reference that the function at hand makes."""
+        self.effects.own.add(reference)
 
     @contextlib.contextmanager
     def effects_of(self, effects: Effects) -> Iterator[None]:
@@ -39,7 +47,7 @@ class EffectNotes:
             self.effects = outer
 
     def with_effects(
-        self, type_: Type, owner: object = None, what: str = "this function", span: Span | None = None
+        self, type_: Type, owner: tuple[DataDefinition, str, int] | None = None, what: str = "this function", span: Span | None = None
     ) -> Type:
         """A written type whose functions may have effects, unless it says that they have none. Those of one `owner` are
         the same ones."""
@@ -55,6 +63,17 @@ class EffectNotes:
             return attrs.evolve(function, effects=effects)
 
         return map_type(type_, function=opened)
+
+    def stored_effects(self, definitions: Sequence[DataDefinition]) -> list[Effects]:
+        """The effects of the functions in fields of data types, also of those in their fields."""
+        found = dict.fromkeys(definitions)
+        pending = list(definitions)
+        while pending:
+            for constructor in completed(pending.pop()).constructors:
+                new = [d for d in mentioned_definitions(constructor.fields) if d not in found]
+                found.update(dict.fromkeys(new))
+                pending += new
+        return [e for (owner, _), e in self._stored.items() if owner[0] in found]
 
     def impurities(self) -> Iterator[TypeCheckError]:
         """The effects of what must have none."""

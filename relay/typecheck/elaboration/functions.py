@@ -119,7 +119,8 @@ def call_function(
         values = [None if v is None else packed_value(session, out, v, None, None, span) for v in values]
     values = polymorphic_recursion.widened(session, out, function, values, span)
     instance = instantiate(session, callee, entities, values, span, numbers)
-    session.effects.include(instance.effects)
+    given = (v.atom for v in values if v is not None)
+    session.effects.include(instance.effects, dict(zip(instance.variables, given, strict=False)))
     effects.demand_purity(session, callee, instance.effects)
     atoms = tuple(v.atom for v in values if v is not None)
     name = function.name
@@ -267,7 +268,7 @@ def _new_instance(
     context = definition_context(callee)
     if isinstance(callee, GlobalFunction):
         context.annotated = dict(annotated)
-    parameters: list[Var] = []
+    parameters: list[Var] = instance.variables
     body = Output()
     label = LoopLabel(name)
     returned, failures = False, session.failures

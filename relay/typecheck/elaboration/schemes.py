@@ -66,6 +66,7 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator import Operator, Undetermined
+from relay.typecheck.elaboration import open_effects
 from relay.typecheck.elaboration.entities import Consequence, Context, Entity, Method, Number, Size, Tuple, Typed
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import flat_shape, plain, resolve, unknowns
@@ -147,6 +148,7 @@ def doubt(session: Session, binding: Binding) -> None:
 
 def open_binding(session: Session, context: Context, binding: Binding) -> None:
     """A binding whose meaning a call decides: its targets are of types that stand for themselves."""
+    open_effects.note(session, context, binding)
     arguments = tuple(t for atom in _used(binding.value) if (t := _argument(context, atom)) is not None)
     name = _name(binding.value)
     for position, target in enumerate(binding.targets):

@@ -134,6 +134,7 @@ class Instance:
     failed: bool = False  # mistakes in its body left it without a result
     effects: Effects = attrs.field(factory=Effects)
     numbers: Set[ParameterPlace] = frozenset()  # parameters that are run-time values here, and numbers in the call
+    variables: list[Var] = attrs.field(factory=list)  # of the parameters
     known: Entity | None = None  # what the checker knows of the result: its numbers and sizes
 
 
@@ -435,6 +436,7 @@ class Session(EffectNotes):
         """
         self.solver.run()
         if self.generic:
+            self._force()
             self._solve_at_any_rank()
             self._refuse_assumptions()
             for error in self.impurities():

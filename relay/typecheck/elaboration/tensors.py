@@ -36,6 +36,7 @@ from relay.typecheck.dims import equal, follows_equal, needs_at_least, product
 from relay.typecheck.dims import known as number_of
 from relay.typecheck.elaboration import data, operators, records
 from relay.typecheck.elaboration.axis_names import names_of, with_names
+from relay.typecheck.elaboration.effect_notes import READS
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -151,7 +152,7 @@ def _value_attribute(
         session.unify_at(typed.type, RefType(content), span, described)
         if isinstance(type_, Unknown):
             session.guess(prune(type_))
-        session.effect("ref", "reads a reference", span)
+        session.effect("ref", READS, span, typed.atom)
         return expand(session, out, session.bind(out, RefRead(typed.atom, span), content, "value", span), span)
     if isinstance(type_, TupleType):
         raise TypeCheckError(f"{described} is a tuple, it has no attribute {name!r}", span)
