@@ -134,6 +134,10 @@ def _inside_only(name: str, documentation: str) -> Callable[..., _Any]:
 
 ref = _inside_only("ref", "A new mutable cell with this content.")
 read = _inside_only("read", "The content of a cell; also `cell.value`.")
+rename_axes = _inside_only(
+    "rename_axes",
+    "rename_axes(x, names): x with other names for its axes, a layout or a tuple of names; None for no names.",
+)
 write = _inside_only("write", "write(cell, value): replace the content; also `cell.value = value`.")
 
 
@@ -309,6 +313,7 @@ __all__ = [
     "ref",
     "register_op",
     "relay",
+    "rename_axes",
     "replace",
     "shape_var",
     "to_text",

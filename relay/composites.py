@@ -12,7 +12,7 @@ from relay.ad import reverse
 from relay.errors import RelayError, TypeCheckError, TypeMismatch
 from relay.eval import interpreter
 from relay.frontend import lower
-from relay.ir.axes import AxisNames
+from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import TupleType, Type
@@ -30,7 +30,7 @@ _LEVEL = 2  # of the core form: what is inlined and folded here is not again at 
 class ComposedBody:
     """The body of one composition at one choice of types and attributes; see `relay.operator.composition.Body`."""
 
-    def __init__(self, composition: Composition, typed: Module, result: Type, names: AxisNames | None) -> None:
+    def __init__(self, composition: Composition, typed: Module, result: Type, names: ResultNames) -> None:
         self.composition = composition
         self.typed = typed
         self.result = result

@@ -219,8 +219,8 @@ def jacobian({names}):
         size__ = zero__.shape[0]
         def start__(x__, k__):
             return zeros__((size__, *x__.shape), dtype=x__.dtype)
-        def finish__(x__, k__):
-            return reshape__(x__, (*leaf__.shape, *x__.shape[1:]))
+        def finish__(x__, of__):
+            return axes__(reshape__(of__, (*leaf__.shape, *x__.shape)), leaf__, x__)
         rows__ = leaves__(start__, {start})
         for j__ in range(size__):
             seed__ = zero__
@@ -232,7 +232,7 @@ def jacobian({names}):
                 x__[j__] = new__
                 return x__
             rows__ = merge__(put__, rows__, grad__(quiet__(paired__))({given}))
-        found__ = leaves__(finish__, rows__)
+        found__ = merge__(finish__, {start}, rows__)
         return {found}
 {_ROWS}\
     value__ = f__({call})

@@ -226,8 +226,12 @@ def test_rules_name_every_axis_of_the_result(operator: Operator) -> None:
                 for operand, array in enumerate(sample.operands)
             ]
             if rule is not None and isinstance(result, TensorType):
+                given = dict(sample.attributes)
+                if getattr(rule, "__of_shapes__", False):
+                    shapes = [t.shape for t in sample.types]
+                    given.update(shapes=shapes, result=lambda shape=result.shape: shape)
                 try:
-                    found = rule(*((tuple(names),) if operator.variadic else names), **sample.attributes)
+                    found = rule(*((tuple(names),) if operator.variadic else names), **given)
                 except AxesDiffer:  # a diagonal, "ii->i"
                     continue
                 assert found is None or len(found) == result.rank, (sample, names, found)
@@ -236,3 +240,75 @@ def test_rules_name_every_axis_of_the_result(operator: Operator) -> None:
                 layouts = operator.layouts(**sample.attributes)
                 assert [len(word) for word in layouts[:-1]] == [array.ndim for array in sample.operands]
                 assert isinstance(result, TensorType) and len(layouts[-1]) == result.rank
+
+
+FORGET = {
+    "overlap_add": "its result's axis is made of two",
+    "quantized_dense": "quantisation comes after names are gone",
+    "random_randint": "bounds are numbers",
+    "random_bits": "a key's axes are no axes of the result",
+    "random_exponential": "a key's",
+    "random_gumbel": "a key's",
+    "random_key": "of a seed",
+    "random_normal": "a key's",
+    "random_split": "a key's",
+    "random_uniform": "a key's",
+}
+"""Operators of tensors that forget the names of axes, and why."""
+
+
+def test_operators_that_forget_names_are_known() -> None:
+    forgetting = set()
+    for operator in map(lookup, get_env().names()):
+        relation = operator.relation
+        rule = axis_rule(relation.shape if isinstance(relation, Relation) else relation)
+        takes_tensors = bool(operator.operands) or operator.variadic
+        if takes_tensors and rule is None and operator.layouts is None and operator.composition is None:
+            forgetting.add(operator.name)
+    assert forgetting == set(FORGET)
+
+
+@relay
+def rearranged(x: Tensor[Float, (2, 3, 4, 5), "NCHW"]):
+    first, second = R.split(x, 2, axis=2)
+    values, places = R.topk(x, 2)
+    return (
+        x.reshape((2, 3, 4, 5)),
+        x.reshape((2, -1)),
+        x.reshape((2, 3, 2, 2, 5)),
+        x.reshape((-1, 5)),
+        R.flatten(x, start_axis=2),
+        x[:, :1].squeeze(),
+        first,
+        values,
+        places,
+        R.rename_axes(x, "NHWC"),
+        R.rename_axes(x, None),
+        R.rename_axes(x, ("batch", None, None, "time")),
+    )
+
+
+def test_reshaping_leaves_axes_what_they_are() -> None:
+    assert str(rearranged.type).partition(" -> ")[2] == (
+        "(Tensor[float32, (2, 3, 4, 5), NCHW], Tensor[float32, (2, 60), N_], Tensor[float32, (2, 3, 2, 2, 5), NC__W],"
+        " Tensor[float32, (24, 5), _W], Tensor[float32, (2, 3, 20), NC_], Tensor[float32, (2, 4, 5), NHW],"
+        " Tensor[float32, (2, 3, 2, 5), NCHW], Tensor[float32, (2, 3, 4, 2), NCHW], Tensor[int32, (2, 3, 4, 2), NCHW],"
+        " Tensor[float32, (2, 3, 4, 5), NHWC], Tensor[float32, (2, 3, 4, 5)],"
+        ' Tensor[float32, (2, 3, 4, 5), ("batch", None, None, "time")])'
+    )
+
+
+def test_derivatives_by_all_elements_have_the_names_of_both() -> None:
+    @relay
+    def derivatives(a: Tensor[Float, dict(batch=n, feature=m)], x: Tensor[Float, (n, m)]):
+        by_row = relay.jacobian(lambda v: v.sum(axis="batch"))(a)
+        _, tangent = relay.jvp(lambda v: v * 2.0, (a,), (x,))
+        return by_row, tangent, relay.hessian(lambda v: v.sum())(a)
+
+    result = str(derivatives.type).partition(" -> ")[2]
+    assert result == (
+        '(Tensor[float32, (m, n, m), ("feature", "batch", "feature")], Tensor[float32, dict(batch=n, feature=m)],'
+        ' Tensor[float32, (n, m, n, m), ("batch", "feature", "batch", "feature")])'
+    )
+    ones = np.ones((2, 3), np.float32)
+    assert [part.shape for part in derivatives.interpret(ones, ones)] == [(3, 2, 3), (2, 3), (2, 3, 2, 3)]

@@ -14,6 +14,9 @@ from relay.errors import FrontendError
 
 AxisNames: TypeAlias = tuple[str | None, ...]
 
+ResultNames: TypeAlias = "AxisNames | list[ResultNames] | None"
+"""Names of the axes of a result; of each one in a list, where there are several."""
+
 NAMES_HELP = "write a layout, Tensor[Float, (n, c, h, w), NCHW], or names, Tensor[Float, dict(batch=n, feature=d)]"
 
 NCW, NWC, NCHW, NHWC, NCDHW, NDHWC = "NCW", "NWC", "NCHW", "NHWC", "NCDHW", "NDHWC"  # batch, channels, space

@@ -43,6 +43,13 @@ def moves(shape_rule: _Rule) -> _Rule:
     return carries(shape_rule)(shape_rule)
 
 
+def of_shapes(rule: _Rule) -> _Rule:
+    """Mark a rule for names that looks at shapes: it is given `shapes`, those of the operands, and `result`, a function
+    that gives that of the result."""
+    rule.__of_shapes__ = True  # type: ignore[attr-defined]
+    return rule
+
+
 def axis_rule(shape_rule: object) -> AxisRule | None:
     """The rule for names of a shape rule; None if it forgets them."""
     while isinstance(shape_rule, functools.partial):

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from relay.errors import InternalError
-from relay.ir.axes import AxisNames
+from relay.ir.axes import ResultNames
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import Type
 
@@ -27,8 +27,8 @@ class Body(Protocol):
         ...
 
     @property
-    def names(self) -> AxisNames | None:
-        """The names of the result's axes, for operands whose axes have names."""
+    def names(self) -> ResultNames:
+        """The names of the axes of the results, for operands whose axes have names."""
         ...
 
     @property

@@ -9,10 +9,12 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.types import Dim, Shape, show_shape
+from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.comparison import where
 from relay.ops.lazy import tirx
 from relay.ops.notation import Element, Relation, Stage, Tensor, Value, dims, loops, register_op
+from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, equal_shapes, numbers
 
 
@@ -58,6 +60,7 @@ def _dot_into(
 # ---- triangular systems
 
 
+@carries(names.second)
 def _solve_shape(a: Shape, b: Shape, *, lower: bool, transpose: bool, unit_diagonal: bool) -> Shape:
     _square("triangular_solve", a)
     if len(b) != len(a) or not equal_shapes(a[:-1], b[:-1]):
@@ -170,6 +173,7 @@ def triangular_solve(
 # ---- Cholesky
 
 
+@carries(names.first)
 def _cholesky_shape(a: Shape) -> Shape:
     _square("cholesky", a)
     return a

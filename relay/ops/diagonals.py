@@ -7,6 +7,7 @@ import numpy as np
 from relay.errors import ShapeError
 from relay.ir import dims as arithmetic
 from relay.ir.types import Dim, Shape, show_shape
+from relay.operator.axes import carries
 from relay.ops import scalar
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
@@ -22,9 +23,11 @@ from relay.ops.notation import (
     result_dims,
 )
 from relay.ops.samples import case, cases
+from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, numbers
 
 
+@carries(names.diagonal)
 def _diagonal_shape(shape: Shape, *, offset: int) -> Shape:
     if len(shape) < 2:
         raise ShapeError(f"a diagonal needs a matrix, found the shape {show_shape(shape)}")
@@ -39,6 +42,7 @@ def _diagonal(x: Stage, offset: int) -> Stage:
     return te.compute(result, lambda *index: x(*index[:-1], index[-1] + down, index[-1] + right))
 
 
+@carries(names.embedded)
 def _embed_shape(shape: Shape, *, offset: int, shape_of: tuple[Dim, Dim] | None) -> Shape:
     if not shape:
         raise ShapeError("a matrix needs a diagonal with an axis")

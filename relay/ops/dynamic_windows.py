@@ -10,6 +10,7 @@ import numpy as np
 from relay.errors import ShapeError
 from relay.ir.expr import Constant
 from relay.ir.types import INT64, Dim, Shape, show_shape
+from relay.operator.axes import carries
 from relay.ops import stages
 from relay.ops.indexing import from_start
 from relay.ops.lazy import te, tirx
@@ -26,10 +27,12 @@ from relay.ops.notation import (
     register_op,
 )
 from relay.ops.samples import case, cases
+from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import equal, known, numbers, resolve
 
 
+@carries(names.first)
 def _window_shape(shape: Shape, starts: Shape, *, sizes: tuple[int, ...]) -> Shape:
     wanted = relations.literal_shape(sizes)
     _check_window(shape, starts, wanted)
@@ -51,6 +54,7 @@ def _is_longer(extent: Dim, dim: Dim) -> bool:
     return resolve(extent) is not resolve(dim) and known(extent) > known(dim)
 
 
+@carries(names.first)
 def _update_window_shape(shape: Shape, new: Shape, starts: Shape) -> Shape:
     _check_window(shape, starts, new)
     return shape

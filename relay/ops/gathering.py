@@ -51,6 +51,7 @@ def _along_shape(shape: Shape, indices: Shape, *, axis: int) -> Shape:
     return indices
 
 
+@carries(names.first)
 def _add_along_shape(shape: Shape, indices: Shape, updates: Shape, *, axis: int) -> Shape:
     wanted = _along_shape(shape, indices, axis=axis)
     if not equal_shapes(updates, wanted):
@@ -181,11 +182,13 @@ def _depth(shape: Shape, indices: Shape) -> int:
     return depth
 
 
+@carries(names.gathered)
 def _gather_shape(shape: Shape, indices: Shape) -> Shape:
     depth = _depth(shape, indices)
     return (*indices[:-1], *shape[depth:])
 
 
+@carries(names.first)
 def _scatter_shape(shape: Shape, indices: Shape, updates: Shape, *, reduction: str = "none") -> Shape:
     wanted = _gather_shape(shape, indices)
     if not equal_shapes(updates, wanted):

@@ -6,6 +6,7 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.types import INT32, INT64, Shape, show_shape
+from relay.operator.axes import carries
 from relay.ops import scalar
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
@@ -20,9 +21,11 @@ from relay.ops.notation import (
     register_op,
 )
 from relay.ops.samples import case, cases
+from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, normalise_axis
 
 
+@carries(names.first)
 def _lengths_shape(shape: Shape, lengths: Shape, *, axis: int, batch_axis: int, **attributes: object) -> Shape:
     position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
     if position == batch:

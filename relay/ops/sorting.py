@@ -185,6 +185,7 @@ def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
 
 
 @carries(names.first)
+@carries(names.first)
 def _topk_shape(shape: Shape, *, k: int, axis: int, largest: bool) -> Shape:
     position = normalise_axis(axis, len(shape))
     extent = shape[position]
@@ -249,6 +250,7 @@ def topk(x: Value, k: int, axis: int = -1, largest: bool = True) -> tuple[Value,
 # ---- places in what is sorted
 
 
+@carries(names.second)
 def _searchsorted_shape(ordered: Shape, values: Shape, *, side: str) -> Shape:
     if not ordered or (len(ordered) > 1 and not equal_shapes(ordered[:-1], values[:-1])):
         raise ShapeError(

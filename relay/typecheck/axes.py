@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from relay.ir.axes import AxisNames
-from relay.operator.axes import AxesDiffer
-from relay.typecheck.dims import normalise_axes, normalise_axis
+from relay.ir.types import Shape
+from relay.operator.axes import AxesDiffer, of_shapes
+from relay.typecheck.dims import follows_equal, normalise_axes, normalise_axis
 
 
 def aligned(*names: AxisNames, **attributes: object) -> AxisNames:
@@ -89,9 +90,57 @@ def expanded(names: AxisNames, *, axis: int | Sequence[int]) -> AxisNames:
     return tuple(None if i in places else next(rest) for i in range(len(names) + len(given)))
 
 
-def squeezed(names: AxisNames, *, axis: Any = None) -> AxisNames | None:
-    """Without the given axes; which ones have extent 1 is not known here."""
-    return None if axis is None else reduced(names, axis=axis)
+@of_shapes
+def squeezed(names: AxisNames, *, shapes: Sequence[Shape], result: Callable[[], Shape], axis: Any = None) -> AxisNames:
+    """Without the axes of extent 1, or the given ones."""
+    if axis is not None:
+        return reduced(names, axis=axis)
+    return tuple(name for name, dim in zip(names, shapes[0], strict=True) if follows_equal(dim, 1) is not True)
+
+
+@of_shapes
+def reshaped(
+    names: AxisNames, *, shapes: Sequence[Shape], result: Callable[[], Shape], **attributes: object
+) -> AxisNames:
+    """The first axes as long as they have the same extents, and so the last ones: reshaping leaves those what they are.
+    The axes between are new."""
+    old, new = shapes[0], result()
+    least = min(len(old), len(new))
+    before = _equal_at_start(old, new, least)
+    behind = _equal_at_start(old[before:][::-1], new[before:][::-1], least - before)
+    return (*names[:before], *(None,) * (len(new) - before - behind), *names[len(names) - behind :])
+
+
+def _equal_at_start(old: Shape, new: Shape, most: int) -> int:
+    return next((i for i in range(most) if follows_equal(old[i], new[i]) is not True), most)
+
+
+@of_shapes
+def gathered(
+    names: AxisNames, indices: AxisNames, *, shapes: Sequence[Shape], result: Callable[[], Shape], **attributes: object
+) -> AxisNames:
+    """(*a, *b), (*s, the number of axes a) -> (*s, *b)"""
+    return (*indices[:-1], *names[len(names) - (len(result()) - len(indices) + 1) :])
+
+
+def second(names: AxisNames, other: AxisNames, **attributes: object) -> AxisNames:
+    """The second operand's."""
+    return other
+
+
+def diagonal(names: AxisNames, **attributes: object) -> AxisNames:
+    """The last two axes become one that is neither."""
+    return (*names[:-2], None)
+
+
+def embedded(names: AxisNames, **attributes: object) -> AxisNames:
+    """The last axis becomes two that are neither."""
+    return (*names[:-1], None, None)
+
+
+def windowed(names: AxisNames, *, axes: object, **attributes: object) -> AxisNames:
+    """The same axes, and a new one in each window for each of those that windows slide along."""
+    return (*names, *(None,) * (1 if isinstance(axes, int) else len(axes)))  # type: ignore[arg-type]
 
 
 def tiled(names: AxisNames, *, reps: int | Sequence[int]) -> AxisNames:

@@ -254,6 +254,7 @@ def dense(x: Shape, weight: Shape) -> Shape:
 # ---- rearrangements
 
 
+@carries(names.reshaped)
 def reshape(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     """The attribute `shape`, in which one -1 stands for what the others leave."""
     wanted: Shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)  # type: ignore[assignment]
@@ -399,6 +400,7 @@ def steps(begin: Dim, end: Dim, stride: int) -> Dim:
     return floor_divide(add(distance, abs(stride) - 1), abs(stride)) if needs_at_least(distance, 0) else 0
 
 
+@carries(names.first)
 def place_slice(
     shape_of_x: Shape, *, shape: Sequence[Dim] | Dim, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]
 ) -> Shape:

@@ -151,6 +151,7 @@ def pad(shape: Shape, *, widths: Widths, mode: str = "constant", value: float = 
 # ---- reshaping
 
 
+@carries(names.reshaped)
 def flatten(shape: Shape, *, start_axis: int = 0, end_axis: int = -1) -> Shape:
     """The dims from one axis to another become their product; rank 0 becomes (1,)."""
     if not shape:
@@ -208,6 +209,7 @@ def _split(extent: int, first: int, second: int, codes: Sequence[int]) -> tuple[
     return first, second
 
 
+@carries(names.reshaped)
 def reshape_codes(shape: Shape, *, codes: Sequence[int]) -> Shape:
     """The shape that the codes stand for, with as many elements."""
     return reshape(shape, shape=tuple(d if d == -1 else known(d) for d in decoded(shape, codes)))

@@ -16,6 +16,8 @@ import attrs
 from relay.errors import ShapeError
 from relay.ir.dims import add, floor_divide, modulo, multiply
 from relay.ir.types import Dim, Shape, show_shape
+from relay.operator.axes import carries
+from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, known, needs_at_least, normalise_axis, resolve
 
 Numbers: TypeAlias = int | tuple[int, ...]
@@ -381,6 +383,7 @@ def sizes_of(value: object, count: int, name: str = "sizes") -> Shape:
     return sizes  # type: ignore[return-value]  # expressions of sizes in compute functions
 
 
+@carries(names.windowed)
 def sliding(
     shape: Shape, *, kernel: object, axes: object, stride: object, padding: object, dilation: object, **others: object
 ) -> Shape:

@@ -35,7 +35,7 @@ from typing import NamedTuple, TypeAlias
 import attrs
 
 from relay.errors import RelayError, Span, TypeCheckError, TypeMismatch
-from relay.ir.axes import AxisNames
+from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.derivative import cotangent_type, gradient_definition
 from relay.ir.dims import Dim
@@ -143,7 +143,7 @@ class Elaborated:
     used: list[Definition]
     pins: tuple[Pin, ...]
     effects: tuple[Effect, ...]
-    names: AxisNames | None = None
+    names: ResultNames = None
 
 
 def elaborate_structured(
@@ -158,8 +158,18 @@ def elaborate_structured(
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
     entry = session.globals[module.entry]
     result = resolve(entry.result)
-    names = names_of_axes(result) if isinstance(result, TensorType) else None
-    return Elaborated(module, erased(result), used, tuple(session.hints.pins), tuple(entry.effects.all()), names)
+    pins, effects = tuple(session.hints.pins), tuple(entry.effects.all())
+    return Elaborated(module, erased(result), used, pins, effects, _names(result))
+
+
+def _names(result: Type) -> ResultNames:
+    match result:
+        case TensorType():
+            return names_of_axes(result)
+        case TupleType(items):
+            return [_names(item) for item in items]
+        case _:
+            return None
 
 
 class Scheme(NamedTuple):

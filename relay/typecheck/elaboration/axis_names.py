@@ -6,18 +6,19 @@ decide nothing about the program but the axes and layouts that are given by them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from relay.errors import Label, ShapeError, Span, TypeMismatch
-from relay.ir.axes import AxisNames, named, order, position
-from relay.ir.expr import Var
+from relay.errors import FrontendError, Label, ShapeError, Span, TypeMismatch
+from relay.ir.axes import NAMES_HELP, AxisNames, ResultNames, named, order, position, read_names
+from relay.ir.expr import Atom, Constant, Exit, MakeTuple, Module, OpCall, Project, Var
 from relay.ir.types import (
     DataType,
     FunctionType,
     Kind,
     RefType,
+    Shape,
     StackType,
     TensorType,
     TupleType,
@@ -26,10 +27,11 @@ from relay.ir.types import (
     axis_names,
     prune,
 )
-from relay.operator import Operator, Relation
-from relay.operator.axes import AxesDiffer, axis_rule
+from relay.operator import Operator, Relation, lookup
+from relay.operator.axes import AxesDiffer, AxisRule, axis_rule
+from relay.operator.expansion import Expansion
 from relay.typecheck.elaboration.descriptions import operator_name
-from relay.typecheck.elaboration.entities import Entity, Tuple, Typed
+from relay.typecheck.elaboration.entities import Entity, Object, Tuple, Typed
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import Solver, flat_shape, is_known, resolve, shape_variable
@@ -66,6 +68,29 @@ def annotated(entity: Entity, annotation: Type) -> Entity:
             return Tuple(tuple(annotated(i, t) for i, t in zip(items, expected.items, strict=True)), form)
         case _:
             return entity
+
+
+def renamed(session: Session, typed: Typed, given: Entity, span: Span | None) -> Typed:
+    """A tensor with other names for its axes: a layout, a tuple of names and None, or None for no names.
+
+    Raises TypeMismatch for names that are none, or not one for each axis.
+    """
+    type_ = prune(typed.type)
+    if isinstance(type_, Unknown) or (
+        isinstance(type_, TensorType) and shape_variable(flat_shape(type_.shape)) is not None
+    ):
+        raise SchemeOnly(span, "the rank of the tensor")
+    if not isinstance(type_, TensorType):
+        raise TypeMismatch("only the axes of a tensor have names", span)
+    items = given.items if isinstance(given, Tuple) else (given,)
+    if not all(isinstance(i, Object) and isinstance(i.value, str | None) for i in items):
+        raise TypeMismatch("the names of axes are known before the run", span, help=NAMES_HELP)
+    values = tuple(i.value for i in items if isinstance(i, Object))
+    try:
+        names = read_names(values if isinstance(given, Tuple) else values[0], len(flat_shape(type_.shape)))
+    except FrontendError as error:
+        raise TypeMismatch(error.message, span, help=error.help) from None
+    return with_names(typed, names)
 
 
 def opened(type_: Type, solver: Solver) -> Type:
@@ -109,30 +134,107 @@ def result_names(
     attributes: dict[str, object],
     described: Sequence[str],
     span: Span | None,
-) -> AxisNames | None:
-    """The names of the result's axes. The operands' ranks are known. Raises TypeMismatch where two names differ."""
+    result: Callable[[], object],
+) -> ResultNames:
+    """The names of the axes of the result, or of each one. The operands' ranks are known, `result` gives the shape.
+
+    Raises TypeMismatch where two names differ.
+    """
     if all(names_of(value) is None for value in values):
         return None
-    names = [names_of(v) or (None,) * len(flat_shape(prune(v.type).shape)) for v in values]  # type: ignore[union-attr]
+    shapes = [flat_shape(prune(v.type).shape) for v in values]  # type: ignore[union-attr]
+    names = [names_of(v) or (None,) * len(shape) for v, shape in zip(values, shapes, strict=True)]
     try:
-        if operator.layouts is not None:
-            return _in_layouts(names, operator.layouts(**attributes))
-        relation = operator.relation
-        rule = axis_rule(relation.shape if isinstance(relation, Relation) else relation)
-        if rule is None:
-            return _of_the_body(operator, values, attributes)
-        found = rule(*((tuple(names),) if operator.variadic else names), **attributes)
+        if not _is_composed(operator):
+            return _by_rule(operator, names, shapes, attributes, result)
+        types = [resolve(value.type) for value in values]
+        if operator.composition is None or not all(map(is_known, types)):
+            return None
+        body = operator.composition.body(types, attributes)  # type: ignore[arg-type]
+        return _through(body.typed, names) if isinstance(operator.composition, Expansion) else body.names
     except AxesDiffer as error:
         raise _mismatch(operator, values, described, error, span) from None
+
+
+def _shape_rule(operator: Operator) -> AxisRule | None:
+    relation = operator.relation
+    return axis_rule(relation.shape if isinstance(relation, Relation) else relation)
+
+
+def _is_composed(operator: Operator) -> bool:
+    """Whether an operator has no rule for names, but a body whose operators have."""
+    return operator.layouts is None and operator.composition is not None and _shape_rule(operator) is None
+
+
+def _by_rule(
+    operator: Operator,
+    names: Sequence[AxisNames],
+    shapes: Sequence[Shape],
+    attributes: Mapping[str, object],
+    result: Callable[[], object],
+) -> AxisNames | None:
+    """What an operator's own rule makes of names. Raises AxesDiffer."""
+    if operator.layouts is not None:
+        return _in_layouts(names, operator.layouts(**attributes))
+    rule = _shape_rule(operator)
+    if rule is None:
+        return None
+    given = dict(attributes)
+    if getattr(rule, "__of_shapes__", False):
+        given.update(shapes=shapes, result=result)
+    found = rule(*((tuple(names),) if operator.variadic else names), **given)
     return found if found is not None and any(found) else None
 
 
-def _of_the_body(operator: Operator, values: Sequence[Typed], attributes: dict[str, object]) -> AxisNames | None:
-    """What the body of a composite operator makes of names."""
-    types = [resolve(value.type) for value in values]
-    if operator.composition is None or not all(map(is_known, types)):
+def _through(body: Module, operands: Sequence[AxisNames]) -> ResultNames:
+    """What the operators in an expansion's body make of names."""
+    function = body.main
+    known: dict[object, ResultNames] = {}
+    if len(function.parameters) == len(operands) and not isinstance(function.parameters[0].type, TupleType):
+        known.update(zip(function.parameters, operands, strict=True))
+    else:
+        known[function.parameters[0]] = list(operands)
+    for binding in function.body.bindings:
+        match binding.value:
+            case OpCall(name, arguments, attributes):
+                found = _of_call(lookup(name), arguments, attributes, binding.targets[0].type, known, operands)
+            case MakeTuple(items):
+                found = [known.get(item) for item in items]
+            case Project(atom, index):
+                whole = known.get(atom)
+                found = whole[index] if isinstance(whole, list) else None
+            case _:
+                found = None
+        known[binding.targets[0]] = found
+    end = function.body.terminator
+    return known.get(end.values[0]) if isinstance(end, Exit) else None
+
+
+def _of_call(
+    operator: Operator,
+    arguments: Sequence[Atom],
+    attributes: Mapping[str, object],
+    result: Type | None,
+    known: Mapping[object, ResultNames],
+    operands: Sequence[AxisNames],
+) -> ResultNames:
+    types = [a.type for a in arguments if isinstance(a, Var | Constant)]
+    shapes = [t.shape for t in types if isinstance(t, TensorType)]
+    given = [known.get(a) for a in arguments]
+    if len(shapes) < len(arguments) or not any(given):
         return None
-    return operator.composition.body(types, attributes).names  # type: ignore[arg-type]
+    names = [n if isinstance(n, tuple) else (None,) * len(s) for n, s in zip(given, shapes, strict=True)]
+    if _is_composed(operator):
+        assert operator.composition is not None
+        inner = operator.composition.body(types, attributes)  # type: ignore[arg-type]
+        return _through(inner.typed, names) if isinstance(operator.composition, Expansion) else inner.names
+    try:
+        return _by_rule(operator, names, shapes, attributes, lambda: getattr(result, "shape", ()))
+    except AxesDiffer as error:
+        places = {operand: position for position, operand in reversed([*enumerate(operands)])}
+        if error.found in places and error.wanted in places:  # operands of the whole are what differs
+            raise AxesDiffer(places[error.wanted], places[error.found], error.found, error.wanted) from None
+        return None
 
 
 def _in_layouts(names: Sequence[AxisNames], layouts: Sequence[Sequence[str | None]]) -> AxisNames | None:

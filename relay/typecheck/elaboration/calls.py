@@ -348,6 +348,15 @@ def _write(session: Session, out: Output, arguments: Sequence[Entity], keywords:
     return Tuple(())
 
 
+def _rename_axes(
+    session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
+) -> Entity:
+    _arity("rename_axes", arguments, 2, span)
+    entity, given = arguments
+    typed = session.materialise(out, entity, span)
+    return axis_names.renamed(session, typed, given, span)
+
+
 _RELAY: dict[str, Callable[..., Entity]] = {
     "grad": derivatives.grad(False),
     "value_and_grad": derivatives.grad(True),
@@ -355,6 +364,7 @@ _RELAY: dict[str, Callable[..., Entity]] = {
     "read": _read,
     "write": _write,
     "replace": data.replace,
+    "rename_axes": _rename_axes,
 }
 
 

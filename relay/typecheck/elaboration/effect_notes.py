@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import attrs
 
 from relay.errors import Label, Span, TypeCheckError
+from relay.ir.definition import completed
 from relay.ir.effects import Effect, Effects, Purity
 from relay.ir.expr import Atom, Var
-from relay.ir.definition import completed
 from relay.ir.types import DataDefinition, FunctionType, Type, mentioned_definitions
 from relay.typecheck.mapping import map_type
 
@@ -21,13 +22,17 @@ READS = "reads a reference"
 WRITES = "writes a reference"
 
 
+Field: TypeAlias = tuple[DataDefinition, str, int]
+"""A field of a data type: the name of its constructor, and its position there."""
+
+
 class EffectNotes:
     """The effects of the functions of one elaboration."""
 
     def __init__(self) -> None:
         self.effects = Effects()  # of the function that is being elaborated
         self.pure: list[tuple[Effects, Purity]] = []  # what must have none
-        self._stored: dict[tuple[tuple[DataDefinition, str, int], int], Effects] = {}  # of functions in the fields of data types
+        self._stored: dict[tuple[Field, int], Effects] = {}  # of functions in the fields of data types
 
     def effect(self, kind: str, what: str, span: Span | None, reference: Atom | None = None) -> None:
         """Note an effect of the function that is being elaborated. `reference`: what it reads or writes."""
@@ -47,7 +52,7 @@ class EffectNotes:
             self.effects = outer
 
     def with_effects(
-        self, type_: Type, owner: tuple[DataDefinition, str, int] | None = None, what: str = "this function", span: Span | None = None
+        self, type_: Type, owner: Field | None = None, what: str = "this function", span: Span | None = None
     ) -> Type:
         """A written type whose functions may have effects, unless it says that they have none. Those of one `owner` are
         the same ones."""

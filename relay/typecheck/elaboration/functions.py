@@ -119,10 +119,9 @@ def call_function(
         values = [None if v is None else packed_value(session, out, v, None, None, span) for v in values]
     values = polymorphic_recursion.widened(session, out, function, values, span)
     instance = instantiate(session, callee, entities, values, span, numbers)
-    given = (v.atom for v in values if v is not None)
-    session.effects.include(instance.effects, dict(zip(instance.variables, given, strict=False)))
-    effects.demand_purity(session, callee, instance.effects)
     atoms = tuple(v.atom for v in values if v is not None)
+    session.effects.include(instance.effects, dict(zip(instance.variables, atoms, strict=False)))
+    effects.demand_purity(session, callee, instance.effects)
     name = function.name
     result = session.bind(out, Call(instance.target, atoms, span), instance.result, name, span)
     return known_results.overlaid(expand(session, out, result, span), instance.known)

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from relay.errors import Span, TypeMismatch
+from relay.ir.axes import ResultNames
 from relay.ir.expr import Assert, Binding, Constant, OpCall
 from relay.ir.types import (
     FLOAT32,
@@ -24,6 +25,7 @@ from relay.ir.types import (
     Kind,
     QuantifiedType,
     TensorType,
+    TupleType,
     Type,
     Unknown,
     prune,
@@ -185,8 +187,9 @@ def _relation(
 
     waiting = _open(shapes)
     if not waiting:
-        names = axis_names.result_names(operator, [v for v in found if v is not None], attributes, described, span)
+        values = [v for v in found if v is not None]
         try:
+            names = axis_names.result_names(operator, values, attributes, described, span, rule)
             return TensorType(base, rule(), names)  # type: ignore[arg-type]
         except Undetermined as undetermined:
             waiting = undetermined.unknowns
@@ -201,7 +204,12 @@ def _relation(
         still = _open(shapes)
         if still:
             return still
-        names = axis_names.result_names(operator, [v for v in notes if v is not None], attributes, described, span)
+        values = [v for v in notes if v is not None]
+        try:
+            names = axis_names.result_names(operator, values, attributes, described, span, rule)
+        except Undetermined as undetermined:
+            session.question = undetermined.question
+            return undetermined.unknowns
         if names is not None and prune(axes) is axes:
             session.solver.bind(axes, names)
         try:
@@ -311,8 +319,8 @@ def _callable(
         return _inferred(operator, values, attributes, described, span)
     in_any_dtype = _inferred_in_any_dtype(operator, values, attributes)
     if in_any_dtype is not None:
-        names = axis_names.result_names(operator, values, attributes, described, span)
-        return attrs.evolve(in_any_dtype, axes=names)
+        names = axis_names.result_names(operator, values, attributes, described, span, lambda: in_any_dtype.shape)
+        return _with_names(in_any_dtype, names)
     if session.generic:
         at_any_rank = schemes.inferred_at_any_rank(
             session,
@@ -320,8 +328,8 @@ def _callable(
             lambda types: operator.infer(types, attributes),  # type: ignore[arg-type]
         )
         if at_any_rank is not None:
-            names = axis_names.result_names(operator, values, attributes, described, span)
-            return attrs.evolve(at_any_rank, axes=names)
+            names = axis_names.result_names(operator, values, attributes, described, span, lambda: at_any_rank.shape)
+            return _with_names(at_any_rank, names)
     result = session.solver.fresh(Kind.Type)
 
     def attempt() -> Sequence[Unknown] | None:
@@ -379,9 +387,26 @@ def _inferred(
     described: Sequence[str],
     span: Span | None,
 ) -> Type:
-    names = axis_names.result_names(operator, values, attributes, described, span)
-    type_ = operator.infer([resolve(v.type) for v in values], attributes)  # type: ignore[arg-type]
-    return attrs.evolve(type_, axes=names) if isinstance(type_, TensorType) and names is not None else type_
+    def infer() -> Type:
+        return operator.infer([resolve(v.type) for v in values], attributes)  # type: ignore[arg-type]
+
+    def result() -> object:
+        type_ = infer()
+        return type_.shape if isinstance(type_, TensorType) else ()
+
+    names = axis_names.result_names(operator, values, attributes, described, span, result)
+    return _with_names(infer(), names)
+
+
+def _with_names(type_: Type, names: ResultNames) -> Type:
+    """The type of a result, or of several of one rank, with names."""
+    match type_:
+        case TensorType(_, shape) if isinstance(names, tuple) and len(shape) == len(names):
+            return attrs.evolve(type_, axes=names)
+        case TupleType(items, form) if isinstance(names, list):
+            return TupleType(tuple(map(_with_names, items, names)), form)
+        case _:
+            return type_
 
 
 def _require(

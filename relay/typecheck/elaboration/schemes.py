@@ -67,7 +67,19 @@ from relay.ir.types import (
 )
 from relay.operator import Operator, Undetermined
 from relay.typecheck.elaboration import open_effects
-from relay.typecheck.elaboration.entities import Consequence, Context, Entity, Method, Number, Size, Tuple, Typed
+from relay.typecheck.elaboration.entities import (
+    Consequence,
+    Context,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Method,
+    Number,
+    Object,
+    Size,
+    Tuple,
+    Typed,
+)
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import flat_shape, plain, resolve, unknowns
 
@@ -150,7 +162,7 @@ def open_binding(session: Session, context: Context, binding: Binding) -> None:
     """A binding whose meaning a call decides: its targets are of types that stand for themselves."""
     open_effects.note(session, context, binding)
     arguments = tuple(t for atom in _used(binding.value) if (t := _argument(context, atom)) is not None)
-    name = _name(binding.value)
+    name = _called(context, binding.value) or _name(binding.value)
     for position, target in enumerate(binding.targets):
         unknown = session.solver.fresh(Kind.Type)
         item = (("item", position),) if len(binding.targets) > 1 else ()
@@ -158,6 +170,23 @@ def open_binding(session: Session, context: Context, binding: Binding) -> None:
         context.environment[target] = Typed(session.variable(target.name, unknown, target.span), unknown)
     session.doubtful.update(binding.targets)
     session.is_partial = True
+
+
+def _called(context: Context, expression: Expr) -> str | None:
+    """The name of what a call calls, if a variable stands for it."""
+    entity = context.lookup(expression.function) if isinstance(expression, Apply) and isinstance(
+        expression.function, Var
+    ) else None
+    match entity:
+        case Object(value):
+            name = getattr(value, "name", None) or getattr(value, "__name__", None)
+        case GlobalFunction(definition):
+            name = definition.function.name
+        case Method(_, name) | LocalFunction(name=name):
+            pass
+        case _:
+            name = None
+    return name if isinstance(name, str) and name.isidentifier() else None
 
 
 def _used(expression: Expr) -> list[Atom]:

@@ -10,6 +10,7 @@ about; the other names that end in two underscores are the structural operations
     lists__(g, a)            a with g(xs) in place of lists whose length only the run knows
     listed__(g, b, a)        b with g(part) in place of its parts where such a list stands in a
     quiet__(f)               f, which prints nothing: it is computed again
+    axes__(x, a, b)          x with the names of the axes of a and then of b
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
 Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
@@ -33,6 +34,7 @@ from relay.ir.types import BaseType, DataType, Form, FunctionType, StackType, Te
 from relay.operator import lookup
 from relay.typecheck.elaboration import data, growing, made_sizes, tangents
 from relay.typecheck.elaboration.arguments import surface_function
+from relay.typecheck.elaboration.axis_names import names_of, with_names
 from relay.typecheck.elaboration.entities import (
     Context,
     Derived,
@@ -49,7 +51,7 @@ from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import SchemeOnly, Session
 from relay.typecheck.unification import resolve
 
-STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__", "quiet__")
+STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__", "quiet__", "axes__")
 """The structural operations."""
 
 
@@ -158,6 +160,8 @@ def apply(
             assert isinstance(quieted, LocalFunction)
             function = attrs.evolve(quieted.function, rule=Quiet())  # type: ignore[misc]
             return attrs.evolve(quieted, function=function)
+        case "axes__":
+            return _named(arguments)
         case "pick__":
             number = _position(arguments[1])
             return list(_leaves(session, out, arguments[0], span))[number]
@@ -213,9 +217,23 @@ def _blank(
             return tangents.blank(session, out, leaf, span)
         assert isinstance(type_, TensorType)
         attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
-        return operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+        made = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+        return with_names(made, names_of(leaf))
 
     return _map(session, aside, value, zeros, span, _opened)
+
+
+def _named(arguments: Sequence[Entity]) -> Entity:
+    """A derivative of one tensor by another with the names of the axes of both."""
+    found, *parts = arguments
+    if not isinstance(found, Typed):
+        return found
+    names: list[str | None] = []
+    for part in parts:
+        type_ = resolve(part.type) if isinstance(part, Typed) else None
+        rank = len(type_.shape) if isinstance(type_, TensorType) else 0
+        names += (names_of(part) if isinstance(part, Typed) else None) or (None,) * rank
+    return with_names(found, tuple(names) if any(names) else None)
 
 
 def _position(entity: Entity) -> int:
