@@ -76,7 +76,7 @@ def test_layouts_are_chosen_where_that_pays() -> None:
     assert {c.attributes["layout"] for c in calls(large, "conv2d")} == {"NHWC"}
     derivative = relay.grad(lambda_loss).core(*arrays((4, 8, 16, 16), (16, 8, 3, 3)))
     assert {c.attributes["layout"] for c in calls(derivative, "conv2d_weight_gradient")} == {"NHWC"}
-    one = "conv2d(%x, %k, stride=1, padding=0, dilation=1, groups=1, layout=\"NCHW\")"
+    one = 'conv2d(%x, %k, stride=1, padding=0, dilation=1, groups=1, layout="NCHW")'
     small = relay.parse(f"""
     entry fn f(%x: Tensor[float64, (1, 8, 9, 9)], %k: Tensor[float64, (1, 8, 1, 1)]) -> Tensor[float64, (1, 1, 9, 9)] {{
       let %y: Tensor[float64, (1, 1, 9, 9)] = {one};

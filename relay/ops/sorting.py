@@ -41,6 +41,7 @@ def _order(x: Stage, descending: bool) -> Stage:
     length = shape[-1]
     if 0 in shape:
         return stages.full(shape, 0, "int32")
+
     def number(value: Any) -> Element:
         return tirx.const(value, "int32") if isinstance(value, int) else tirx.Cast("int32", value)
 

@@ -174,9 +174,11 @@ def open_binding(session: Session, context: Context, binding: Binding) -> None:
 
 def _called(context: Context, expression: Expr) -> str | None:
     """The name of what a call calls, if a variable stands for it."""
-    entity = context.lookup(expression.function) if isinstance(expression, Apply) and isinstance(
-        expression.function, Var
-    ) else None
+    entity = (
+        context.lookup(expression.function)
+        if isinstance(expression, Apply) and isinstance(expression.function, Var)
+        else None
+    )
     match entity:
         case Object(value):
             name = getattr(value, "name", None) or getattr(value, "__name__", None)
