@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from workloads import WORKLOADS
+from workloads import WORKLOADS, Kind
 
 HERE = Path(__file__).resolve().parent
 CONTENDERS = {
@@ -33,9 +33,28 @@ THREAD_VARIABLES = (
 Report = dict[str, dict[str, Any]]
 
 
-def measure(contender: str, names: list[str], seconds: float, threads: int, results: Path) -> Report:
-    """Run one contender's process once."""
-    environment = {**os.environ, **{variable: str(threads) for variable in THREAD_VARIABLES}}
+def measure(contender: str, names: list[str], seconds: float, threads: int, folder: Path) -> Report:
+    """Run one contender's process once; and for each workload whose first result is timed, one of its own."""
+    many = [name for name in names if WORKLOADS[name].kind is Kind.MANY]
+    report = process(contender, many, seconds, threads, folder, {"RELAY_CACHE_SIZE": "0"}) if many else {}
+    for name in names:
+        if WORKLOADS[name].kind is Kind.FIRST:
+            report |= process(contender, [name], seconds, threads, folder, {"RELAY_CACHE_SIZE": "0"})
+        elif WORKLOADS[name].kind is Kind.FOUND:
+            kept = str(folder / "kept")
+            for _ in range(2):
+                cache = {"RELAY_CACHE_DIR": kept, "RELAY_CACHE_SIZE": str(1 << 30), "JAX_COMPILATION_CACHE_DIR": kept}
+                found = process(contender, [name], seconds, threads, folder, cache)
+            report |= found
+    return report
+
+
+def process(
+    contender: str, names: list[str], seconds: float, threads: int, folder: Path, variables: dict[str, str]
+) -> Report:
+    """Run one process, in which some variables are set."""
+    environment = {**os.environ, **{variable: str(threads) for variable in THREAD_VARIABLES}, **variables}
+    results = folder / f"{contender}.{names[0]}.npz"
     command = [sys.executable, str(HERE / "measure.py"), contender, str(seconds), str(threads), str(results), *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -45,26 +64,32 @@ def measure(contender: str, names: list[str], seconds: float, threads: int, resu
     return report
 
 
-def reference(name: str, results: dict[str, Path]) -> str | None:
+def results_of(contender: str, folder: Path) -> dict[str, np.ndarray]:
+    """All results of a contender, by the workload's name and a number."""
+    found: dict[str, np.ndarray] = {}
+    for path in folder.glob(f"{contender}.*.npz"):
+        with np.load(path) as arrays:
+            found |= {key: arrays[key] for key in arrays.files}
+    return found
+
+
+def reference(name: str, results: dict[str, dict[str, np.ndarray]]) -> str | None:
     """Whose result the others are compared with: NumPy's, else that of the first framework that has one."""
     for contender in sorted(results, key=lambda c: (c != "numpy", c == "relay")):
-        if results[contender].exists():
-            with np.load(results[contender]) as found:
-                if any(key.partition(".")[0] == name for key in found.files):
-                    return contender
+        if any(key.partition(".")[0] == name for key in results[contender]):
+            return contender
     return None
 
 
-def agrees(name: str, results: Path, reference: Path) -> bool:
+def agrees(name: str, found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> bool:
     """Whether a contender's results are close to the reference's."""
-    with np.load(results) as found, np.load(reference) as expected:
-        keys = [key for key in expected.files if key.partition(".")[0] == name]
-        for key in keys:
-            if key not in found.files or found[key].size != expected[key].size:
-                return False
-            difference = np.max(np.abs(found[key].reshape(-1) - expected[key].reshape(-1)))
-            if not difference <= WORKLOADS[name].tolerance * (1e-6 + np.max(np.abs(expected[key]))):
-                return False
+    keys = [key for key in expected if key.partition(".")[0] == name]
+    for key in keys:
+        if key not in found or found[key].size != expected[key].size:
+            return False
+        difference = np.max(np.abs(found[key].reshape(-1) - expected[key].reshape(-1)))
+        if not difference <= WORKLOADS[name].tolerance * (1e-6 + np.max(np.abs(expected[key]))):
+            return False
     return bool(keys)
 
 
@@ -90,6 +115,31 @@ def line(name: str, contender: str, rounds: list[Report], relay_median: float | 
     return f"  {contender:<14}{duration(middle):>10}{f'±{spread:.0%}':>7}{ratio:>9}{first:>12}{remark}"
 
 
+def table(names: list[str], chosen: list[str], number_of_rounds: int, seconds: float, threads: int) -> None:
+    """Measure with so many threads, and print."""
+    rounds: dict[str, list[Report]] = {contender: [] for contender in chosen}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(number_of_rounds):
+            for contender in chosen:
+                print(f"{threads} threads, round {number + 1} of {number_of_rounds}: {contender}", file=sys.stderr)
+                rounds[contender].append(measure(contender, names, seconds, threads, Path(folder)))
+        results = {contender: results_of(contender, Path(folder)) for contender in chosen}
+    right = {
+        (contender, name): expected in (None, contender) or agrees(name, results[contender], results[expected])
+        for name in names
+        for expected in [reference(name, results)]
+        for contender in chosen
+    }
+    print(f"\n{threads} {'thread' if threads == 1 else 'threads'}")
+    print(f"  {'':<14}{'median':>10}{'spread':>7}{'ratio':>9}{'first call':>12}")
+    for name in names:
+        own = [report[name].get("median") for report in rounds.get("relay", [])]
+        relay_median = statistics.median(own) if own and None not in own else None
+        print(f"{name}: {WORKLOADS[name].description}")
+        for contender in chosen:
+            print(line(name, contender, rounds[contender], relay_median, right[contender, name]))
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Time Relay against NumPy, and other frameworks where installed.")
@@ -97,41 +147,21 @@ def main() -> None:
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.5, help="for each workload in each round")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--threads", default=f"1,{os.cpu_count() or 1}", help="a table for each number; default: %(default)s"
+    )
     options = parser.parse_args()
     names = options.workloads or list(WORKLOADS)
     if unknown := set(names) - set(WORKLOADS):
         parser.error(f"no such workload: {', '.join(sorted(unknown))}")
     chosen = [c for c in options.contenders.split(",") if importlib.util.find_spec(CONTENDERS[c])]
-
-    rounds: dict[str, list[Report]] = {contender: [] for contender in chosen}
-    with tempfile.TemporaryDirectory() as folder:
-        results = {contender: Path(folder) / f"{contender}.npz" for contender in chosen}
-        for number in range(options.rounds):
-            for contender in chosen:
-                print(f"round {number + 1} of {options.rounds}: {contender}", file=sys.stderr)
-                report = measure(contender, names, options.seconds, options.threads, results[contender])
-                rounds[contender].append(report)
-        right = {
-            (contender, name): expected in (None, contender)
-            or (results[contender].exists() and agrees(name, results[contender], results[expected]))
-            for name in names
-            for expected in [reference(name, results)]
-            for contender in chosen
-        }
-
     versions = ", ".join(f"{package} {version(package)}" for package in sorted({CONTENDERS[c] for c in chosen}))
     print(
-        f"Python {platform.python_version()}, {versions}; {options.threads} threads, {options.rounds} rounds of "
-        f"{options.seconds} s.\nRatio: time over Relay's; above 1 Relay is faster, below 1 slower."
+        f"Python {platform.python_version()}, {versions}; {options.rounds} rounds of {options.seconds} s.\n"
+        "Ratio: time over Relay's; above 1 Relay is faster, below 1 slower."
     )
-    print(f"\n  {'':<14}{'median':>10}{'spread':>7}{'ratio':>9}{'first call':>12}")
-    for name in names:
-        own = [report[name].get("median") for report in rounds.get("relay", [])]
-        relay_median = statistics.median(own) if own and None not in own else None
-        print(f"{name}: {WORKLOADS[name].description}")
-        for contender in chosen:
-            print(line(name, contender, rounds[contender], relay_median, right[contender, name]))
+    for threads in dict.fromkeys(map(int, options.threads.split(","))):
+        table(names, chosen, options.rounds, options.seconds, threads)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,22 @@
 """The workloads' names, descriptions and inputs, the same for all contenders."""
 
 from collections.abc import Callable
+from enum import Enum
 
 import attrs
 import numpy as np
 from models import inputs
 
 Arrays = tuple[np.ndarray, ...]
+
+
+class Kind(Enum):
+    """What is timed: calls like earlier ones; a first result, tracing and compiling included, in a process that has
+    imported everything; or that where the process before has left what it compiled on disk."""
+
+    MANY = "many"
+    FIRST = "first"
+    FOUND = "found"
 
 
 @attrs.frozen(eq=False)
@@ -16,6 +26,7 @@ class Workload:
     description: str
     inputs: Callable[[np.random.Generator], Arrays]
     tolerance: float = 1e-4  # of the results, relative to their largest element
+    kind: Kind = Kind.MANY
 
 
 def _scalars(*values: float) -> Callable[[np.random.Generator], Arrays]:
@@ -77,4 +88,19 @@ WORKLOADS = {
     "treelstm": Workload("child-sum LSTM of 128 units on trees of 32 leaves, recursion", inputs.trees(32, 128)),
     "treelstm_gradient": Workload("derivative of its sum in the weights", inputs.trees(32, 128), 1e-3),
     "newton_gradient": Workload("derivative of that loop", _scalars(1e6)),
+    "first_perceptron": Workload(
+        "first result of the training step of 784-512-512-10", inputs.perceptron(64), kind=Kind.FIRST
+    ),
+    "found_perceptron": Workload(
+        "the same in a process that finds it compiled on disk", inputs.perceptron(64), kind=Kind.FOUND
+    ),
+    **{
+        f"first_chain_{count}": Workload(
+            f"first derivative of a chain of {count} operators on 16 by 16",
+            lambda random: (np.full((16, 16), 0.5, np.float32),),
+            1e-2,
+            Kind.FIRST,
+        )
+        for count in inputs.CHAINS
+    },
 }

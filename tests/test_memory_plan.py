@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -72,3 +73,42 @@ def test_the_workspace_is_known_before_the_run() -> None:
     x = np.ones((8, 8))
     workspace = f.compile(x).workspace
     assert workspace is not None and 512 <= workspace <= 5 * 512
+
+
+def layers(params, x):  # type: ignore[no-untyped-def]
+    for w, b in params:
+        x = relay.tanh(x @ w + b)
+    return relay.sum(x)
+
+
+def recurrent(w, x):  # type: ignore[no-untyped-def]
+    h = relay.zeros_like(x[0])
+    for row in x:
+        h = relay.tanh(row + h @ w)
+    return relay.sum(h)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (layers, ([(np.ones((128, 128)), np.ones(128)) for _ in range(4)], np.ones((64, 128)))),
+        (recurrent, (np.ones((32, 32)) / 100, np.ones((1000, 4, 32)))),
+    ],
+    ids=["layers", "loop"],
+)
+def test_a_call_takes_what_was_planned(function, arguments) -> None:  # type: ignore[no-untyped-def]
+    """NumPy's memory is counted by tracemalloc, and native code asks the system for none."""
+    compiled = relay.grad(relay(function), wrt=0).compile(*arguments)
+    assert compiled.workspace is not None
+    for allocate in (b"malloc", b"realloc", b"TVMBackendAllocWorkspace"):
+        assert allocate not in compiled._program.native.object_code
+    tracemalloc.start()
+    result = compiled(*arguments)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    returned = sum(a.size * a.dtype.itemsize for a in leaves(result))
+    assert compiled.workspace + returned <= peak <= 1.02 * (compiled.workspace + returned) + 32 * 1024
+
+
+def leaves(result):  # type: ignore[no-untyped-def]
+    return [a for part in result for a in leaves(part)] if isinstance(result, tuple | list) else [result]

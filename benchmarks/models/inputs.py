@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -101,6 +102,21 @@ def lstm(steps: int, units: int, batch: int) -> Any:
         return (x, *weights, np.zeros(4 * units, np.float32))
 
     return make
+
+
+CHAINS = 100, 1000, 5000
+"""The lengths of chains of operators: what compiling costs."""
+
+LINKS = "tanh(h)", "h * x", "h + x", "sin(h)", "h - 0.5 * x", "sigmoid(h)"
+"""A chain's operators, which take turns."""
+
+
+def chain_source(count: int, prefix: str) -> str:
+    """The text of a function `chain(x)`; `prefix` is the name of the module that has the operators, with a dot."""
+    lines = [re.sub(r"(\w+)\(", rf"{prefix}\1(", LINKS[n % len(LINKS)]) for n in range(count)]
+    return "\n".join(
+        ["def chain(x):", "    h = x", *(f"    h = {line}" for line in lines), f"    return {prefix}sum(h)", ""]
+    )
 
 
 TREES = 4

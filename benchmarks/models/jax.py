@@ -1,10 +1,12 @@
 """The larger workloads in JAX, compiled with jit."""
 
+from functools import partial
+
 import jax
 from jax import lax
 from jax import numpy as jnp
 
-from models.inputs import NETWORKS, grown, on_trees
+from models.inputs import CHAINS, NETWORKS, chain_source, grown, on_trees
 
 
 def chain_ten(x, y):
@@ -91,6 +93,20 @@ ON_TREES = {
     "treelstm_gradient": lambda inputs: on_trees(jax.jit(jax.grad(treelstm, argnums=(1, 2, 3, 4, 5))), inputs, grow),
 }
 """Each form of a tree is traced and compiled."""
+
+
+def chain(count):
+    names = {"tanh": jnp.tanh, "sin": jnp.sin, "sigmoid": jax.nn.sigmoid, "sum": jnp.sum}
+    exec(chain_source(count, ""), names)
+    return jax.jit(jax.grad(names["chain"]))
+
+
+FIRST = {
+    "first_perceptron": lambda: jax.jit(perceptron_step),
+    "found_perceptron": lambda: jax.jit(perceptron_step),
+    **{f"first_chain_{count}": partial(chain, count) for count in CHAINS},
+}
+"""What makes functions whose first result is timed."""
 
 FUNCTIONS = {
     "chain_ten": jax.jit(chain_ten),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import relay
-from models.inputs import NETWORKS, grown, on_trees
+from models.inputs import CHAINS, NETWORKS, chain_source, grown, on_trees
 from relay import relay as function
 
 
@@ -125,6 +125,18 @@ ON_TREES = {
     "treelstm": lambda inputs: on_trees(treelstm, inputs, grow),
     "treelstm_gradient": lambda inputs: on_trees(relay.grad(treelstm, wrt=(1, 2, 3, 4, 5)), inputs, grow),
 }
+
+
+def chain(count):
+    return relay.grad(relay.from_source(chain_source(count, "relay."), {"relay": relay}))
+
+
+FIRST = {
+    "first_perceptron": lambda: perceptron_step,
+    "found_perceptron": lambda: perceptron_step,
+    **{f"first_chain_{count}": partial(chain, count) for count in CHAINS},
+}
+"""What makes functions whose first result is timed."""
 
 FUNCTIONS = {
     "chain_ten": chain_ten,
