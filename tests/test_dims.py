@@ -67,6 +67,19 @@ def test_the_normal_form_has_the_value_of_the_expression(expression: object, val
     assert bound is None or bound <= expected
 
 
+def test_bounds_of_products_follow_from_those_of_their_factors() -> None:
+    n, m = TypeId("n", Kind.Dim), TypeId("m", Kind.Dim)
+
+    def least(dim: dims.Dim, bound: int) -> int | None:
+        return dims.lower_bound(dim, lambda factor: bound)
+
+    assert least(n * m - n, 2) == 2
+    assert least(n * m - n - m + 1, 1) == 0
+    assert least(n * n * m - n * m, 3) == 18
+    assert least(n * m - n, 0) is None
+    assert least(n * m - 3 * n, 2) is None
+
+
 @given(expressions)
 def test_a_dim_is_printed_as_it_is_read(expression: object) -> None:
     try:

@@ -53,6 +53,12 @@ def cumulative(x):
     return sums.sum()
 
 
+def next_tokens(table, tokens):
+    rows = R.take(table, tokens[:, :-1], axis=0)
+    logits = rows @ table.T
+    return R.cross_entropy(logits.reshape((-1, logits.shape[-1])), tokens[:, 1:].reshape(-1)).mean()
+
+
 def masked(x):
     return R.where(R.arange(x.shape[0]) < 2, x, 0.0).sum()
 
@@ -68,6 +74,7 @@ def masked(x):
         (attention, (normal(4, 6), normal(5, 6), normal(5, 7)), 4),
         (cumulative, (normal(4),), 1),
         (masked, (normal(4),), 1),
+        (next_tokens, (normal(8, 6), np.array([[1, 5, 2, 7], [0, 3, 4, 6]], np.int32)), 4),
     ],
     ids=lambda part: getattr(part, "__name__", ""),
 )

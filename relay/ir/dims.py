@@ -454,7 +454,8 @@ def lower_bound(dim: Dim, of: Callable[[Factor], int | None] | None = None) -> i
             total += coefficient
             continue
         if coefficient < 0:
-            return _bound_without_quotient(dim, monomial, -coefficient, of)
+            bound = _bound_above_bounds(dim, of)
+            return _bound_without_quotient(dim, monomial, -coefficient, of) if bound is None else bound
         product = coefficient
         for factor, power in monomial:
             bound = _factor_bound(factor, of)
@@ -463,6 +464,23 @@ def lower_bound(dim: Dim, of: Callable[[Factor], int | None] | None = None) -> i
             product *= bound**power
         total += product
     return total
+
+
+def _bound_above_bounds(dim: Dim, of: Callable[[Factor], int | None] | None) -> int | None:
+    """The bound of a dim by what its factors are more than their bounds: where n and m are 2 at least, n*m - n is
+    (2 + a)*(2 + b) - (2 + a) = 2 + a + 2*b + a*b."""
+    expanded: Dim = 0
+    for monomial, coefficient in _polynomial(dim).items():
+        product: Dim = coefficient
+        for factor, power in monomial:
+            bound = _factor_bound(factor, of)
+            if bound is None or bound < 0:
+                return None
+            for _ in range(power):  # the factor stands for what it is more than its bound
+                product = multiply(product, add(_factor_dim(factor), bound))
+        expanded = add(expanded, product)
+    found = _polynomial(expanded)
+    return found.get(_ONE, 0) if all(c >= 0 for monomial, c in found.items() if monomial) else None
 
 
 def _bound_without_quotient(

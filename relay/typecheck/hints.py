@@ -65,6 +65,8 @@ class Pin:
 class SizeQuestion(TypeCheckError):
     """Whether this holds is known in the run only, and a rule has to know it."""
 
+    needs_value = True
+
     def __init__(self, left: Dim, relation: str, right: Dim, span: Span | None) -> None:
         super().__init__(
             f"whether {left} {relation} {right} is known at run time only, and the type depends on it",
@@ -72,7 +74,6 @@ class SizeQuestion(TypeCheckError):
             help="decide it by an `if` on what the size is made from",
         )
         self.left, self.relation, self.right = left, relation, right
-
 
 @attrs.frozen
 class Snapshot:

@@ -79,6 +79,19 @@ def recursive_with_axis(x):
     return summed_until(relay.abs(x), 1, 100.0).sum()
 
 
+@relay
+def attention_of_heads(q, k, v, heads):
+    n, t, d = q.shape
+    split = lambda z: z.reshape((n, t, heads, d // heads)).transpose((0, 2, 1, 3))
+    scores = split(q) @ split(k).transpose((0, 1, 3, 2))
+    return (relay.softmax(scores) @ split(v)).transpose((0, 2, 1, 3)).reshape((n, t, d))
+
+
+@relay
+def two_heads(q, k, v):
+    return (attention_of_heads(q, k, v, 2) * v).sum()
+
+
 PROGRAMS = [
     Program(totals, (_rows(3, 4),)),
     Program(along_both, (_rows(3, 4),)),
@@ -86,4 +99,5 @@ PROGRAMS = [
     Program(attended, (_rows(4, 6),)),
     Program(parts_of_different_types, (_rows(2, 3),)),
     Program(recursive_with_axis, (_rows(2, 3),)),
+    Program(two_heads, (_rows(2, 3, 4), _rows(2, 3, 4) * 0.5, _rows(2, 3, 4) + 0.25)),
 ]

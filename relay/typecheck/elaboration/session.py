@@ -81,7 +81,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.survivors import Rounds
-from relay.typecheck.hints import Hints, Snapshot
+from relay.typecheck.hints import Hints, SizeQuestion, Snapshot
 from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
 
@@ -589,6 +589,8 @@ class Session(EffectNotes):
         """
         if isinstance(error, TypeCheckError) and error.needs_value:
             self.specialise_to_numbers()
+        if isinstance(error, SizeQuestion):  # nobody has found an answer
+            error = ShapeError(error.message, error.span, notes=error.notes, help=error.help, labels=error.labels)
         self.failures += 1
         if isinstance(error, Consequence):
             if self.unknown is None and type(error) is not Consequence:
