@@ -67,7 +67,7 @@ def masked(x):
     ("function", "arguments", "symbolic"),
     [
         (convolution, (normal(4, 3, 6, 6), normal(5, 3, 3, 3)), 5),
-        (pooled, (normal(4, 3, 8, 8),), 2),
+        (pooled, (normal(4, 3, 8, 8),), 4),
         (embedded, (normal(10, 4), np.array([1, 2, 9], np.int32)), 3),
         (log_likelihood, (normal(4, 5),), 2),
         (variance, (normal(4, 5),), 2),
