@@ -112,6 +112,11 @@ class Hints(Facts):
         return dim
 
     @property
+    def dims(self) -> tuple[Unknown, ...]:
+        """The symbolic dims."""
+        return tuple(self._dims)
+
+    @property
     def is_open(self) -> bool:
         """Whether there are symbolic dims that may still become numbers."""
         return any(dim.binding is None for dim in self._dims)

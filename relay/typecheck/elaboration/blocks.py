@@ -47,6 +47,7 @@ from relay.operator import Undetermined
 from relay.typecheck.elaboration import (
     axis_names,
     comparisons,
+    early_results,
     growing,
     made_sizes,
     positions,
@@ -105,6 +106,8 @@ def _elaborate_block(
             if session.generic and schemes.is_open(session, context, binding, error):
                 _report_names(session, context, binding)
                 schemes.open_binding(session, context, binding)
+                continue
+            if early_results.leave_open(session, context, binding, error):
                 continue
             session.report(error.at(binding.value.span) if isinstance(error, RelayError) else error)
             _report_names(session, context, binding)

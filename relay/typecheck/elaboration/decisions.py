@@ -9,6 +9,7 @@ from typing import TypeAlias
 import attrs
 
 from relay.ir.expr import LoopLabel
+from relay.ir.types import Type
 
 Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
 """A parameter of a loop, or a component of one; or the result of a function, or, at -1, one of its parameters."""
@@ -27,6 +28,7 @@ class Decisions:
     growing: set[Place | None] = attrs.field(factory=set)
     varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
     specialising: set[ParameterPlace] = attrs.field(factory=set)
+    results: dict[int, tuple[LoopLabel, Type]] = attrs.field(factory=dict)  # of functions, by their instances' numbers
 
     @property
     def nested(self) -> bool:

@@ -43,6 +43,7 @@ from relay.ir.types import (
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import (
     axis_names,
+    early_results,
     effects,
     higher_rank,
     known_results,
@@ -205,6 +206,7 @@ def instantiate(
             raise Consequence
         for found, expected in zip(types, session.instances[key].parameters, strict=True):
             effects.flow(found, expected)
+        early_results.used(session.instances[key])
         return session.instances[key]
     running = [i for i in session.active if i.code is code and i.statics == (shape, *statics)]
     for instance in reversed(running):
@@ -212,6 +214,7 @@ def instantiate(
             continue
         for found, expected, parameter in zip(types, instance.parameters, function.parameters, strict=False):
             session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
+        early_results.used(instance)
         return instance
     if running and key is not None:
         declared = polymorphic_recursion.declared_use(session, callee, running[-1], types, span)
@@ -250,7 +253,9 @@ def _new_instance(
     from relay.typecheck.elaboration import growing
 
     types = tuple(map(effects.received, types))
-    result: Type = session.solver.fresh(Kind.Type)
+    number, opened = session.made_instances, len(session.opened)
+    session.made_instances += 1
+    result = early_results.given(session, number, function.label) or session.solver.fresh(Kind.Type)
     name = session.unique_name(function.name) if isinstance(callee, GlobalFunction) else function.name
     if isinstance(callee, GlobalFunction):
         instance = Instance(name, code, types, statics, result, Global(name), numbers=numbers)
@@ -333,6 +338,7 @@ def _new_instance(
                 session.unify_at(TupleType(()), result, span, "the result")
 
         session.finishers.append(returns_nothing)
+    early_results.finished(session, number, function.label, instance, opened)
     instance.rule = function.rule
     instance.known = known_results.common(exits)
     if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:

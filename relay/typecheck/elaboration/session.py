@@ -135,6 +135,7 @@ class Instance:
     effects: Effects = attrs.field(factory=Effects)
     numbers: Set[ParameterPlace] = frozenset()  # parameters that are run-time values here, and numbers in the call
     variables: list[Var] = attrs.field(factory=list)  # of the parameters
+    used_early: bool = False  # it calls itself, and its result was not known then
     known: Entity | None = None  # what the checker knows of the result: its numbers and sizes
 
 
@@ -198,6 +199,8 @@ class Session(EffectNotes):
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
+        self.left_open: list[RelayError] = []  # what was left open until a function's result is known
+        self.made_instances = 0
         self.opened: list[tuple[Unknown, Application]] = []  # what a scheme leaves to a call, and what decides it
         self.right: set[Definition] = set()  # whose uses of polymorphic parameters are checked
         self.size_conditions: dict[Atom, SizeCondition] = {}  # what conditions say of sizes
@@ -442,6 +445,8 @@ class Session(EffectNotes):
             for error in self.impurities():
                 self.report(error)
         self.stop()
+        if self.left_open:
+            raise self.left_open[0]
         if not self.generic:
             self.force()
             for error in self.impurities():
