@@ -140,6 +140,26 @@ def halves(tree, w):
             return rl.tanh(a @ w) + c, b * d
 
 
+@relay
+def crossed_halves(tree):
+    """The result of the calls is sliced, and what it is only the other arm says."""
+    match tree:
+        case Branching.Tip(x):
+            found, sums = rl.concatenate((x, x * x)), x.sum()
+        case Branching.Fork(left, right):
+            one, first = crossed_halves(left)
+            other, second = crossed_halves(right)
+            found, sums = rl.concatenate((one[3:], other[:3])), first * other[0] + second
+    return found, sums
+
+
+@relay
+def crossed(x):
+    tree = Branching.Fork(Branching.Tip(x), Branching.Fork(Branching.Tip(x * 2.0), Branching.Tip(x + 1.0)))
+    found, sums = crossed_halves(tree)
+    return (found * found).sum() + sums
+
+
 def _tree(depth: int, seed: int = 0) -> Branching:
     rng = np.random.default_rng(seed)
 
@@ -169,4 +189,5 @@ PROGRAMS = [
     Program(rows_of_a_table, (_tree(3, 1), _RNG.standard_normal((7, 3)))),
     Program(loops_of_calls, (_tree(2, 2), W)),
     Program(unused_results, (_tree(3, 3), W)),
+    Program(crossed, (X,)),
 ]

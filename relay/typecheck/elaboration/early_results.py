@@ -41,9 +41,7 @@ def used(instance: Instance) -> None:
         instance.used_early = True
 
 
-def leave_open(
-    session: Session, context: Context, binding: Binding, error: RelayError | Consequence
-) -> bool:
+def leave_open(session: Session, context: Context, binding: Binding, error: RelayError | Consequence) -> bool:
     """Leave a binding open that may need a result which is not known yet; False if there is none such."""
     if session.generic or not isinstance(error, SchemeOnly) or not any(i.used_early for i in session.active):
         return False
@@ -77,4 +75,3 @@ def _by_name(variable: TypeId | Unknown) -> Dim:
 
 def _replacing(change: Callable[[TypeId | Unknown], Dim]) -> Callable[[Dim], Dim]:
     return lambda dim: substitute(settled(dim), change)
-
