@@ -86,11 +86,22 @@ def test_layouts_are_chosen_where_that_pays() -> None:
     assert calls(choose_layouts(small), "conv2d")[0].attributes["layout"] == "NCHW"
     grouped = grouped_network.core(*arrays((8, 32, 16, 16), (32, 4, 3, 3)))
     assert calls(grouped, "conv2d")[0].attributes["layout"] == "NCHW"
+    for weights in ((32, 1, 3, 3), (64, 16, 3, 3)):  # depthwise, and in two groups
+        given = arrays((8, 32, 16, 16), (32, 32, 3, 3), weights)
+        other = relay.relay(grouped_layers(32 // weights[1])).core(*given)
+        assert {c.attributes["layout"] for c in calls(other, "conv2d")} == {"NHWC"}
 
 
 @relay
 def grouped_network(x, k):  # type: ignore[no-untyped-def]
     return relay.relu(relay.conv2d(x, k, groups=8))
+
+
+def grouped_layers(groups: int):  # type: ignore[no-untyped-def]
+    def layers(x, k, m):  # type: ignore[no-untyped-def]
+        return relay.conv2d(relay.relu(relay.conv2d(x, k)), m, groups=groups)
+
+    return layers
 
 
 @relay

@@ -140,11 +140,13 @@ def test_a_packed_constant_is_there_once_and_only_as_the_kernel_reads_it():
 
 
 @pytest.mark.parametrize("channels", [3, 5, 34])
-@pytest.mark.parametrize("attributes", [{"padding": 1}, {"stride": 2}, {"dilation": 2, "padding": 2}, {"groups": 3}])
+@pytest.mark.parametrize(
+    "attributes", [{"padding": 1}, {"stride": 2}, {"dilation": 2, "padding": 2}, {"groups": 3}, {"groups": 2}]
+)
 def test_constant_weights_of_convolutions(channels, attributes):
     rng = np.random.default_rng(1)
     x = rng.standard_normal((2, 6, 9, 12))
-    weight = rng.standard_normal((3 * channels, 6 // attributes.get("groups", 1), 3, 3))
+    weight = rng.standard_normal((6 * channels, 6 // attributes.get("groups", 1), 3, 3))
     last = np.ascontiguousarray(weight.transpose(2, 3, 1, 0))
 
     @relay

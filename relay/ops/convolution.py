@@ -34,6 +34,10 @@ from relay.typecheck.dims import known, numbers
 from relay.typecheck.windows import Numbers, Padding, Windows
 
 
+LARGE_GROUP = 8
+"""Output channels of a group from which each group is a product of its own."""
+
+
 def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attributes: object) -> Columns | None:
     """The output channels."""
     if layout.endswith("c"):  # two axes
@@ -98,6 +102,8 @@ def convolution_stage(
     shape = result_dims(lambda: rules.joined(batch, out, over.extents(sizes), last))
     source, filters = _first(_padded(x, over, last), last), _weight_first(weight, last)
     share = out if groups == 1 else known(out) // groups
+    if isinstance(share, int) and groups > 1 and share >= LARGE_GROUP:
+        return _in_groups(source, filters, shape, (groups, share, known(inner)), over, last, dtype or str(x.dtype))
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
         n, o, place = _activation_index(index, last)
@@ -107,6 +113,32 @@ def convolution_stage(
 
     extents = (*kernel, inner) if last else (inner, *kernel)
     return stages.contraction(shape, extents, dtype or str(x.dtype), terms)
+
+
+def _in_groups(
+    source: Callable[..., Element], filters: Callable[..., Element], shape: Sequence[Any], groups: tuple[int, int, int],
+    over: Windows, last: bool, dtype: str,
+) -> Stage:  # fmt: skip
+    """The convolution with the groups as an axis of the result, so that each is a product of its own. `groups`: their
+    number, and the output and input channels of each."""
+    count, share, inner = groups
+    axis = len(shape) - 1 if last else 1
+
+    def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
+        g, o = index[axis : axis + 2]
+        n, *place = (*index[:axis], *index[axis + 2 :])
+        i, *k = (reduced[-1], *reduced[:-1]) if last else reduced
+        return source(n, g * inner + i, *_places(place, k, over)), filters(g * share + o, i, *k)
+
+    extents = (*over.kernel, inner) if last else (inner, *over.kernel)
+    split = stages.contraction((*shape[:axis], count, share, *shape[axis + 1 :]), extents, dtype, terms)
+
+    def joined(*index: Element) -> Element:
+        channel = index[axis]
+        place = tirx.floordiv(channel, share), tirx.floormod(channel, share)
+        return split(*index[:axis], *place, *index[axis + 1 :])
+
+    return te.compute(shape, joined, name="joined")
 
 
 def _in_blocks(x: Stage, weight: Stage, stride: Numbers, padding: Padding, dilation: Numbers) -> Stage:

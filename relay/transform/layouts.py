@@ -63,18 +63,19 @@ def convert_layout(module: Module, layout: Layout = LAYOUT) -> Module:
 @attrs.frozen
 class Target:
     """What layouts cost on a machine: which ones it prefers, how much longer products take in others, how much longer
-    those with groups of channels take in the preferred ones, and how many floating-point operations take as long as
-    moving an element in a transpose."""
+    those with small groups of channels take in the preferred ones, how many floating-point operations take as long as
+    moving an element in a transpose, and the output channels from which a group is not small."""
 
     preferred: tuple[str, ...]
     slowdown: float
     grouped: float
     move: int
+    large_group: int = 8
 
 
 CPU = Target(("NWC", "NHWC", "NDHWC"), 1.7, 4.0, 40)
 """Measured on a processor with vectors of 16 floats: the channels of neighbouring weights fill them, if there are as
-many in a group."""
+many in a group, or if each channel is a group of its own."""
 
 
 def choose_layouts(module: Module, target: Target = CPU) -> Module:
@@ -106,10 +107,21 @@ def _cost(body: Block, target: Target) -> float:
             layout = call.attributes.get("layout")
             if any(elements(a) is None for a in call.arguments):
                 continue
-            groups = call.attributes.get("groups", 1)
-            factors = (1.0, target.slowdown) if groups == 1 else (target.grouped, 1.0)
+            factors = (target.grouped, 1.0) if _in_small_groups(call, operator, target) else (1.0, target.slowdown)
             cost += _work(call, binding.targets[0]) * factors[layout not in preferred]
     return cost
+
+
+def _in_small_groups(call: OpCall, operator: Operator, target: Target) -> bool:
+    """Whether channels are in groups that are small, but of several channels; in derivatives, in any groups."""
+    groups = call.attributes.get("groups", 1)
+    weight = getattr(call.arguments[-1], "type", None)
+    if groups == 1 or not isinstance(groups, int) or operator.columns is None or not isinstance(weight, TensorType):
+        return groups != 1
+    assert operator.layouts is not None
+    sizes = dict(zip(operator.layouts(**call.attributes)[-2], weight.shape, strict=True))
+    out, inner = sizes.get("O", 0), sizes.get("I", 0)
+    return not (isinstance(out, int) and isinstance(inner, int) and (inner == 1 or out >= groups * target.large_group))
 
 
 def _work(call: OpCall, target: Var) -> float:
