@@ -14,15 +14,12 @@ from test_symbolic import ALL, all_axes, elaborated, outcome, resized, values
 from relay import relay
 from relay.codegen.assembly import text
 from relay.codegen.cpu import compile_module
-from relay.errors import ExecutionError, NeedsSizes
+from relay.errors import ExecutionError
 from relay.eval import interpreter
 from relay.eval.sizes import sizes_of
 from relay.eval.values import Data
 from relay.ir.extents import symbolic_dims
 from relay.lowering import to_core
-
-WITH_CONVOLUTIONS = {"channels_last", "two_convolutions", "convolutional_network", "upsampled"}
-"""Programs with an operator whose loops need sizes that are numbers: compiled for each size, with a warning."""
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
@@ -30,10 +27,6 @@ def test_the_zoo_compiled_once_for_all_sizes(program: Program) -> None:
     axes = all_axes(program.arguments)
     module = elaborated(program.function, program.arguments, axes) if axes else None
     if module is None or not symbolic_dims(module):
-        return
-    if program.name in WITH_CONVOLUTIONS:
-        with pytest.raises(NeedsSizes):
-            compile_module(to_core(module, 2), make=Data)
         return
     compiled = compile_module(to_core(module, 2), make=Data)
     for change in (0, 1, 4, 33, 3):
