@@ -170,7 +170,8 @@ def test_running_and_moved_elements_need_no_numbers(caplog: pytest.LogCaptureFix
         running = relay.cumsum(x, axis=1) + relay.roll(x, 2, axis=0) - relay.cumprod(x, reverse=True)
         framed = relay.pad(running, ((1, 0), (0, 2)), mode="edge") + relay.pad(x, ((0, 1), (1, 1)), value=1.0)
         spread = relay.pad(relay.tril(x, k=1), ((1, 1), (0, 0)), mode="reflect")
-        return relay.tile(framed, (2, 1)), relay.repeat(spread, 3, axis=1), relay.flatten(framed)
+        drawn = relay.dropout(x, relay.random.key(1)) + relay.random.normal(relay.random.key(2), (x.shape[1],))
+        return relay.tile(framed, (2, 1)), relay.repeat(spread, 3, axis=1), relay.flatten(framed), drawn
 
     with caplog.at_level(logging.WARNING, "relay.compile"):
         for rows, columns in ((3, 5), (7, 4), (16, 33)):

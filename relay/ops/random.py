@@ -30,16 +30,18 @@ from relay.ops.notation import (
     Tensor,
     Value,
     dims,
-    register_op,
     number_or_size,
+    register_op,
+    result_dims,
 )
 from relay.ops.reproducible import NUMPY, Arithmetic, TirArithmetic
 from relay.ops.samples import case, cases
 from relay.ops.stages import Registers
 from relay.typecheck import relations
-from relay.typecheck.dims import equal, numbers
+from relay.typecheck.dims import equal
 
 _BITS = "random numbers do not depend on their key differentiably"
+_SHAPE = frozenset({"shape"})
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _ROUNDS = 20
@@ -115,7 +117,7 @@ def _tensor(shape: object, inputs: Sequence[Stage], dtype: str, wide: bool, valu
     """A stage of `value(registers, bits, *numbers)`, of the bits of each place; the first input is the key, further
     ones are single numbers."""
 
-    extents = numbers(relations.literal_shape(shape))
+    extents = result_dims(lambda: relations.literal_shape(shape))
 
     def element(registers: Registers, index: Sequence[Element], buffers: Sequence[Any]) -> Element:
         first, second = _words(registers, buffers[0], index, extents)
@@ -222,6 +224,7 @@ def _bits_type(key: Type, shape: Sequence[int] | int, width: int) -> Type:
 
 
 @register_op(
+    sizes=_SHAPE,
     relation=_bits_type,
     compute=lambda key, shape, width: _tensor(shape, [key], f"uint{width}", width == 64, lambda registers, bits: bits),
     no_gradient=_BITS,
@@ -287,6 +290,7 @@ def _uniform(key: Stage, shape: tuple[int, ...], minval: float, maxval: float, d
 
 
 @register_op(
+    sizes=_SHAPE,
     relation=Relation("uint32 -> @dtype", _uniform_shape),
     compute=_uniform,
     no_gradient=_BITS,
@@ -346,7 +350,13 @@ _DRAWS = cases(
 _normal_rule, _normal, _numpy_normal = _distribution("random_normal", reproducible.normal_quantile)
 
 
-@register_op(relation=Relation("uint32 -> @dtype", _normal_rule), compute=_normal, no_gradient=_BITS, sampler=_DRAWS)
+@register_op(
+    sizes=_SHAPE,
+    relation=Relation("uint32 -> @dtype", _normal_rule),
+    compute=_normal,
+    no_gradient=_BITS,
+    sampler=_DRAWS,
+)
 def random_normal(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FLOAT32) -> Tensor:
     """Floats of the normal distribution with mean 0 and variance 1. key: (uint32, (2,)) -> (dtype float, shape).
 
@@ -364,7 +374,11 @@ _exponential_rule, _exponential, _numpy_exponential = _distribution("random_expo
 
 
 @register_op(
-    relation=Relation("uint32 -> @dtype", _exponential_rule), compute=_exponential, no_gradient=_BITS, sampler=_DRAWS
+    sizes=_SHAPE,
+    relation=Relation("uint32 -> @dtype", _exponential_rule),
+    compute=_exponential,
+    no_gradient=_BITS,
+    sampler=_DRAWS,
 )
 def random_exponential(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FLOAT32) -> Tensor:
     """Floats of the exponential distribution with mean 1. key: (uint32, (2,)) -> (dtype float, shape).
@@ -382,7 +396,13 @@ def _gumbel_quantile(a: Arithmetic, p: Any) -> Any:
 _gumbel_rule, _gumbel, _numpy_gumbel = _distribution("random_gumbel", _gumbel_quantile)
 
 
-@register_op(relation=Relation("uint32 -> @dtype", _gumbel_rule), compute=_gumbel, no_gradient=_BITS, sampler=_DRAWS)
+@register_op(
+    sizes=_SHAPE,
+    relation=Relation("uint32 -> @dtype", _gumbel_rule),
+    compute=_gumbel,
+    no_gradient=_BITS,
+    sampler=_DRAWS,
+)
 def random_gumbel(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FLOAT32) -> Tensor:
     """Floats -log(-log u) of the standard Gumbel distribution. key: (uint32, (2,)) -> (dtype float, shape).
 
@@ -436,6 +456,7 @@ def _range(low: int, high: int, dtype: str) -> tuple[Tensor, Tensor]:
 
 
 @register_op(
+    sizes=_SHAPE,
     relation=Relation("uint32, T:int, T -> T", _randint_shape),
     compute=_randint,
     no_gradient=_BITS,
