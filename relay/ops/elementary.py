@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from relay.operator import Operator
 from relay.ops import circular, scalar, transcendental
-from relay.ops.notation import Pattern, Relation, Tensor, elementwise, register_op
-from relay.ops.samples import uniform
+from relay.ops.notation import Element, Pattern, Relation, Tensor, Value, elementwise, register_op
+from relay.ops.samples import Sampler, uniform
 from relay.typecheck.relations import same
 
 _UNARY_FLOAT = Relation("T:float -> T", same)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.exp),
-    intricate=True,
-    gradient=lambda x, out, dout: dout * out,
-    sensitive=True,
-)
+def elementary(
+    function: Callable[[Element], Element],
+    *,
+    gradient: Callable[..., Value],
+    half: Callable[[Element], Element] | None = None,
+    sampler: Sampler | None = None,
+    sensitive: bool = False,
+) -> Callable[[Callable[[Tensor], Tensor]], Operator]:
+    """Register a function of each float by its TIR expression; `half` is another one for floats of 16 bits."""
+    return register_op(
+        relation=_UNARY_FLOAT,
+        pattern=Pattern.ELEMENTWISE,
+        compute=elementwise(function, half=half),
+        intricate=True,
+        gradient=gradient,
+        sampler=sampler,
+        sensitive=sensitive,
+    )
+
+
+@elementary(transcendental.exp, gradient=lambda x, out, dout: dout * out, sensitive=True)
 def exp(x: Tensor) -> Tensor:
     """e to the x. x: (T float, s) -> (T, s).
 
@@ -31,11 +46,9 @@ def exp(x: Tensor) -> Tensor:
     return np.exp(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.exp2, half=transcendental.library("exp2")),
-    intricate=True,
+@elementary(
+    transcendental.exp2,
+    half=transcendental.library("exp2"),
     gradient=lambda x, out, dout: dout * out * math.log(2),
 )
 def exp2(x: Tensor) -> Tensor:
@@ -47,14 +60,7 @@ def exp2(x: Tensor) -> Tensor:
     return np.exp2(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.expm1),
-    intricate=True,
-    gradient=lambda x, out, dout: dout * (out + 1),
-    sensitive=True,
-)
+@elementary(transcendental.expm1, gradient=lambda x, out, dout: dout * (out + 1), sensitive=True)
 def expm1(x: Tensor) -> Tensor:
     """e to the x, minus 1, accurate for small x. x: (T float, s) -> (T, s).
 
@@ -64,11 +70,8 @@ def expm1(x: Tensor) -> Tensor:
     return np.expm1(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.log),
-    intricate=True,
+@elementary(
+    transcendental.log,
     gradient=lambda x, out, dout: dout / x,
     sampler=uniform(0.2, 3.0),
     sensitive=True,
@@ -82,11 +85,8 @@ def log(x: Tensor) -> Tensor:
     return np.log(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.log2),
-    intricate=True,
+@elementary(
+    transcendental.log2,
     gradient=lambda x, out, dout: dout / (x * math.log(2)),
     sampler=uniform(0.2, 3.0),
 )
@@ -99,11 +99,8 @@ def log2(x: Tensor) -> Tensor:
     return np.log2(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.log10),
-    intricate=True,
+@elementary(
+    transcendental.log10,
     gradient=lambda x, out, dout: dout / (x * math.log(10)),
     sampler=uniform(0.2, 3.0),
 )
@@ -116,11 +113,8 @@ def log10(x: Tensor) -> Tensor:
     return np.log10(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.log1p),
-    intricate=True,
+@elementary(
+    transcendental.log1p,
     gradient=lambda x, out, dout: dout / (x + 1),
     sampler=uniform(-0.8, 3.0),
     sensitive=True,
@@ -183,11 +177,9 @@ def reciprocal(x: Tensor) -> Tensor:
     return np.reciprocal(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.sin, half=transcendental.library("sin")),
-    intricate=True,
+@elementary(
+    circular.sin,
+    half=transcendental.library("sin"),
     gradient=lambda x, out, dout: dout * x.op("cos"),
 )
 def sin(x: Tensor) -> Tensor:
@@ -199,11 +191,9 @@ def sin(x: Tensor) -> Tensor:
     return np.sin(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.cos, half=transcendental.library("cos")),
-    intricate=True,
+@elementary(
+    circular.cos,
+    half=transcendental.library("cos"),
     gradient=lambda x, out, dout: -(dout * x.op("sin")),
 )
 def cos(x: Tensor) -> Tensor:
@@ -215,13 +205,7 @@ def cos(x: Tensor) -> Tensor:
     return np.cos(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.tanh),
-    intricate=True,
-    gradient=lambda x, out, dout: dout * (1 - out * out),
-)
+@elementary(transcendental.tanh, gradient=lambda x, out, dout: dout * (1 - out * out))
 def tanh(x: Tensor) -> Tensor:
     """Hyperbolic tangent. x: (T float, s) -> (T, s).
 
@@ -231,13 +215,7 @@ def tanh(x: Tensor) -> Tensor:
     return np.tanh(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.sigmoid),
-    intricate=True,
-    gradient=lambda x, out, dout: dout * out * (1 - out),
-)
+@elementary(transcendental.sigmoid, gradient=lambda x, out, dout: dout * out * (1 - out))
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + exp(-x)), without overflow. x: (T float, s) -> (T, s).
 

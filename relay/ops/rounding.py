@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from relay.operator import Operator
 from relay.ops import scalar
 from relay.ops.lazy import tirx
 from relay.ops.notation import Element, Pattern, Relation, Tensor, alias, elementwise, register_op
 from relay.typecheck.relations import same
-
-_UNARY = Relation("T:number -> T", same)
 
 
 def _rounded(function: str) -> Callable[[Element], Element]:
@@ -27,19 +26,24 @@ def _rounded(function: str) -> Callable[[Element], Element]:
     return apply
 
 
+def _rounding(function: str, name: str | None = None) -> Callable[[Callable[[Tensor], Tensor]], Operator]:
+    """Register a rounding by a function of TIR."""
+    return register_op(
+        name=name,
+        relation=Relation("T:number -> T", same),
+        pattern=Pattern.ELEMENTWISE,
+        compute=elementwise(_rounded(function), direct=True),
+        gradient=lambda x, out, dout: None,
+        idempotent=True,
+    )
+
+
 def _numpy_rounded(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """NumPy would round large integers as floats."""
     return x.copy() if x.dtype.kind in "iu" else function(x).astype(x.dtype)
 
 
-@register_op(
-    name="round",
-    relation=_UNARY,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(_rounded("nearbyint"), direct=True),
-    gradient=lambda x, out, dout: None,
-    idempotent=True,
-)
+@_rounding("nearbyint", name="round")
 def round_(x: Tensor) -> Tensor:
     """The nearest integer, of two the even one. x: (T, s) -> (T, s).
 
@@ -49,13 +53,7 @@ def round_(x: Tensor) -> Tensor:
     return _numpy_rounded(np.rint, x)
 
 
-@register_op(
-    relation=_UNARY,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(_rounded("floor"), direct=True),
-    gradient=lambda x, out, dout: None,
-    idempotent=True,
-)
+@_rounding("floor")
 def floor(x: Tensor) -> Tensor:
     """The largest integer that is not above x. x: (T, s) -> (T, s).
 
@@ -65,13 +63,7 @@ def floor(x: Tensor) -> Tensor:
     return _numpy_rounded(np.floor, x)
 
 
-@register_op(
-    relation=_UNARY,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(_rounded("ceil"), direct=True),
-    gradient=lambda x, out, dout: None,
-    idempotent=True,
-)
+@_rounding("ceil")
 def ceil(x: Tensor) -> Tensor:
     """The smallest integer that is not below x. x: (T, s) -> (T, s).
 
@@ -81,13 +73,7 @@ def ceil(x: Tensor) -> Tensor:
     return _numpy_rounded(np.ceil, x)
 
 
-@register_op(
-    relation=_UNARY,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(_rounded("trunc"), direct=True),
-    gradient=lambda x, out, dout: None,
-    idempotent=True,
-)
+@_rounding("trunc")
 def trunc(x: Tensor) -> Tensor:
     """x without its fraction. x: (T, s) -> (T, s).
 

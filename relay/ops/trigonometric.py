@@ -7,18 +7,15 @@ import math
 import numpy as np
 
 from relay.ops import circular, transcendental
+from relay.ops.elementary import elementary
 from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, register_op
 from relay.ops.samples import uniform
-from relay.typecheck.relations import broadcast, same
-
-_UNARY_FLOAT = Relation("T:float -> T", same)
+from relay.typecheck.relations import broadcast
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.tan, half=transcendental.library("tan")),
-    intricate=True,
+@elementary(
+    circular.tan,
+    half=transcendental.library("tan"),
     gradient=lambda x, out, dout: dout * (1 + out * out),
     sampler=uniform(-1.2, 1.2),
 )
@@ -31,11 +28,9 @@ def tan(x: Tensor) -> Tensor:
     return np.tan(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.asin, half=transcendental.library("asin")),
-    intricate=True,
+@elementary(
+    circular.asin,
+    half=transcendental.library("asin"),
     gradient=lambda x, out, dout: dout * (1 - x * x).op("rsqrt"),
     sampler=uniform(-0.9, 0.9),
 )
@@ -48,11 +43,9 @@ def asin(x: Tensor) -> Tensor:
     return np.arcsin(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.acos, half=transcendental.library("acos")),
-    intricate=True,
+@elementary(
+    circular.acos,
+    half=transcendental.library("acos"),
     gradient=lambda x, out, dout: -(dout * (1 - x * x).op("rsqrt")),
     sampler=uniform(-0.9, 0.9),
 )
@@ -65,11 +58,9 @@ def acos(x: Tensor) -> Tensor:
     return np.arccos(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.atan, half=transcendental.library("atan")),
-    intricate=True,
+@elementary(
+    circular.atan,
+    half=transcendental.library("atan"),
     gradient=lambda x, out, dout: dout / (x * x + 1),
 )
 def atan(x: Tensor) -> Tensor:
@@ -103,11 +94,9 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
     return np.arctan2(y, x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.sinh, half=transcendental.library("sinh")),
-    intricate=True,
+@elementary(
+    circular.sinh,
+    half=transcendental.library("sinh"),
     gradient=lambda x, out, dout: dout * x.op("cosh"),
 )
 def sinh(x: Tensor) -> Tensor:
@@ -119,11 +108,9 @@ def sinh(x: Tensor) -> Tensor:
     return np.sinh(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.cosh, half=transcendental.library("cosh")),
-    intricate=True,
+@elementary(
+    circular.cosh,
+    half=transcendental.library("cosh"),
     gradient=lambda x, out, dout: dout * x.op("sinh"),
 )
 def cosh(x: Tensor) -> Tensor:
@@ -135,11 +122,9 @@ def cosh(x: Tensor) -> Tensor:
     return np.cosh(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.asinh, half=transcendental.library("asinh")),
-    intricate=True,
+@elementary(
+    circular.asinh,
+    half=transcendental.library("asinh"),
     gradient=lambda x, out, dout: dout * (x * x + 1).op("rsqrt"),
 )
 def asinh(x: Tensor) -> Tensor:
@@ -151,11 +136,9 @@ def asinh(x: Tensor) -> Tensor:
     return np.arcsinh(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.acosh, half=transcendental.library("acosh")),
-    intricate=True,
+@elementary(
+    circular.acosh,
+    half=transcendental.library("acosh"),
     gradient=lambda x, out, dout: dout * (x * x - 1).op("rsqrt"),
     sampler=uniform(1.1, 4.0),
 )
@@ -168,11 +151,9 @@ def acosh(x: Tensor) -> Tensor:
     return np.arccosh(x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(circular.atanh, half=transcendental.library("atanh")),
-    intricate=True,
+@elementary(
+    circular.atanh,
+    half=transcendental.library("atanh"),
     gradient=lambda x, out, dout: dout / (1 - x * x),
     sampler=uniform(-0.9, 0.9),
 )
@@ -199,11 +180,9 @@ def _density(x: Value) -> Value:
     return (-(near * near)).op("exp") * (2 / math.sqrt(math.pi))
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.erf, half=transcendental.library("erf")),
-    intricate=True,
+@elementary(
+    transcendental.erf,
+    half=transcendental.library("erf"),
     gradient=lambda x, out, dout: dout * _density(x),
 )
 def erf(x: Tensor) -> Tensor:
@@ -215,11 +194,9 @@ def erf(x: Tensor) -> Tensor:
     return _in_double(_vectorised_erf, x)
 
 
-@register_op(
-    relation=_UNARY_FLOAT,
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(transcendental.erfc, half=transcendental.library("erfc")),
-    intricate=True,
+@elementary(
+    transcendental.erfc,
+    half=transcendental.library("erfc"),
     gradient=lambda x, out, dout: -(dout * _density(x)),
 )
 def erfc(x: Tensor) -> Tensor:
