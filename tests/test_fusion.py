@@ -36,7 +36,7 @@ S = (4, 8)
         (lambda x, w, c: x @ w + c.op("exp"), (S, (8, 3), (3,)), [["exp"], ["matmul", "add"]]),
         (lambda x: (x * x).op("sum"), (S,), [["multiply", "sum"]]),
         (lambda x: x.op("sum", axis=1).op("exp"), (S,), [["sum", "exp"]]),
-        (lambda x: x - x.op("max", axis=1, keepdims=True), (S,), [["max"], ["subtract"]]),
+        (lambda x: x - x.op("max", axis=1, keepdims=True), (S,), [["max", "subtract"]]),
         (lambda x, y: x * y.op("exp"), (S, (8,)), [["exp"], ["multiply"]]),
         (lambda x, y: x * y.op("reshape", shape=(1, 8)), (S, (8,)), [["reshape", "multiply"]]),
         (lambda x: x.op("sum", axis=0).op("sum"), (S,), [["sum"], ["sum"]]),
@@ -50,6 +50,66 @@ S = (4, 8)
 )
 def test_groups(body: Callable[..., Value], shapes: tuple[tuple[int, ...], ...], expected: list[list[str]]) -> None:
     assert groups(body, *shapes) == expected
+
+
+def softmax(x: Value, axis: int = -1) -> Value:
+    e = (x - x.op("max", axis=axis, keepdims=True)).op("exp")
+    return e / e.op("sum", axis=axis, keepdims=True)
+
+
+def layer_norm(x: Value, gain: Value, *, keepdims: bool = True) -> Value:
+    mean = x.op("mean", axis=-1, keepdims=keepdims)
+    centred = x - (mean if keepdims else mean.op("expand_dims", axis=-1))
+    variance = (centred * centred).op("mean", axis=-1, keepdims=True)
+    return centred * (variance + 1e-5).op("rsqrt") * gain
+
+
+@pytest.mark.parametrize(
+    ("body", "shapes", "count"),
+    [
+        (softmax, (S,), 1),
+        (softmax, ((2, 3, 5),), 1),
+        (lambda x: softmax(x.op("exp")).op("exp"), (S,), 2),  # only one intricate call in another one
+        (lambda x: softmax(x, axis=0), (S,), 4),  # no rows: what is reduced comes first
+        (lambda x: softmax(x, axis=1), ((3, 5, 7),), 1),
+        (layer_norm, (S, (8,)), 1),
+        (lambda x, g: layer_norm(x, g, keepdims=False), (S, (8,)), 1),
+        (lambda x, g: layer_norm(x, g, keepdims=False), ((8, 8), (8,)), 1),
+        (lambda x: x - x.op("mean", axis=0), ((8, 8),), 2),  # aligned at the last axis, which is no row
+        (lambda x: x - x.op("mean", axis=1), ((8, 8),), 2),
+        (lambda x: x - x.op("mean", axis=1, keepdims=True).op("transpose"), ((8, 8),), 2),
+        (lambda x: x - x.op("mean", axis=1, keepdims=True).op("flip", axis=0), ((8, 8),), 2),
+        (lambda x: x - x.op("mean", axis=1, keepdims=True).op("reshape", shape=(1, 8)), ((8, 8),), 2),
+        (lambda x: x / x.op("sum"), (S,), 2),
+        (softmax, ((2, 1 << 20),), 4),  # two rows, which are longer than a cache
+        (softmax, ((1 << 12, 1 << 11),), 1),
+        (softmax, ((2, 1 << 17),), 4),
+        (lambda x, w: softmax(x @ w), (S, (8, 3)), 2),
+        (lambda x, w: softmax(x) @ w, (S, (8, 3)), 2),
+    ],
+)
+def test_what_is_computed_row_by_row_is_one_group(
+    body: Callable[..., Value], shapes: tuple[tuple[int, ...], ...], count: int
+) -> None:
+    assert len(groups(body, *shapes)) == count
+
+
+def test_parts_of_rows_that_others_read_leave_the_kernel() -> None:
+    def body(x: Value, w: Value) -> Value:
+        e = (x - x.op("max", axis=1, keepdims=True)).op("exp")
+        return (e / e.op("sum", axis=1, keepdims=True)) @ w + e @ w
+
+    assert groups(body, S, (8, 3))[:2] == [["max", "subtract", "exp"], ["sum", "divide"]]
+
+
+def test_long_groups_of_rows_are_bounded() -> None:
+    def body(x: Value) -> Value:
+        for _ in range(30):
+            x = x - (x * x).op("mean", axis=1, keepdims=True)
+        return x
+
+    sizes = [len(group) for group in groups(body, S)]
+    assert sum(sizes) == 90 and LIMIT // 2 < max(sizes) <= LIMIT
 
 
 def test_a_read_stays_before_a_later_update() -> None:

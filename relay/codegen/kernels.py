@@ -171,6 +171,7 @@ def signature(group: Group) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], objec
     )
     constants = _packable(group, tuple(operands))
     key = (
+        tuple(inner[var] for var in group.kept),
         *(("constants", *constants),) * bool(constants),
         tuple((operator, wiring) for operator, wiring, _ in calls),
         tuple(tuple((name, _exact(v, sizes)) for name, v in of) for of in attributes),
@@ -261,7 +262,7 @@ def _build(
             if position in packable and isinstance(elements, int):
                 e.constants[key(tensor)] = constant = Given(address, dtype, elements)
                 given[constant] = position
-    made = emit(e, output)
+    made = emit(e, output, [tensors[var].op for var in group.kept])
     for constant in e.packings:
         plain = next(e.places[k].buffer for k, g in e.constants.items() if g is constant)
         if any(_reads(statement, plain) for statement in made):  # as it is, too

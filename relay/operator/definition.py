@@ -134,6 +134,7 @@ class Operator:
         work: `work(operands' shapes, result's shape)`, the floating-point operations of a call where the pattern does
             not tell them: one for each element of the result if elementwise, of the operands if a reduction.
         permutes: the elements are the operand's, with the axes in another order: who reads them can read the operand.
+        reshapes: the elements are the operand's, in their order, in another shape.
         sensitive: loses digits or overflows in short floats, so mixed precision keeps it in float32.
         selects_row: op(x, i) is the element of x at i along its first axis, for i in range.
         stacked: the calls of many rounds as one: `stacked(with_rounds, *operands, **attributes)`, on symbolic values,
@@ -184,6 +185,7 @@ class Operator:
     in_place: InPlace | None = None
     work: Callable[[Sequence[tuple[int, ...]], tuple[int, ...]], int] | None = None
     permutes: bool = False
+    reshapes: bool = False
     sensitive: bool = False
     selects_row: bool = False
     stacked: Callable[..., Value | None] | None = None

@@ -138,6 +138,7 @@ def register_op(
     in_place: InPlace | None = ...,
     work: Callable[..., int] | None = ...,
     permutes: bool = ...,
+    reshapes: bool = ...,
     sensitive: bool = ...,
     selects_row: bool = ...,
     stacked: Callable[..., Any] | None = ...,

@@ -158,6 +158,7 @@ def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
     sizes=frozenset({"shape"}),
     relation=Relation("T -> T", relations.reshape),
     pattern=Pattern.INJECTIVE,
+    reshapes=True,
     compute=lambda x, shape: reshaped_stage(x, result_dims(lambda: shape)),
     gradient=lambda x, out, dout, shape: dout.op("reshape", shape=x.shape),
     stacked=lambda rounds, x, shape: x.op("reshape", shape=(x.shape[0], *relations.reshape(x.shape[1:], shape=shape))),
@@ -229,6 +230,7 @@ def transpose(x: Tensor, axes: tuple[int, ...] | None = None) -> Tensor:
 @register_op(
     relation=Relation("T -> T", relations.expand_dims),
     pattern=Pattern.INJECTIVE,
+    reshapes=True,
     compute=lambda x, axis: reshaped_stage(x, result_dims(lambda: relations.expand_dims(dims(x), axis=axis))),
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
     stacked=lambda rounds, x, axis: x.op("reshape", shape=(x.shape[0], *relations.expand_dims(x.shape[1:], axis=axis))),
@@ -247,6 +249,7 @@ def expand_dims(x: Tensor, axis: int | tuple[int, ...]) -> Tensor:
 @register_op(
     relation=Relation("T -> T", relations.squeeze),
     pattern=Pattern.INJECTIVE,
+    reshapes=True,
     compute=lambda x, axis: reshaped_stage(x, result_dims(lambda: relations.squeeze(dims(x), axis=axis))),
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
     linear=(0,),

@@ -16,6 +16,9 @@ more elements than it has itself; pure data movement does. Calls without operand
 that uses them. A group's expression, written out as a tree, has at most `LIMIT` calls: TVM's expressions are trees, and
 deep ones break it.
 
+Groups that are computed row by row, as the parts of a softmax or a layer norm, become one (`relay.transform.rows`);
+what was the output of one of them is kept in memory for one row.
+
 A call that can update an operand in place ends its group, and that operand is in memory. What the others are computed
 from may join, since they are computed completely before anything is written. A read of an array that is updated does
 not move behind the update.
@@ -23,7 +26,7 @@ not move behind the update.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -33,6 +36,7 @@ from relay.ir.facts import facts
 from relay.ir.traverse import blocks, free_variables, operands, terminator_operands
 from relay.ir.types import BFLOAT16, Shape, TensorType
 from relay.operator import Pattern, lookup
+from relay.transform.rows import in_rows
 
 LIMIT = 64
 
@@ -47,9 +51,11 @@ _ANCHOR = (Pattern.REDUCTION, Pattern.OUTPUT_FUSABLE)
 
 @attrs.frozen(eq=False)
 class Group:
-    """Calls that run as one kernel, in the order of the block. The last one's target is the only output."""
+    """Calls that run as one kernel, in the order of the block. The last one's target is the only output. Those in
+    `kept` are computed completely, row by row, before others read them."""
 
     bindings: tuple[Binding, ...]
+    kept: tuple[Var, ...] = ()
 
     @property
     def output(self) -> Var:
@@ -65,6 +71,7 @@ class _Draft:
     size: int
     anchor: int | None = None
     feeding: set[int] = attrs.field(factory=set)
+    kept: list[int] = attrs.field(factory=list)  # outputs of groups that have become a part of this one
 
 
 def updated(binding: Binding) -> tuple[Atom, ...]:
@@ -117,6 +124,7 @@ class _Planner:
             if not isinstance(binding.value, OpCall):
                 self.escaping |= read
         self.escaping.update(self._positions(terminator_operands(block.terminator)))
+        self.leaving = frozenset(self.escaping)  # the same without what only is too large to be a part of others
         self.group_of: dict[int, _Draft] = {}
         self.repeated: set[int] = set()
 
@@ -141,12 +149,38 @@ class _Planner:
         for i in self.repeated:
             if i in self.escaping or not all(self._absorbs(j, i) for j in self.users[i]):
                 drafts.append(_Draft(i, [i], 1))
-        return {draft.root: self._finish(draft) for draft in drafts}
+        return {draft.root: self._finish(draft) for draft in self._in_rows(drafts)}
+
+    def _in_rows(self, drafts: Sequence[_Draft]) -> list[_Draft]:
+        """The groups, given from the last one to the first, with those in one that are computed in the same rows."""
+        into: dict[int, _Draft] = {}
+        found: list[_Draft] = []
+        for draft in drafts:
+            users = [self.group_of[j] for j in self.users[draft.root] if j in self.group_of]
+            targets = {id(into[id(user)]): into[id(user)] for user in users if id(user) in into}
+            into[id(draft)] = draft
+            if len(targets) == 1 and draft.root not in self.leaving:
+                (target,) = targets.values()
+                if self._fits_rows(draft, target):
+                    target.members += draft.members
+                    target.size += draft.size
+                    target.kept += [draft.root, *draft.kept]
+                    into[id(draft)] = target
+                    continue
+            found.append(draft)
+        return found
+
+    def _fits_rows(self, draft: _Draft, target: _Draft) -> bool:
+        members = sorted({*draft.members, *target.members})
+        if draft.size + target.size > LIMIT or any(self._reads_too_early(i, target.root) for i in draft.members):
+            return False
+        return in_rows([self.block.bindings[i] for i in members])
 
     def _finish(self, draft: _Draft) -> Group:
         repeated = {j for i in draft.members for j in self._operands(i) if j in self.repeated and self._absorbs(i, j)}
         repeated = {j for j in repeated if not self._updates(draft.root, j)}
-        return Group(tuple(self.block.bindings[i] for i in sorted(repeated.union(draft.members))))
+        kept = tuple(self.block.bindings[i].targets[0] for i in sorted(draft.kept))
+        return Group(tuple(self.block.bindings[i] for i in sorted(repeated.union(draft.members))), kept)
 
     def _measure(self) -> None:
         """Cut what would grow too large: find the size of each call's expression with all that can be inlined in it."""

@@ -37,12 +37,13 @@ Step: TypeAlias = "tuple[Stage, Stage | None] | Any"
 """A stage and what is computed from its elements one by one; or a te.extern."""
 
 
-def emit(e: Emission, output: Any) -> list[Statement]:
-    """The loops that compute a tensor. `e` knows where it and its inputs are."""
+def emit(e: Emission, output: Any, wanted: Sequence[Any] = ()) -> list[Statement]:
+    """The loops that compute a tensor. `e` knows where it and its inputs are. The `wanted` operations are kept in
+    memory in any case."""
     ops = [
         op for op in in_order(output) if ((op, 0) not in e.places and (op, 0) not in e.values) or op.same_as(output.op)
     ]
-    kept = _kept(ops, output)
+    kept = {**_kept(ops, output), **dict.fromkeys(op for op in ops if any(op.same_as(w) for w in wanted))}
     steps = _steps(e, [op for op in ops if op in kept], output)
     common = _common(e, steps)
     if common:

@@ -1,0 +1,94 @@
+"""Kernels that compute several reductions row by row: their answers are the interpreter's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relay as R
+from relay import relay
+from relay.lowering import lowering
+from relay.transform.outlining import fuse
+
+
+@relay
+def softmax(x):  # type: ignore[no-untyped-def]
+    e = R.exp(x - R.max(x, axis=-1, keepdims=True))
+    return e / R.sum(e, axis=-1, keepdims=True)
+
+
+@relay
+def layer_norm(x):  # type: ignore[no-untyped-def]
+    centred = x - R.expand_dims(R.mean(x, axis=-1), axis=-1)
+    return centred / R.sqrt(R.mean(centred * centred, axis=-1, keepdims=True) + 1e-5) * 2.0 + 1.0
+
+
+@relay
+def logsumexp(x):  # type: ignore[no-untyped-def]
+    m = R.max(x, axis=-1, keepdims=True)
+    return R.log(R.sum(R.exp(x - m), axis=-1)) + R.squeeze(m, axis=-1)
+
+
+@relay
+def of_planes(x):  # type: ignore[no-untyped-def]
+    """Rows of two axes."""
+    m = R.mean(x, axis=(-2, -1), keepdims=True)
+    return R.sum(R.abs(x - m), axis=(-2, -1))
+
+
+FUNCTIONS = (softmax, layer_norm, logsumexp, of_planes)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", [(4, 8), (3, 1), (1, 7), (5, 3, 33), (40, 70), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows(function: R.RelayFunction, shape: tuple[int, ...], dtype: type) -> None:
+    x = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    tolerance = 2e-6 if dtype is np.float32 else 1e-12
+    np.testing.assert_allclose(function(x), function.interpret(x), rtol=tolerance, atol=tolerance)
+
+
+def test_an_empty_row_and_no_rows() -> None:
+    for shape in ((3, 0), (0, 3)):
+        x = np.zeros(shape)
+        np.testing.assert_array_equal(np.asarray(softmax(x)), np.asarray(softmax.interpret(x)))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS[:3], ids=lambda f: f.__name__)
+def test_they_are_one_kernel(function: R.RelayFunction) -> None:
+    module = fuse(lowering(2)(function.typed(np.ones((4, 8)))))
+    assert sum(name.startswith("fused") for name in module.functions) == 1
+    assert R.ir.alpha_equal(fuse(module), module)
+
+
+def test_rows_of_symbolic_sizes() -> None:
+    dynamic = R.from_source(
+        "def f(x):\n    e = relay.exp(x - relay.max(x, axis=-1, keepdims=True))\n"
+        "    return e / relay.sum(e, axis=-1, keepdims=True)\n",
+        {"relay": R},
+    )
+    for shape in ((4, 8), (5, 9), (1, 3), (33, 17)):
+        x = np.random.default_rng(0).normal(size=shape)
+        np.testing.assert_allclose(dynamic(x), dynamic.interpret(x), rtol=1e-12)
+
+
+def test_a_derivative_computes_in_rows() -> None:
+    @relay
+    def loss(x):  # type: ignore[no-untyped-def]
+        return R.sum(layer_norm(x) ** 2 * softmax(x))
+
+    x = np.random.default_rng(0).normal(size=(6, 10))
+    gradient = R.grad(loss)
+    np.testing.assert_allclose(gradient(x), gradient.interpret(x), rtol=1e-10, atol=1e-12)
+
+
+def test_a_part_of_a_row_in_a_loop() -> None:
+    @relay
+    def f(x, n):  # type: ignore[no-untyped-def]
+        for _ in range(n):
+            e = R.exp(x - R.max(x, axis=-1, keepdims=True))
+            x = e / R.sum(e, axis=-1, keepdims=True) + x * 0.5
+        return x
+
+    x = np.random.default_rng(0).normal(size=(4, 6))
+    np.testing.assert_allclose(f(x, 3), f.interpret(x, 3), rtol=1e-12)
