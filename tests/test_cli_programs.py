@@ -110,6 +110,64 @@ def test_opt_refuses_in_one_line(
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["opt", "{p}", "--levl", "2"], "relay opt: there is no argument '--levl', did you mean --level?"),
+        (["opt", "{p}", "--passes"], "relay opt: argument --passes: expected one argument"),
+        (["opt", "{p}", "--level", "x"], "relay opt: argument --level: invalid int value: 'x'"),
+        (["opt", "{p}", "more"], "relay opt: there is no argument 'more'"),
+        (["opt"], "relay opt: give a PROGRAM.relay"),
+        (["opt", "{binary}"], "binary.relay: it is no text in UTF-8, from byte 3 on"),
+        (["opt", "{folder}"], "Is a directory"),
+        (["run", "{p}", "--args", "{binary}"], "binary.relay is no .npz file"),
+        (["run", "{p}", "--args", "{cut}"], "cut.npz is no .npz file, or not all of it"),
+        (["run", "{p}", "--args", "{folder}/x.npy"], "x.npy holds one array without a name"),
+        (["check", "{folder}/none.py"], "none.py: No such file or directory"),
+        (["show", "{folder}/raising.py:f"], "raising.py:2 cannot be imported: ZeroDivisionError: division by zero"),
+        (["show", "{folder}/leaving.py:f"], "leaving.py:1 cannot be imported: SystemExit: 3"),
+        (["show", "{folder}/wrong.py:f"], "wrong.py cannot be imported: SyntaxError: "),
+        (["show", "{binary}:f"], "binary.relay cannot be imported: "),
+        (["show", "{folder}/model.py:laier"], "has no decorated function 'laier'; did you mean 'layer'?"),
+        (["show", "{folder}/model.py:f", "--stage", "cor"], "argument --stage: invalid choice: 'cor'"),
+        (["shwo"], "relay: argument COMMAND: invalid choice: 'shwo'"),
+        ([], "relay: the following arguments are required: COMMAND"),
+    ],
+)
+def test_wrong_calls_get_one_line(
+    tmp_path: Path, program: str, python: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "binary.relay").write_bytes(b"ab \xb1\x00\xff")
+    np.savez(tmp_path / "cut.npz", x=np.eye(2))
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "cut.npz").read_bytes()[:-9])
+    np.save(tmp_path / "x.npy", np.eye(2))
+    (tmp_path / "raising.py").write_text("x = 0\n1 / x\n")
+    (tmp_path / "leaving.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "wrong.py").write_text("def f(:\n")
+    names = {"p": program, "folder": tmp_path, "binary": tmp_path / "binary.relay", "cut": tmp_path / "cut.npz"}
+    try:
+        code = main([a.format(**names) for a in arguments])
+    except SystemExit as leaving:  # as argparse does
+        code = leaving.code  # type: ignore[assignment]
+    error = capsys.readouterr().err
+    assert code == 2 and message in error and error.count("\n") == 1
+
+
+def test_damaged_programs_are_errors_at_a_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    random, path = np.random.default_rng(0), tmp_path / "damaged.relay"
+    pieces = ["", "(", ")", "{", "%", "@", '"', "\n", "1", "%x", "let ", "é", "\0", "#", "f64", "; ", "->", "$a", "|"]
+    for _ in range(150):
+        text = list(TEXT)
+        for _ in range(random.integers(1, 4)):
+            start = int(random.integers(len(text)))
+            text[start : start + int(random.integers(3))] = str(random.choice(pieces))
+        path.write_text("".join(text), encoding="utf-8")
+        code = main(["check", str(path)])
+        out, error = capsys.readouterr()
+        assert error == "" and code == (0 if out.startswith("no errors") else 1)
+        assert code == 0 or re.match(rf"{re.escape(str(path))}:\d+:\d+: error: ", out), out
+
+
 def test_opt_knows_the_order_of_stages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "typed.relay"
     path.write_text("fn f(%x: ()) -> () { let %g: fn(()) -> () = fn g(%y: ()) -> () { %y }; let %z: () = %g(%x); %z }")

@@ -7,24 +7,43 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from relay.cli import cache, check, opt, repl, run, show
 from relay.cli.inputs import Refusal
 from relay.errors import RelayError
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells of a wrong call in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong and leave with exit code 2."""
+        self.exit(2, f"{self.prog}: {message}; `{self.prog} --help` tells more\n")
+
+    def refuse(self, argument: str) -> NoReturn:
+        """Leave because of an argument that there is not, with the option that comes nearest."""
+        known = [option for action in self._actions for option in action.option_strings]
+        close = difflib.get_close_matches(argument.partition("=")[0], known, n=1, cutoff=0.75)
+        self.error(f"there is no argument {argument!r}" + (f", did you mean {close[0]}?" if close else ""))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 1 for errors in the user's program, 2 for a wrong call."""
-    parser = argparse.ArgumentParser(prog="relay", description="Check and look into Relay programs.")
+    parser = _Parser(prog="relay", description="Check and look into Relay programs.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parsers: dict[str, _Parser] = {}
     for command in (check, show, opt, run, repl, cache):
-        sub = commands.add_parser(command.NAME, help=command.HELP, description=command.HELP)
+        parsers[command.NAME] = sub = commands.add_parser(command.NAME, help=command.HELP, description=command.HELP)
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parsers[options.command].refuse(unknown[0])
     try:
         return _run(options)
     except BrokenPipeError:  # the reader, `head` for example, has seen enough

@@ -78,8 +78,10 @@ def run(options: argparse.Namespace) -> int:
         try:
             with tokenize.open(path) as file:  # in the encoding that the file declares
                 text = file.read()
-        except (OSError, UnicodeDecodeError, SyntaxError) as error:
-            raise Refusal(f"cannot read {name}: {error}") from None
+        except OSError as error:
+            raise Refusal(f"cannot read {name}: {error.strerror or error}") from None
+        except (UnicodeDecodeError, SyntaxError) as error:
+            raise Refusal(f"cannot read {name}: {' '.join(str(error).split())}") from None
         found += check_imported(path, text) if options.importing else check.text(text, name)
     found = _once(found)
     errors = sum(d.severity == "error" for d in found)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import runpy
+import traceback
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from relay.compiler import RelayFunction
-from relay.errors import FrontendError
+from relay.errors import FrontendError, RelayError
 from relay.ir.check_surface import is_untyped
 from relay.ir.expr import Module, Var
 from relay.ir.types import BaseType, TensorType, TupleType, Type, show
@@ -39,20 +42,25 @@ def check_program(name: str) -> Module:
     beside = path.with_suffix(".npz")
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise Refusal(f"cannot read {name}: {_reason(error)}") from None
+    except UnicodeDecodeError as error:
+        raise Refusal(f"cannot read {name}: it is no text in UTF-8, from byte {error.start} on") from None
     return parse(text, name, constants=read_arrays(str(beside)) if beside.is_file() else None)
 
 
 def read_arrays(name: str) -> Mapping[str, np.ndarray]:
     """The arrays of an .npz file. Raises Refusal if it is none."""
     try:
-        with np.load(name, allow_pickle=False) as found:
-            if not isinstance(found, np.lib.npyio.NpzFile):
-                raise Refusal(f"{name} is no .npz file")
+        with Path(name).open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                raise Refusal(f"{name} holds one array without a name, and is no .npz file")
             return {key: found[key] for key in found.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except OSError as error:
         raise Refusal(f"cannot read {name}: {_reason(error)}") from None
+    except (ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+        raise Refusal(f"{name} is no .npz file, or not all of it, or holds Python objects") from None
 
 
 def read_function(where: str) -> RelayFunction:
@@ -60,9 +68,21 @@ def read_function(where: str) -> RelayFunction:
     file, colon, name = where.rpartition(":")
     if not colon or not Path(file).is_file():
         raise Refusal(f"{where} is not FILE.py:FUNCTION with a file that exists")
-    value = runpy.run_path(file, run_name="<relay show>").get(name)
+    try:
+        names = runpy.run_path(file, run_name="<relay show>")
+    except RelayError:
+        raise
+    except (Exception, SystemExit) as error:
+        last = (traceback.extract_tb(error.__traceback__) or [None])[-1]
+        place = f"{file}:{last.lineno}" if last is not None and last.filename == file else file
+        said = " ".join(traceback.format_exception_only(error)[-1].split())
+        raise Refusal(f"{place} cannot be imported: {said}") from None
+    value = names.get(name)
     if not isinstance(value, RelayFunction):
-        raise Refusal(f"{file} has no decorated function {name!r}")
+        known = [n for n, v in names.items() if isinstance(v, RelayFunction)]
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(known)}" if known else ""
+        raise Refusal(f"{file} has no decorated function {name!r}{hint}")
     return value
 
 
@@ -113,7 +133,6 @@ def _list(parameters: Sequence[Var]) -> str:
     return f"it has {', '.join(p.name for p in parameters)}" if parameters else "it has none"
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: OSError) -> str:
     """The reason of an error on one line."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split())
+    return " ".join((error.strerror or str(error)).split())
