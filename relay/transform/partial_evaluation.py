@@ -1,13 +1,14 @@
-"""Recursive functions called with constants are made for these constants.
+"""Recursive functions called with constants, or with data whose constructors are known, are made for these; loops that
+go through such data become straight-line code (`relay.transform.known_structures`).
 
     power(x, 3)        power_3(x) = x * power_2(x); power_2(x) = x * power_1(x); power_1(x) = x
 
-Each set of constants that a function is called with gives one version of it (polyvariant specialisation, after Jones,
-Gomard and Sestoft): its body with the constants in place of parameters, simplified and folded, in which further calls
-get versions in turn. A version that is being made, or was, is called again, so `loop(x) = loop(x)` ends as a call of
-itself. A recursion that the constants do not end would give versions for ever: where the versions that one call needs
-have more than `budget` bindings together, the call stays as it is. `inline` then puts versions that are called once in
-their places.
+Each set of constants and constructors that a function is called with gives one version of it (polyvariant
+specialisation, after Jones, Gomard and Sestoft): its body with them in place of parameters, simplified and folded, in
+which further calls get versions in turn. A version that is being made, or was, is called again, so `loop(x) = loop(x)`
+ends as a call of itself. A recursion that what is known does not end would give versions for ever: where the versions
+that one call needs have more than `budget` bindings together, the call stays as it is. `inline` then puts versions that
+are called once in their places.
 """
 
 from __future__ import annotations
@@ -17,41 +18,67 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relay.ir.expr import Binding, Block, Call, Constant, Derivative, Expr, Function, Global, LoopLabel, Module, Var
-from relay.ir.traverse import copy_block, count_bindings, map_blocks
+from relay.ir.expr import (
+    Atom,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Derivative,
+    Expr,
+    Function,
+    Global,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Module,
+    Var,
+)
+from relay.ir.traverse import copy_block, count_bindings, map_blocks, walk
 from relay.transform.constant_folding import fold_constants
 from relay.transform.functions import with_body, with_functions
 from relay.transform.given_sizes import given_sizes, gives_sizes
 from relay.transform.graph import call_graph, strong_components
+from relay.transform.known_structures import Known, Structure, rebuilt, structure_of, unknown_parts, unrolled
 from relay.transform.simplification import simplify
 
 BUDGET = 256
 """The most bindings that the versions for one call have together."""
 
 _LARGEST = 16  # elements of a constant that a version is made for
+_ROUNDS = 32
 _PATIENCE = 4  # calls of one function that may turn out to need too many versions
 
-_Key: TypeAlias = tuple[str, tuple[tuple[str, tuple[int, ...], bytes] | None, ...]]
+_Number: TypeAlias = tuple[str, tuple[int, ...], bytes]
+_Key: TypeAlias = tuple[str, tuple[_Number | Structure | None, ...]]
 
 
 def evaluate_partially(module: Module, budget: int = BUDGET) -> Module:
     """The module with recursive functions specialised to the constants that they are called with, where that ends
     within `budget` bindings for a call."""
+    for _ in range(_ROUNDS):  # what one version or round makes may be known in the next
+        made = _evaluated(module, budget)
+        if made is module:
+            break
+        module = made
+    return module
+
+
+def _evaluated(module: Module, budget: int) -> Module:
     evaluation = _Evaluation(module, budget)
     functions: dict[str, Function | Derivative] = {}
     for name, function in module.functions.items():
+        functions[name] = function
         if isinstance(function, Function):
-            body = evaluation.block(function.body)
-            functions[name] = function if body is function.body else with_body(function, body)
-        else:
-            functions[name] = function
-    if not evaluation.versions:
+            functions[name] = with_body(function, evaluation.block(function.body))
+    if not evaluation.changed:
         return module
     return with_functions(module, {**functions, **evaluation.versions})
 
 
 class _Evaluation:
-    """`versions` are the functions that were made."""
+    """`versions` are the functions that were made; `changed`: whether something was."""
 
     def __init__(self, module: Module, budget: int) -> None:
         self.budget = budget
@@ -59,6 +86,11 @@ class _Evaluation:
         self.names: dict[_Key, str] = {}
         self.failures: Counter[str] = Counter()
         self.taken = set(module.functions)
+        self.changed = False
+        self.known: Known = {}
+        for function in module.functions.values():
+            if isinstance(function, Function):
+                self.learn(function.body)
         graph = call_graph(module)
         given = given_sizes(module.functions, graph)
         self.recursive: dict[str, Function] = {}
@@ -70,36 +102,53 @@ class _Evaluation:
                 ) and not gives_sizes(function.body, given):  # fmt: skip
                     self.recursive[name] = function
 
+    def learn(self, block: Block) -> None:
+        """Note the data and tuples that are made in a block."""
+        for binding in walk(block):
+            value = binding.value
+            made = self.known.get(value) if isinstance(value, Var) else value
+            if isinstance(made, Construct | MakeTuple):
+                self.known[binding.targets[0]] = made
+
     def block(self, block: Block) -> Block:
-        """A block with its calls of recursive functions on constants replaced by calls of versions."""
-        if not self.recursive:
+        """A block with its calls of recursive functions on what is known replaced by calls of versions, and loops
+        through what is known by their rounds."""
+        if not self.recursive and not self.known:
             return block
         bindings: list[Binding] = []
-        changed = False
         for binding in block.bindings:
             made: Expr = map_blocks(binding.value, self.block)
+            rounds = unrolled(made, binding.targets, self.known, self.budget) if isinstance(made, Loop) else None
+            if rounds is not None:
+                bindings += rounds
+                self.changed = True
+                continue
             key = self.key(made)
             if key is not None and self._make(key):
                 made = self.call(made, key, self.names)
-            changed |= made is not binding.value
-            bindings.append(binding if made is binding.value else Binding(binding.targets, made))
-        return Block(tuple(bindings), block.terminator) if changed else block
+                self.changed = True
+            bindings.append(Binding(binding.targets, made))
+        return Block(tuple(bindings), block.terminator)
 
     def key(self, value: Expr) -> _Key | None:
         """The version that a call needs; None for what is no such call."""
         match value:
             case Call(Global(name), arguments) if name in self.recursive:
-                constants = tuple(_content(a) if isinstance(a, Constant) else None for a in arguments)
-                return None if all(c is None for c in constants) else (name, constants)
+                contents = tuple(
+                    _content(a) if isinstance(a, Constant) else structure_of(a, self.known) for a in arguments
+                )
+                return None if all(c is None for c in contents) else (name, contents)
             case _:
                 return None
 
-    @staticmethod
-    def call(value: Expr, key: _Key, names: dict[_Key, str]) -> Call:
+    def call(self, value: Expr, key: _Key, names: dict[_Key, str]) -> Call:
         """The call of a version."""
         assert isinstance(value, Call)
-        rest = tuple(a for a, c in zip(value.arguments, key[1], strict=True) if c is None)
-        return Call(Global(names[key]), rest, value.span)
+        rest: list[Atom] = []
+        for argument, content in zip(value.arguments, key[1], strict=True):
+            if not isinstance(content, tuple):
+                rest += unknown_parts(argument, content, self.known)
+        return Call(Global(names[key]), tuple(rest), value.span)
 
     def _make(self, root: _Key) -> bool:
         """Make a version and those that it needs; whether there are few enough."""
@@ -113,7 +162,7 @@ class _Evaluation:
         while pending:
             key = pending.pop()
             body, parameters = self._body(key)
-            size += max(1, count_bindings(body.body))
+            size += max(1, sum(not isinstance(b.value, Construct) for b in walk(body.body)))
             if size > self.budget:
                 self.failures[root[0]] += 1
                 self.taken.difference_update(names.values())
@@ -134,21 +183,30 @@ class _Evaluation:
         return f"{name}_{number}"
 
     def _body(self, key: _Key) -> tuple[Function, tuple[Var, ...]]:
-        """A function with constants in place of parameters, simplified, and the parameters that are left."""
+        """A function with what is known in place of parameters, simplified, and the parameters that are left."""
         function = self.recursive[key[0]]
         mapping: dict[Var, Var | Constant] = {}
-        for parameter, constant in zip(function.parameters, key[1], strict=True):
-            mapping[parameter] = (
-                Var(parameter.name, parameter.type, parameter.span) if constant is None else _constant(constant)
-            )
-        parameters = tuple(v for v in mapping.values() if isinstance(v, Var))
+        left: list[Var] = []
+        before: list[Binding] = []
+        for parameter, content in zip(function.parameters, key[1], strict=True):
+            match content:
+                case None:
+                    left.append(Var(parameter.name, parameter.type, parameter.span))
+                    mapping[parameter] = left[-1]
+                case Structure():
+                    mapping[parameter] = rebuilt(content, parameter.name, left, before)
+                case _:
+                    mapping[parameter] = _constant(content)
+        parameters = tuple(left)
         label = LoopLabel(function.label.name)
         body = copy_block(function.body, mapping, {function.label: label})
+        body = Block((*before, *body.bindings), body.terminator)
         made = Function(function.name, parameters, body, label, function.result, span=function.span)
         while True:
             small = Module({function.name: made}, function.name)
             after = fold_constants(simplify(small)).main
             if count_bindings(after.body) == count_bindings(made.body):
+                self.learn(after.body)
                 return after, parameters
             made = after
 
@@ -174,11 +232,11 @@ class _Calls:
         return Block(tuple(bindings), block.terminator)
 
 
-def _content(constant: Constant) -> tuple[str, tuple[int, ...], bytes] | None:
+def _content(constant: Constant) -> _Number | None:
     value = constant.value
     return (value.dtype.name, value.shape, value.tobytes()) if value.size <= _LARGEST else None
 
 
-def _constant(content: tuple[str, tuple[int, ...], bytes]) -> Constant:
+def _constant(content: _Number) -> Constant:
     name, shape, data = content
     return Constant(np.frombuffer(data, np.dtype(name)).reshape(shape).copy())

@@ -1,0 +1,195 @@
+"""Values of data types whose constructors are known before the run, and loops that go through them.
+
+    xs = Cons(a, Cons(b, Nil)); y = loop 'l (r = xs, s = x) {          s1 = s * a; s2 = s1 * b; y = s2
+      match r { Nil -> exit 'l(s)  Cons(h, t) -> s' = s * h; next 'l(t, s') } }
+
+A round is made straight-line code where it takes apart what is known and leads to one next round or to the end of the
+loop. A loop that what is known does not end keeps the rest of its rounds.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from relay.ir.expr import (
+    Atom,
+    BindDim,
+    Binding,
+    Block,
+    Constant,
+    Construct,
+    Dead,
+    Exit,
+    Loop,
+    MakeTuple,
+    Match,
+    Next,
+    Project,
+    Terminator,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import all_blocks, blocks, copy_block, count_bindings, walk
+from relay.ir.types import DataDefinition, DataType, Type
+
+MOST = 32
+"""The most constructors of one value that are looked at."""
+
+Known: TypeAlias = "MutableMapping[Var, Construct | MakeTuple]"
+"""What variables are bound to."""
+
+
+
+@attrs.frozen
+class Structure:
+    """A constructor with what is known of its fields; None: only the run knows it."""
+
+    definition: DataDefinition
+    constructor: str
+    fields: tuple[Structure | None, ...]
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """The types of the fields."""
+        return self.definition.constructors[self.definition.index(self.constructor)].fields
+
+
+def structure_of(value: Atom, known: Known) -> Structure | None:
+    """The constructors of a value; None where they are not known, or too many."""
+    count = 0
+
+    def content(atom: Atom) -> Structure | None:
+        nonlocal count
+        made = known.get(atom) if isinstance(atom, Var) else None
+        if not isinstance(made, Construct):
+            return None
+        count += 1
+        if count > MOST:
+            return None
+        return Structure(made.definition, made.constructor, tuple(map(content, made.arguments)))
+
+    found = content(value)
+    return found if count <= MOST else None
+
+
+def unknown_parts(value: Atom, content: Structure | None, known: Known) -> Iterator[Atom]:
+    """The parts of a value that only the run knows, in order."""
+    if content is None:
+        yield value
+    elif isinstance(value, Var):
+        made = known[value]
+        assert isinstance(made, Construct)
+        for field, inside in zip(made.arguments, content.fields, strict=True):
+            yield from unknown_parts(field, inside, known)
+
+
+def rebuilt(structure: Structure, name: str, parameters: list[Var], out: list[Binding]) -> Var:
+    """A value of this structure, made of new parameters for the parts that only the run knows."""
+    fields: list[Atom] = []
+    for field, type_ in zip(structure.fields, structure.types, strict=True):
+        if isinstance(field, Structure):
+            fields.append(rebuilt(field, name, parameters, out))
+        else:
+            parameters.append(Var(name, type_))
+            fields.append(parameters[-1])
+    whole = Var(name, DataType(structure.definition))
+    out.append(Binding((whole,), Construct(structure.definition, structure.constructor, tuple(fields))))
+    return whole
+
+
+def unrolled(loop: Loop, targets: Sequence[Var], known: Known, budget: int) -> list[Binding] | None:
+    """Bindings in place of a loop that goes through something known, whose rounds have at most `budget` bindings; None
+    where no round is known. `known` learns of what they bind."""
+    if loop.counter is not None or any(isinstance(b.value, BindDim) for b in walk(loop.body)):
+        return None
+    values: tuple[Atom, ...] = loop.initial
+    out: list[Binding] = []
+    learned: Known = {}
+    size = 0
+    while any(isinstance(v, Var) and isinstance(known.get(v) or learned.get(v), Construct) for v in values):
+        one = _Round(loop, values, ChainMap(learned, known))
+        end = one.splice(loop.body)
+        if not isinstance(end, Next | Exit):
+            break
+        out += one.out
+        learned.update(one.learned)
+        size += sum(1 + sum(map(count_bindings, blocks(b.value))) for b in one.out)
+        if size > budget:
+            return None
+        values = end.values
+        if isinstance(end, Exit):
+            known.update(learned)
+            for target, value in zip(targets, values, strict=True):
+                if isinstance(value, Var) and value in known:
+                    known[target] = known[value]
+            return [*out, *(Binding((t,), v) for t, v in zip(targets, values, strict=True))]
+    if values is loop.initial:
+        return None
+    known.update(learned)
+    return [*out, Binding(tuple(targets), attrs.evolve(loop, initial=values))]  # type: ignore[misc]
+
+
+class _Round:
+    """One round: `out` are its bindings, `learned` what they bind."""
+
+    def __init__(self, loop: Loop, values: Sequence[Atom], known: Known) -> None:
+        self.loop = loop
+        self.known = known
+        self.learned: Known = {}
+        self.out: list[Binding] = []
+        self.values: dict[Var, Atom] = dict(zip(loop.parameters, values, strict=True))
+
+    def atom(self, atom: Atom) -> Atom:
+        return self.values.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def made(self, atom: Atom) -> Construct | MakeTuple | None:
+        """What a value is bound to."""
+        value = self.atom(atom)
+        return (self.learned.get(value) or self.known.get(value)) if isinstance(value, Var) else None
+
+    def splice(self, block: Block) -> Terminator | None:
+        """Append a block's bindings; returns how it ends, or None where that is not known."""
+        for binding in block.bindings:
+            match binding.value:
+                case Match(subject, arms) if isinstance(made := self.made(subject), Construct):
+                    arm = next(a for a in arms if a.constructor == made.constructor)
+                    self.values.update(zip(arm.fields, made.arguments, strict=True))
+                    end = self.splice(arm.body)
+                    if not isinstance(end, Yield):
+                        return end
+                    self.values.update(zip(binding.targets, end.values, strict=True))
+                case Project(whole, index) if isinstance(made := self.made(whole), MakeTuple):
+                    self.values[binding.targets[0]] = made.items[index]
+                case Var() | Constant() as atom:
+                    self.values[binding.targets[0]] = self.atom(atom)
+                case _:
+                    if self._leaves(binding):
+                        return None
+                    self._append(binding)
+        match block.terminator:
+            case Yield(values, span):
+                return Yield(tuple(map(self.atom, values)), span)
+            case Next(label, values, span) if label is self.loop.label:
+                return Next(label, tuple(map(self.atom, values)), span)
+            case Exit(label, values, span) if label is self.loop.label:
+                return Exit(label, tuple(map(self.atom, values)), span)
+            case _:
+                return None
+
+    def _leaves(self, binding: Binding) -> bool:
+        """Whether a part of a binding leaves the round."""
+        ends = (b.terminator for inner in blocks(binding.value) for b in all_blocks(inner))
+        return any(
+            isinstance(end, Dead) or (isinstance(end, Next | Exit) and end.label is self.loop.label) for end in ends
+        )
+
+    def _append(self, binding: Binding) -> None:
+        (copy,) = copy_block(Block((binding,), Yield(binding.targets)), self.values).bindings
+        self.out.append(copy)
+        self.values.update(zip(binding.targets, copy.targets, strict=True))
+        if isinstance(copy.value, Construct | MakeTuple):
+            self.learned[copy.targets[0]] = copy.value
