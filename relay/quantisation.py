@@ -11,14 +11,15 @@ from -127 to 127 stand for the range [-a, a]. The range that a tensor had in the
     kl            the range whose 8-bit histogram tells least of the samples' histogram apart (Kullback and Leibler's
                   divergence, after Migacz: 8-bit inference with TensorRT, 2017)
 
-Products in the entry's own block are quantised, those in branches and loops are not: their values are not observed.
+Every product that some sample reaches is quantised, also in branches, loops and functions: its operands' values are
+those of all times that it is computed.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
@@ -26,11 +27,12 @@ import numpy as np
 
 from relay.compiler import RelayFunction
 from relay.errors import RelayError, Span
-from relay.eval import interpreter
-from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Exit, Function, MakeTuple, Module, OpCall, Var
-from relay.ir.types import INT8, INT32, BaseType, TensorType, TupleType
+from relay.eval.watching import watch
+from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Expr, Function, Module, OpCall, Var
+from relay.ir.traverse import map_blocks, walk
+from relay.ir.types import INT8, INT32, BaseType, TensorType
 from relay.operator import Emitter, Value, lookup
-from relay.transform.functions import with_body, with_functions
+from relay.transform.functions import map_bodies
 from relay.transform.pipeline import optimize
 
 Method: TypeAlias = Literal["max", "percentile", "kl"]
@@ -43,9 +45,10 @@ _LEVELS = 128  # of an absolute value in 8 bits
 class Layer:
     """A product that computes in 8 bits.
 
-    `scales` are those of its operands. `error` is what it loses by itself, on the operands that the float program has,
-    and `total` what the quantised program has lost there: the root of the mean square of the difference, relative to
-    that of the float program's values.
+    `scales` are those of its operands, `times` says how often the samples computed it. `error` is what it loses by
+    itself, on the operands that the float program has, and `total` what the quantised program has lost there: the root
+    of the mean square of the difference, relative to that of the float program's values. (Where a choice of the run
+    falls otherwise in the quantised program, `total` is of those times that both compute the product.)
     """
 
     operator: str
@@ -53,6 +56,7 @@ class Layer:
     scales: tuple[float, float]
     error: float
     total: float
+    times: int = 1
 
     def __str__(self) -> str:
         place = f"{self.span}: " if self.span is not None else ""
@@ -85,9 +89,9 @@ def quantise(
     method: Method = "percentile",
     percentile: float = 99.99,
 ) -> Quantised:
-    """The function with those products and convolutions in 8 bits that are in no branch or loop. `samples` are
-    arguments for it, each a sequence, of the types that it is to be compiled for. A module is one of the core, with its
-    composite operators expanded.
+    """The function with those products and convolutions in 8 bits that a sample reaches. `samples` are arguments for
+    it, each a sequence, of the types that it is to be compiled for. A module is one of the core, with its composite
+    operators expanded.
 
     Raises ValueError without samples, for another method, or a percentile that is none.
     """
@@ -99,43 +103,45 @@ def quantise(
     if not given:
         raise ValueError("quantisation needs samples of the arguments")
     module = function if isinstance(function, Module) else function.core(*given[0])
-    found = _layers(module.main)
-    calls = [call for _, call in found]
-    observed = dict.fromkeys(a for call in calls for a in call.arguments if isinstance(a, Var))
-    results = [target for target, _ in found]
-    watched = [*observed, *results]
-    runs = _runs(module, watched, given)
-    seen: dict[Var, list[np.ndarray]] = {v: [np.asarray(run[i]) for run in runs] for i, v in enumerate(watched)}
-    scales: dict[Atom, float] = {}
-    for call in calls:
-        for atom in call.arguments:
-            values = seen[atom] if isinstance(atom, Var) else [_constant(atom).value]
-            scales[atom] = _scale(values, "max" if isinstance(atom, Constant) else method, percentile)
-    made = _rewritten(module, dict(found), scales)
-    after = _runs(made, results, given)
-    layers = []
-    for position, (target, call) in enumerate(found):
-        exact = seen[target]
-        own = [
-            _in_8_bits(call, [_at(a, seen, run) for a in call.arguments], [scales[a] for a in call.arguments])
+    layers = _layers(module)
+    before = _observed(module, layers, given)
+    reached = {target: call for target, call in layers.items() if before[target]}
+    values: dict[Atom, list[np.ndarray]] = {}
+    for target, call in reached.items():
+        for position, atom in enumerate(call.arguments):
+            values.setdefault(atom, []).extend(one.operands[position] for one in before[target])
+    scales = {
+        atom: _scale(seen, "max" if isinstance(atom, Constant) else method, percentile) for atom, seen in values.items()
+    }
+    made = map_bodies(module, lambda function: _Rewriting(reached, scales).block(function.body, {}))
+    after = _observed(made, reached, given)
+    found = []
+    for target, call in reached.items():
+        own = [scales[a] for a in call.arguments]
+        exact = [one.result for one in before[target]]
+        error = _error([_in_8_bits(call, one.operands, own) for one in before[target]], exact)
+        pairs = [
+            (new.result, old.result)
             for run in range(len(given))
+            for new, old in zip(_of_run(after[target], run), _of_run(before[target], run), strict=False)
         ]
-        error, total = _error(own, exact), _error([np.asarray(run[position]) for run in after], exact)
-        one, other = (scales[a] for a in call.arguments)
-        layers.append(Layer(call.operator, call.span, (one, other), error, total))
-    return Quantised(made, tuple(layers))
+        total = _error([new for new, _ in pairs], [old for _, old in pairs])
+        found.append(Layer(call.operator, call.span, (own[0], own[1]), error, total, len(exact)))
+    return Quantised(made, tuple(found))
 
 
 # ---- what is quantised
 
 
-def _layers(function: Function) -> list[tuple[Var, OpCall]]:
-    """The products in the function's own block that 8-bit numbers have, too."""
-    return [
-        (b.targets[0], b.value)
-        for b in function.body.bindings
+def _layers(module: Module) -> dict[Var, OpCall]:
+    """The products that 8-bit numbers have, too, by their results."""
+    return {
+        b.targets[0]: b.value
+        for function in module.functions.values()
+        if isinstance(function, Function)
+        for b in walk(function.body)
         if isinstance(b.value, OpCall) and len(b.value.arguments) == 2 and _quantised_type(b.value) is not None
-    ]
+    }
 
 
 def _quantised_type(call: OpCall) -> TensorType | None:
@@ -159,24 +165,35 @@ def _is_float(type_: TensorType) -> bool:
     return isinstance(type_.base, BaseType) and type_.base.name in ("float32", "float64")
 
 
-def _runs(module: Module, watched: Sequence[Var], given: Sequence[Sequence[np.ndarray]]) -> list[tuple[Any, ...]]:
-    """These values of the entry's own block for all arguments."""
-    if not watched:
-        return []
-    watching = _watching(module, watched)
-    return [tuple(interpreter.run(watching, arguments)) for arguments in given]  # type: ignore[arg-type]
+@attrs.frozen(eq=False)
+class _Time:
+    """One time that a product was computed: in which run, from what, and what it was."""
+
+    run: int
+    operands: Sequence[np.ndarray]
+    result: np.ndarray
 
 
-def _watching(module: Module, watched: Sequence[Var]) -> Module:
-    """The module whose entry returns these values of its own block."""
-    main = module.main
-    last = max((i for i, b in enumerate(main.body.bindings) if set(b.targets) & set(watched)), default=-1)
-    whole = TupleType(tuple(v.type for v in watched if v.type is not None))
-    result = Var("watched", whole)
-    bindings = (*main.body.bindings[: last + 1], Binding((result,), MakeTuple(tuple(watched))))
-    return with_functions(
-        module, {**module.functions, module.entry: with_body(main, Block(bindings, Exit(main.label, (result,))), whole)}
-    )
+def _observed(
+    module: Module, layers: Mapping[Var, OpCall], given: Sequence[Sequence[np.ndarray]]
+) -> dict[Var, list[_Time]]:
+    """The times that these results are computed, in order."""
+    times: dict[Var, list[_Time]] = {target: [] for target in layers}
+
+    def wanted(binding: Binding) -> bool:
+        return bool(binding.targets) and binding.targets[0] in times
+
+    for run, arguments in enumerate(given):
+
+        def notice(binding: Binding, operands: Sequence[np.ndarray], result: np.ndarray, run: int = run) -> None:
+            times[binding.targets[0]].append(_Time(run, operands, result))
+
+        watch(module, arguments, notice, wanted)
+    return times
+
+
+def _of_run(times: Iterable[_Time], run: int) -> list[_Time]:
+    return [time for time in times if time.run == run]
 
 
 # ---- scales
@@ -226,30 +243,40 @@ def _divergence(one: np.ndarray, other: np.ndarray) -> float:
 # ---- the program
 
 
-def _rewritten(module: Module, layers: dict[Var, OpCall], scales: dict[Atom, float]) -> Module:
-    bindings: list[Binding] = []
-    done: dict[Atom, Atom] = {}  # quantised operands
-    for binding in module.main.body.bindings:
-        target = binding.targets[0] if binding.targets else None
-        if target is None or target not in layers:
-            bindings.append(binding)
-            continue
-        call = layers[target]
+class _Rewriting:
+    """Puts 8-bit products in place of those in `layers`."""
+
+    def __init__(self, layers: Mapping[Var, OpCall], scales: Mapping[Atom, float]) -> None:
+        self.layers = layers
+        self.scales = scales
+
+    def block(self, block: Block, around: Mapping[Atom, Atom]) -> Block:
+        """A block in which the operands `around` are quantised already."""
+        bindings: list[Binding] = []
+        done = dict(around)
+        for binding in block.bindings:
+            target = binding.targets[0] if binding.targets else None
+            if target is None or target not in self.layers:
+                inside: Expr = map_blocks(binding.value, lambda inner: self.block(inner, done))
+                bindings.append(Binding(binding.targets, inside))
+                continue
+            bindings += self._product(target, self.layers[target], done)
+        return Block(tuple(bindings), block.terminator)
+
+    def _product(self, target: Var, call: OpCall, done: dict[Atom, Atom]) -> list[Binding]:
         emitter = Emitter(call.span)
         operands = []
         for atom in call.arguments:
             if atom not in done:
-                done[atom] = _quantised_operand(emitter, atom, scales[atom])
+                done[atom] = _quantised_operand(emitter, atom, self.scales[atom])
             operands.append(emitter.value(done[atom]))
         product = _product(call, operands)
-        one, other = (scales[a] for a in call.arguments)
+        one, other = (self.scales[a] for a in call.arguments)
         assert isinstance(target.type, TensorType) and isinstance(target.type.base, BaseType)
         scale = emitter.constant(one * other, target.type.base)
         emitter.call(lookup("dequantize"), (product, scale, emitter.constant(0, INT32)), {"axis": -1})
         *before, last = emitter.bindings
-        bindings += [*before, Binding((target,), last.value)]
-    body = Block(tuple(bindings), module.main.body.terminator)
-    return with_functions(module, {**module.functions, module.entry: with_body(module.main, body)})
+        return [*before, Binding((target,), last.value)]
 
 
 def _quantised_operand(emitter: Emitter, atom: Atom, scale: float) -> Atom:
@@ -267,16 +294,7 @@ def _product(call: OpCall, operands: Sequence[Any]) -> Any:
     return quantised(*operands, **call.attributes)
 
 
-def _constant(atom: Atom) -> Constant:
-    assert isinstance(atom, Constant)
-    return atom
-
-
 # ---- errors
-
-
-def _at(atom: Atom, seen: dict[Var, list[np.ndarray]], run: int) -> np.ndarray:
-    return seen[atom][run] if isinstance(atom, Var) else _constant(atom).value
 
 
 def _quantised_array(array: np.ndarray, scale: float) -> np.ndarray:

@@ -9,6 +9,7 @@ import relay
 from relay.eval import interpreter
 from relay.ir.check import check
 from relay.ir.expr import OpCall
+from relay.ir.traverse import walk
 from relay.transform.pipeline import Pipeline
 
 RANDOM = np.random.default_rng(0)
@@ -58,7 +59,7 @@ def test_outliers_do_not_count_by_percentile_and_kl() -> None:
     assert scales["percentile"] <= 2**-4 and scales["kl"] < scales["max"]
 
 
-def test_a_shared_operand_is_quantised_once_and_loops_stay() -> None:
+def test_a_shared_operand_is_quantised_once() -> None:
     @relay
     def shared(x, v, w):  # type: ignore[no-untyped-def]
         y = x @ v + x @ w
@@ -69,8 +70,79 @@ def test_a_shared_operand_is_quantised_once_and_loops_stay() -> None:
     given = [RANDOM.normal(size=(4, 4)).astype(np.float32) for _ in range(3)]
     quantised = relay.quantise(shared, [given])
     operators = [b.value.operator for b in quantised.module.main.body.bindings if isinstance(b.value, OpCall)]
-    assert operators.count("quantize") == 3 and operators.count("quantized_dense") == len(quantised.layers) == 2
-    assert "matmul(" in relay.to_text(quantised.module)
+    assert operators.count("quantize") == 3 and operators.count("quantized_dense") == 2
+    inside = [b.value.operator for b in walk(quantised.module.main.body) if isinstance(b.value, OpCall)]
+    assert inside.count("quantize") == 4  # in the loop, w is quantised already
+    assert [layer.times for layer in quantised.layers] == [1, 1, 40]
+    assert "matmul(" not in relay.to_text(quantised.module)
+
+
+@relay
+def recurrent(xs, h):  # type: ignore[no-untyped-def]
+    for t in range(xs.shape[0]):
+        h = relay.tanh(xs[t] @ SQUARE + h @ SQUARE)
+    return h @ SQUARE
+
+
+@relay
+def branching(x, c):  # type: ignore[no-untyped-def]
+    if c > 0.0:
+        y = x @ SQUARE
+    elif c < -5.0:
+        y = x @ (SQUARE + 1.0)  # which no sample reaches
+    else:
+        y = relay.relu(x @ SQUARE) @ SQUARE
+    return y
+
+
+@relay
+def powers(x, n):  # type: ignore[no-untyped-def]
+    """By recursion: the product is in a function of its own."""
+    return x if n <= 0 else relay.tanh(powers(x, n - 1) @ SQUARE)
+
+
+SQUARE = (RANDOM.normal(size=(8, 8)) * 0.3).astype(np.float32)
+ROWS = RANDOM.normal(size=(5, 2, 8)).astype(np.float32)
+IN_BLOCKS = [
+    (recurrent, [[ROWS, ROWS[0]], [ROWS[:, ::-1].copy(), ROWS[1]]], [2, 10, 2]),  # one of them leaves the loop
+    (branching, [[ROWS[0], np.float32(1)], [ROWS[1], np.float32(-1)], [ROWS[2], np.float32(-2)]], [1, 2, 2]),
+    (powers, [[ROWS[0], np.int32(4)]], [4]),
+]
+
+
+@pytest.mark.parametrize(("program", "given", "times"), IN_BLOCKS, ids=lambda v: getattr(v, "__name__", ""))
+def test_products_in_loops_branches_and_functions(
+    program: relay.RelayFunction, given: list[list[np.ndarray]], times: list[int]
+) -> None:
+    quantised = relay.quantise(program, given)
+    check(quantised.module, "structured")
+    assert [layer.times for layer in quantised.layers] == times
+    for layer in quantised.layers:
+        assert 0 < layer.error < 0.03 and 0 < layer.total < 0.06
+    for arguments in given:
+        found = interpreter.run(quantised.module, arguments)
+        np.testing.assert_allclose(found, program.interpret(*arguments), atol=0.1)
+        np.testing.assert_allclose(quantised(*arguments), found, atol=1e-5)
+    stays = relay.to_text(quantised.module).count("matmul(")
+    assert stays == (1 if program is branching else 0)
+
+
+def test_errors_are_of_the_times_that_both_compute() -> None:
+    """A choice that falls otherwise in the quantised program."""
+
+    @relay
+    def f(x):  # type: ignore[no-untyped-def]
+        y = x @ SQUARE
+        if y[0, 0] > limit:
+            y = y @ SQUARE
+        return y
+
+    exact = float((ROWS[0] @ SQUARE)[0, 0])
+    for limit in (np.float32(exact - 1e-4), np.float32(exact + 1e-4)):
+        f.reload()
+        layers = relay.quantise(f, [[ROWS[0]]]).layers
+        assert len(layers) == (2 if limit < exact else 1)
+        assert all(np.isfinite(layer.total) for layer in layers)
 
 
 def test_mistakes() -> None:

@@ -412,12 +412,12 @@ def call(function: object, arguments: Sequence[object], checked: bool = True) ->
     """Call a function value; as `run`."""
     sizes: dict[TypeId, int] = {}
     if isinstance(function, Closure):
-        arguments = _accept(function.function, arguments)
+        arguments = accept(function.function, arguments)
         sizes = sizes_of(function.module, function.function, arguments)
     return unboxed(Machine(checked, sizes).run(function, arguments))
 
 
-def _accept(function: Function, arguments: Sequence[object]) -> list[object]:
+def accept(function: Function, arguments: Sequence[object]) -> list[object]:
     """The arguments as run-time values of the parameters' types."""
     if len(arguments) != len(function.parameters):
         raise ExecutionError(
