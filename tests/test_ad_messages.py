@@ -297,6 +297,17 @@ def test_an_operator_without_a_gradient_names_the_path() -> None:
         assert error.message == "opaque_double has no gradient: it is a table"
         assert error.span.line == through._function.span.line + 2
         assert "x through y" in error.notes[0]
+        assert "relay.stop_gradient(opaque_double(..))" in error.help
+
+        @relay
+        def in_rounds(x, n):
+            for _ in range(n):
+                x = relay.opaque_double(x)
+            return relay.sum(x)
+
+        error = error_of(lambda: relay.grad(in_rounds, wrt=0)(np.ones(3), 2))
+        assert error.notes == ("the result depends on x, which opaque_double reads",)
+        assert error.span.line == in_rounds._function.span.line + 2
 
         @relay
         def harmless(x):

@@ -6,6 +6,7 @@ bindings that take the binding's place: usually itself.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, assert_never
 
@@ -290,10 +291,11 @@ class Reversal:
     def _no_gradient(self, operator: Operator, call: OpCall) -> DifferentiationError:
         reason = f": {operator.no_gradient}" if operator.no_gradient else ""
         source = next(a for a in call.arguments if self.tracked(a))
-        path = [v.name for v in self.activity.path(source)]
+        path = [name for name, _ in itertools.groupby(v.name for v in self.activity.path(source))]
         through = f" through {' -> '.join(path[1:])}" if len(path) > 1 else ""
         note = (f"the result depends on {path[0]}{through}, which {operator.name} reads",) if path else ()
-        return DifferentiationError(f"{operator.name} has no gradient{reason}", call.span, notes=note)
+        help = f"give it a gradient, or make it a constant: `relay.stop_gradient({operator.name}(..))`"
+        return DifferentiationError(f"{operator.name} has no gradient{reason}", call.span, notes=note, help=help)
 
     # ---- data and stacks
 

@@ -230,7 +230,11 @@ class Differentiator:
         if operator.gradient is None:
             if not np.any(primal(cotangent)):
                 return
-            raise DifferentiationError(f"{operator.name} has no gradient: {operator.no_gradient}", call.span)
+            raise DifferentiationError(
+                f"{operator.name} has no gradient: {operator.no_gradient}",
+                call.span,
+                help=f"give it a gradient, or make it a constant: `relay.stop_gradient({operator.name}(..))`",
+            )
         wanted = [source is not None for source in entry.sources]
         key = (call, *wanted, *[primal(o).shape for o in entry.operands])
         found = self._pullbacks.get(key)

@@ -296,7 +296,7 @@ def _record(session: Session, out: Output, entity: Entity, span: Span | None) ->
         raise TypeCheckError(
             f"all elements are those of tensors, structures and records; this is {show(resolve(type_))}",
             span,
-            help="relay.vjp and relay.jvp take any data type",
+            help="relay.vjp and relay.jvp take any data type; a List becomes a list by `[x for x in xs]`",
         )
     (constructor,) = definition.constructors
     fields = data.read_fields(session, out, entity, type_, range(len(constructor.names)), span)
