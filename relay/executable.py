@@ -98,17 +98,19 @@ class Executable:
         """
         from relay.codegen import library
 
+        native = self._program.native
         try:
             for _, type_ in (*self.parameters, ("result", self.result)):
                 _check_exported(type_)
-            native = self._program.native
-            library.export(native, self.name, (self.name, self.parameters, self.result, self._donated), Path(path))
+            if header is not None and native.dims:
+                raise library.Unwritable("it has symbolic sizes; a C header is for sizes that are numbers")
+            text = None if header is None else c_header(native, self.name)
+            about = self.name, self.parameters, self.result, self._donated
+            library.export(native, self.name, about, Path(path))
         except library.Unwritable as reason:
             raise CompileError(f"{self.name} cannot be exported: {reason}") from None
-        if header is not None:
-            if native.dims:
-                raise CompileError(f"{self.name} has symbolic sizes; a C header is for sizes that are numbers")
-            Path(header).write_text(c_header(native, self.name))
+        if header is not None and text is not None:
+            Path(header).write_text(text)
 
     def __repr__(self) -> str:
         types = ", ".join(f"{name}: {show(type_)}" for name, type_ in self.parameters)

@@ -151,18 +151,85 @@ int main(int count, char** arguments) {
 """
 
 
-@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
-def test_a_library_in_cpp(tmp_path: Path) -> None:
-    layer.compile(X).export(tmp_path / "layer.so", header=tmp_path / "layer.h")
-    (tmp_path / "main.cc").write_text(CPP)
+def run_cpp(folder: Path, text: str, library: str) -> list[float]:
+    """The numbers that a program prints."""
+    (folder / "main.cc").write_text(text)
     command = ["c++", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "main.cc", "-ldl", "-o", "main"]
-    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     site = Path(importlib.util.find_spec("tvm").origin).parent  # type: ignore[union-attr, arg-type]
     libraries = [site.parent / "tvm_ffi" / "lib" / "libtvm_ffi.so", site / "lib" / "libtvm_runtime.so"]
     ran = subprocess.run(
-        ["./main", "./layer.so", *map(str, libraries)], cwd=tmp_path, capture_output=True, text=True, check=False
+        ["./main", library, *map(str, libraries)], cwd=folder, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    return [float(word) for word in ran.stdout.split()]
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+def test_a_library_in_cpp(tmp_path: Path) -> None:
+    layer.compile(X).export(tmp_path / "layer.so", header=tmp_path / "layer.h")
+    found = run_cpp(tmp_path, CPP, "./layer.so")
     x = 0.1 * np.arange(5)[:, None] - 0.2 * np.arange(4)
-    np.testing.assert_allclose(np.array(ran.stdout.split(), float).reshape(5, 3), np.tanh(x @ W + B), rtol=1e-12)
+    np.testing.assert_allclose(np.array(found).reshape(5, 3), np.tanh(x @ W + B), rtol=1e-12)
+
+
+@relay
+def chosen(x, least):
+    kept = x[relay.sum(x, axis=1) > least]
+    return relay.sum(x), kept * 2.0, relay.sum(kept)
+
+
+CHOSEN = """
+#include <cstdio>
+#include "chosen.h"
+
+int main(int count, char** arguments) {
+  for (int n = 2; n < count; ++n)
+    if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 2; }
+  chosen_t chosen;
+  if (chosen_open(&chosen, arguments[1])) { puts(dlerror()); return 3; }
+  double x[5][4];
+  for (int i = 0; i < 5; ++i) for (int j = 0; j < 4; ++j) x[i][j] = i - j;
+  int64_t shape[] = {5, 4};
+  for (double least = -1; least < 20; least += 10) {
+    double sum, kept_sum;
+    int64_t words[2];
+    chosen_array inputs[] = {{x, shape}, {&least, shape}};
+    void* outputs[] = {&sum, &words[0], &words[1], &kept_sum};
+    if (int status = chosen_run(&chosen, inputs, outputs)) { puts(chosen_message(status)); return 4; }
+    chosen_output1 kept = chosen_read1(outputs);
+    printf("%g %g %ld %ld\\n", sum, kept_sum, (long)kept.shape[0], (long)kept.shape[1]);
+    for (int n = 0; n < kept.shape[0] * kept.shape[1]; ++n) printf("%g\\n", kept.data[n]);
+  }
+  chosen_close(&chosen);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+def test_a_result_whose_size_the_run_makes_in_cpp(tmp_path: Path) -> None:
+    chosen.compile(X, 0.5).export(tmp_path / "chosen.so", header=tmp_path / "chosen.h")
+    text = (tmp_path / "chosen.h").read_text()
+    assert "1 to 2: double [any][4], whose size the run makes: an int64_t each, which chosen_read1 reads" in text
+    x = np.arange(5.0)[:, None] - np.arange(4.0)
+    expected: list[float] = []
+    for least in (-1.0, 9.0, 19.0):
+        kept = x[x.sum(axis=1) > least]
+        expected += [x.sum(), kept.sum(), *kept.shape, *(2 * kept).flat]
+    assert run_cpp(tmp_path, CHOSEN, "./chosen.so") == expected
+
+
+def test_a_list_has_no_header(tmp_path: Path) -> None:
+    @relay
+    def pieces(x, n):
+        found = []
+        for _ in range(n):
+            found.append(x * 2.0)
+        return found
+
+    compiled = pieces.compile(B, 3)
+    with pytest.raises(CompileError, match="pieces cannot be exported: it returns a list; a C header is for tensors"):
+        compiled.export(tmp_path / "pieces.so", header=tmp_path / "pieces.h")
+    assert not (tmp_path / "pieces.so").exists()

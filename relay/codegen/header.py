@@ -5,8 +5,9 @@ The library takes Python's objects in memory; the header's structures are laid o
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from relay.codegen.context import (
     BUDGET,
@@ -20,9 +21,14 @@ from relay.codegen.context import (
     TOO_DEEP,
     WORKSPACE,
 )
-from relay.codegen.layout import TensorLayout, leaves
+from relay.codegen.layout import Layout, SizedLayout, StackLayout, TensorLayout, TupleLayout, leaves
 from relay.codegen.native import Native
-from relay.ir.dims import TypeId, variables
+from relay.ir.dims import ANY, TypeId, variables
+
+
+class Unwritable(Exception):
+    """Why machine code cannot be kept in a file, or has no header."""
+
 
 _C_TYPES = {
     "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
@@ -59,6 +65,11 @@ def header(native: Native, name: str) -> str:
     frees = "".join(
         f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
     )
+    made = list(_made(native.result, 0))
+    if native.arena is not None:
+        frees += f"  {name}_free_arena(self->table[{native.arena + 2}]);\n"
+    free_arena = _FREE_ARENA.replace("NAME", name) if native.arena is not None else ""
+    readers = "".join(_reader(name, position, layout) for position, layout in made)
     ranks = ", ".join(str(len(leaf.dims)) for leaf in inputs) or "0"
     types = ", ".join(str(codes[leaf.base.name]) for leaf in inputs) or "0"
     load_constants = (
@@ -71,7 +82,7 @@ def header(native: Native, name: str) -> str:
    inputs:
 {_described(inputs)}
    outputs, whose memory the caller provides, row by row:
-{_described(outputs, native.replaced)}
+{_described(outputs, native.replaced, dict(made), name)}
 
    TVM's runtime (libtvm_ffi.so, libtvm_runtime.so) has to be loaded before {name}_open, with dlopen(.., RTLD_GLOBAL) or
    by linking with it. One {name}_t is for one call at a time. */
@@ -156,7 +167,7 @@ static inline const char* {name}_message(int status) {{
   }}
 }}
 
-static inline void {name}_close({name}_t* self) {{
+{readers}{free_arena}static inline void {name}_close({name}_t* self) {{
   if (!self->library) return;
 {frees}  free(self->block);
   dlclose(self->library);
@@ -164,6 +175,53 @@ static inline void {name}_close({name}_t* self) {{
 }}
 
 #endif
+"""
+
+
+_FREE_ARENA = """\
+static inline void NAME_free_arena(int64_t chunk) {
+  while (chunk) {
+    int64_t before = *(const int64_t*)chunk;
+    free((void*)chunk);
+    chunk = before;
+  }
+}
+
+"""
+
+
+def _made(layout: Layout, position: int) -> Iterator[tuple[int, SizedLayout]]:
+    """The tensors in a result whose size the run makes, with the positions of their first words among the leaves.
+
+    Raises Unwritable for lists, which lie in pools.
+    """
+    match layout:
+        case SizedLayout():
+            yield position, layout
+        case TupleLayout(items):
+            for item in items:
+                yield from _made(item, position)
+                position += sum(1 for _ in leaves(item))
+        case StackLayout():
+            raise Unwritable("it returns a list; a C header is for tensors and tuples of them")
+        case _:
+            pass
+
+
+def _reader(name: str, position: int, layout: SizedLayout) -> str:
+    """The structure and the function that C reads such a tensor with."""
+    c_type = _C_TYPES[layout.base.name]
+    words = itertools.count(position + 1)
+    shape = ", ".join(f"*(const int64_t*)outputs[{next(words)}]" if d is ANY else str(d) for d in layout.dims)
+    return f"""\
+/* A tensor whose size the run makes. Its memory is that of {name}_t, until the next run. */
+typedef struct {{ const {c_type}* data; int64_t shape[{len(layout.dims)}]; }} {name}_output{position};
+
+static inline {name}_output{position} {name}_read{position}(void* const* outputs) {{
+  {name}_output{position} found = {{ (const {c_type}*)*(const int64_t*)outputs[{position}], {{ {shape} }} }};
+  return found;
+}}
+
 """
 
 
@@ -176,9 +234,27 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _described(layouts: Sequence[TensorLayout], replaced: Mapping[int, int] | None = None) -> str:
+def _described(
+    layouts: Sequence[TensorLayout],
+    replaced: Mapping[int, int] | None = None,
+    made: Mapping[int, SizedLayout] | None = None,
+    name: str = "",
+) -> str:
     lines = []
+    words = 0  # of a tensor that has been described
     for number, leaf in enumerate(layouts):
+        if made and number in made:
+            layout = made[number]
+            words = 1 + layout.dims.count(ANY)
+            shape = "".join("[any]" if dim is ANY else f"[{dim}]" for dim in layout.dims)
+            lines.append(
+                f"     {number} to {number + words - 1}: {_C_TYPES[layout.base.name]} {shape}, whose size the run"
+                " makes:"
+                f" an int64_t each, which {name}_read{number} reads"
+            )
+        words -= 1
+        if words >= 0:
+            continue
         shape = "".join(f"[{dim}]" for dim in leaf.dims)
         names = sorted({v.name for dim in leaf.dims for v in variables(dim) if isinstance(v, TypeId)})
         note = f", for any {', '.join(names)} that the inputs agree in" if names else ""

@@ -25,7 +25,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from relay.codegen.header import identifier
+from relay.codegen.header import Unwritable, identifier
 from relay.codegen.native import Native
 from relay.diagnostic import Span
 from relay.ir.expr import Function, Module
@@ -38,10 +38,6 @@ UNFINISHED = "unfinished-"
 """What the names of folders begin with in which libraries are made."""
 
 _LINKERS = ("ld", "ld.lld", "lld")
-
-
-class Unwritable(Exception):
-    """Why machine code cannot be kept in a file."""
 
 
 def write(native: Native, program: Module, path: Path) -> None:
@@ -243,3 +239,6 @@ class _Unpickler(pickle.Unpickler):
     def persistent_load(self, pid: tuple[str, int]) -> Any:
         kind, place = pid
         return self._spans[place] if kind == "span" else self._data[place]
+
+
+__all__ = ["UNFINISHED", "Unreadable", "Unwritable", "export", "load", "read", "write"]
