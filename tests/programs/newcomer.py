@@ -292,6 +292,28 @@ DATA, IMAGE = np.arange(10.0) / 10.0, random.normal(size=(4, 4))
 POINTS = np.array([[0.0, 0.1], [0.2, 1.0], [5.0, 5.0], [6.0, 5.5]])
 EMISSIONS, TRANSITIONS = np.log([[0.5, 0.5], [0.9, 0.1]]), np.log([[0.7, 0.3], [0.4, 0.6]])
 
+@relay
+def weighted_by_index(x):
+    """NumPy's integers are of 64 bits, and those of `range` of 32."""
+    total = 0
+    for i in range(len(x)):
+        total = total + x[i] * i
+    for i, v in enumerate(x):
+        if v > i:
+            total += 2 * i + 1
+    return total + sum([x[j] * j for j in range(2)])
+
+
+@relay
+def indices_in_place(x, n):
+    for i in range(n):
+        x[i] = i * i - 1
+    largest = x.max()
+    for i in range(3, 0, -1):
+        largest = largest + i
+    return x, largest
+
+
 PROGRAMS = [
     Program(
         recurrent_network,
@@ -310,4 +332,14 @@ PROGRAMS = [
     Program(viterbi, (TRANSITIONS, EMISSIONS, np.int32([0, 1, 1, 0]))),
     Program(bubble_sort, (np.array([5.0, 3.0, 4.0, 1.0, 2.0]),), expected=40.0),
     Program(clusters, (POINTS, np.array([[0.0, 0.0], [5.0, 5.0]]))),
+]
+PROGRAMS += [
+    Program(weighted_by_index, (np.arange(5) * 3,), differentiable=False, expected=np.int64(90 + 24 + 3)),
+    Program(weighted_by_index, (np.arange(5, dtype=np.int32) * 3,), differentiable=False, expected=np.int32(117)),
+    Program(
+        indices_in_place,
+        (np.arange(5), np.int32(4)),
+        differentiable=False,
+        expected=(np.array([-1, 0, 3, 8, 4]), np.int64(14)),
+    ),
 ]

@@ -87,12 +87,13 @@ class Length:
 @attrs.frozen(eq=False)
 class Typed:
     """A value at run time: an atom of the typed IR. `known` is its value where the checker knows it (a bool), `length`
-    that of a list that grows."""
+    that of a list that grows. A number `of_range` takes the dtype of other integers (`range_numbers`)."""
 
     atom: Atom
     type: Type
     known: bool | None = None
     length: Length | None = None
+    of_range: bool = False
 
 
 @attrs.frozen(eq=False)

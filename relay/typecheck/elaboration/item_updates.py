@@ -8,7 +8,7 @@ from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim
 from relay.ir.types import BaseType, StackType, TensorType, prune
 from relay.operator import lookup
-from relay.typecheck.elaboration import operators, records
+from relay.typecheck.elaboration import operators, range_numbers, records
 from relay.typecheck.elaboration.entities import (
     Entity,
     Number,
@@ -47,6 +47,8 @@ def index_update(
     if not isinstance(entity, Typed):
         raise TypeCheckError("only a tensor's elements can be assigned", span)
     type_ = ranked(entity, span)
+    if isinstance(new, Typed):
+        new = range_numbers.fitting(session, out, new, type_)
     _require_dtype(type_, new, span)
     from relay.typecheck.elaboration import masks
 

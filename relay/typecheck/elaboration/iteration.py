@@ -26,7 +26,16 @@ from relay.ir.traverse import all_blocks
 from relay.ir.types import INT32, INT64, BaseType, TensorType, axis_names, prune, scalar, show
 from relay.operator import Operator, lookup
 from relay.typecheck.dims import at_least
-from relay.typecheck.elaboration import growing, growing_items, lists, made_sizes, operators, positions, sizes
+from relay.typecheck.elaboration import (
+    growing,
+    growing_items,
+    lists,
+    made_sizes,
+    operators,
+    positions,
+    range_numbers,
+    sizes,
+)
 from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
@@ -402,7 +411,7 @@ def _element(session: Session, body: Output, part: Entity, index: Typed, base: B
                 value = _call(session, body, "multiply", [value, _integer(step, base)], base, span)
             if not _is_zero(start):
                 value = _call(session, body, "add", [value, _bound(session, body, start, base, span)], base, span)
-            return value
+            return range_numbers.of_range(value)
         case Progression(start, _, step):
             by = _bound(session, body, step, base, span)
             value = _call(session, body, "multiply", [index, by], base, span)

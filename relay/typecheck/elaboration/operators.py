@@ -33,7 +33,7 @@ from relay.ir.types import (
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import axis_names, made_sizes, schemes
+from relay.typecheck.elaboration import axis_names, made_sizes, range_numbers, schemes
 from relay.typecheck.elaboration.descriptions import kind_of, operand_notes, operator_name
 from relay.typecheck.elaboration.entities import (
     Entity,
@@ -163,6 +163,8 @@ def _relation(
 ) -> TensorType:
     signature = relation.base
     bound: dict[str, object] = {}
+    if any(value is not None and value.of_range for value in found):
+        found[:] = range_numbers.adapted(session, out, signature, found)
     for position, value in enumerate(found):
         if value is not None:
             unify_token(session, operator, signature.token(position), _tensor(value).base, bound, position, described)

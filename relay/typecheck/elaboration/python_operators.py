@@ -65,7 +65,7 @@ def apply_named(
 ) -> Entity:
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
-    from relay.typecheck.elaboration import masks, size_conditions, special_methods, windows
+    from relay.typecheck.elaboration import masks, range_numbers, size_conditions, special_methods, windows
 
     if any(isinstance(o, Masked) for o in operands):
         return masks.combined(session, out, name, operands, span)
@@ -79,7 +79,7 @@ def apply_named(
     result = operators.apply(session, out, lookup(name), operands, attributes, span, described)
     windows.note(session, name, operands, result)
     size_conditions.note(session, name, operands, result)
-    return result
+    return range_numbers.note(name, operands, result)
 
 
 def _is_growing(entity: Entity) -> bool:
