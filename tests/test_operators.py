@@ -1,5 +1,5 @@
-"""One table over all registered operators: type, reference, compiled code, gradient, requirements, algebra,
-documentation.
+"""One table over all registered operators: type, reference, compiled code, gradient, requirements, documentation. What
+definitions say beside that is in test_operator_facts.
 
 For every operator and sampled calls of it (in every dtype that it admits, with edge shapes, with other dims):
 
