@@ -139,6 +139,18 @@ def test_a_packed_constant_is_there_once_and_only_as_the_kernel_reads_it():
     np.testing.assert_allclose(total, b.sum(), rtol=1e-5, atol=1e-4)
 
 
+def test_constant_factors_of_a_batch_of_products():
+    rng = np.random.default_rng(0)
+    b, a = rng.standard_normal((3, 5, 37)), rng.standard_normal((3, 9, 5))
+
+    @relay
+    def products(a):
+        return a @ b, relay.einsum("bij,bkj->bik", relay.transpose(b, (0, 2, 1)), a)
+
+    for found, wanted in zip(products(a), products.interpret(a), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("channels", [3, 5, 34])
 @pytest.mark.parametrize(
     "attributes", [{"padding": 1}, {"stride": 2}, {"dilation": 2, "padding": 2}, {"groups": 3}, {"groups": 2}]

@@ -9,47 +9,60 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
 
 from relay.codegen.tir import Expression, tirx
 
+Packing: TypeAlias = Callable[[np.ndarray], np.ndarray]
+"""A constant as a kernel reads it: of any shape -> of one axis."""
+
 
 @attrs.frozen(eq=False)
-class Packing:
-    """Where the elements of an operand are taken from, row major; what is beyond the last column is -1."""
+class Panels:
+    """The arrangement in panels. `shape`: of what is made, whose axis `axis` counts the panels. `places`: for a panel,
+    where in the operand, row major, its elements are; what is beyond the last column is -1."""
 
-    places: np.ndarray
+    shape: tuple[int, ...]
+    axis: int
+    places: Callable[[int], np.ndarray]
 
     def __call__(self, array: np.ndarray) -> np.ndarray:
-        """The operand as the kernel reads it. array: any shape -> of one axis."""
+        """The operand as the kernel reads it. Panel by panel, since the places take more memory than the elements."""
         flat = array.reshape(-1)
-        places = self.places.reshape(-1)
-        if not flat.size or not places.size:
-            return np.zeros(places.size, array.dtype)
-        return np.where(places < 0, np.zeros((), array.dtype), flat[np.maximum(places, 0)])
+        made = np.zeros(self.shape, array.dtype)
+        for panel in range(self.shape[self.axis] if made.size else 0):
+            places = self.places(panel)
+            elements = np.where(places < 0, np.zeros((), array.dtype), flat[np.maximum(places, 0)])
+            index: list[Any] = [*(slice(None) for _ in range(self.axis)), panel]
+            made[tuple(index)] = elements
+        return made.reshape(-1)
 
 
-def packing(offset: Expression, axes: Sequence[tuple[Any, int]], column: Any, columns: int, width: int) -> Packing:
-    """The packing of what is read at `offset`, an expression of the variables of batch and inner axes and of `column`.
+def packing(
+    offset: Expression,
+    batch: Sequence[tuple[Any, int]],
+    inner: Sequence[tuple[Any, int]],
+    column: Any,
+    columns: int,
+    width: int,
+) -> Panels:
+    """The packing of what is read at `offset`, an expression of the variables of batch and inner axes, which come with
+    their extents, and of `column`. Raises NoArithmetic."""
+    axes = [*batch, *inner]
+    shape = [*(extent for _, extent in axes), width]
+    *grids, lanes = np.ogrid[tuple(slice(extent) for extent in shape)]
+    values = {variable: grid for (variable, _), grid in zip(axes, grids, strict=True)}
 
-    `axes`: the variables with their extents, batch before inner ones, `None` where the panels' axis stands.
-    """
-    panels = -(-columns // width)
-    shape = [panels if variable is None else extent for variable, extent in axes] + [width]
-    grids = np.ogrid[tuple(slice(extent) for extent in shape)]
-    lanes = grids[-1]
-    values: dict[Any, np.ndarray] = {}
-    for (variable, _), grid in zip(axes, grids, strict=False):
-        if variable is None:
-            at = grid * width + lanes
-            values[column] = np.minimum(at, columns - 1)
-        else:
-            values[variable] = grid
-    places = np.broadcast_to(evaluated(offset, values), shape)
-    return Packing(np.where(at < columns, places, -1))
+    def places(panel: int) -> np.ndarray:
+        at = panel * width + lanes
+        found = evaluated(offset, {**values, column: np.minimum(at, columns - 1)})
+        return np.where(at < columns, np.broadcast_to(found, shape), -1)
+
+    evaluated(offset, {variable: np.zeros(1, np.int64) for variable in (*values, column)})
+    return Panels((*shape[: len(batch)], -(-columns // width), *shape[len(batch) :]), len(batch), places)
 
 
 _ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {

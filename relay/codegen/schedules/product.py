@@ -220,7 +220,7 @@ class Generator:
         if total > REPEATED * constant.elements + self.width * int(volume(sizes)):
             return False
         try:
-            found = packing(element.indices[0], [*outer, (None, panels), *inner], column, columns, self.width)
+            found = packing(element.indices[0], outer, inner, column, columns, self.width)
         except NoArithmetic:
             return False
         self.packed = self.e.pack(constant, found, total)

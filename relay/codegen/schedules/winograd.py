@@ -27,7 +27,7 @@ from tvm.sym import Analyzer
 
 from relay.codegen.schedules.emission import Emission, Given
 from relay.codegen.schedules.loops import cast, decoded, loop, number
-from relay.codegen.schedules.packing import NoArithmetic, Packing, evaluated
+from relay.codegen.schedules.packing import NoArithmetic, evaluated
 from relay.codegen.schedules.recognition import Axis, Product, only_moved, pieces, tile_height
 from relay.codegen.schedules.reduction import Finish
 from relay.codegen.schedules.stage import Extent, rewritten, volume
@@ -139,9 +139,10 @@ def _number(extent: Extent) -> int:
 
 
 @attrs.frozen(eq=False)
-class Weights(Packing):
-    """The weights G g G', in panels of columns. `places`: (3, 3, channels, columns)."""
+class Weights:
+    """The weights G g G', in panels of columns. `places`: where they are in the constant, (3, 3, channels, columns)."""
 
+    places: np.ndarray
     width: int
 
     def __call__(self, array: np.ndarray) -> np.ndarray:
