@@ -169,10 +169,11 @@ def target(threads: int, calls: int = 0) -> Any:
 @functools.cache
 def vector_registers() -> tuple[int, int]:
     """The bytes of a vector register of this processor, and how many there are."""
-    machine = target(1)
-    wide = bool(tvm.target.codegen.llvm_cpu_has_features("avx512f", machine))
-    on_x86 = "x86" in str(tvm.target.codegen.llvm_get_system_triple())
-    return int(tvm.target.codegen.llvm_get_vector_width(machine)) // 8, 32 if wide or not on_x86 else 16
+    machine, has = target(1), tvm.target.codegen.llvm_cpu_has_features
+    if "x86" not in str(tvm.target.codegen.llvm_get_system_triple()):
+        return 16, 32
+    # What LLVM says of the width of vectors is about this machine, whatever the target.
+    return (64, 32) if has("avx512f", machine) else (32, 16) if has("avx", machine) else (16, 16)
 
 
 @tvm.transform.module_pass(opt_level=0, name="relay.GivePrivateFunctionsADevice")  # type: ignore[untyped-decorator]
