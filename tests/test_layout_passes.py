@@ -7,6 +7,7 @@ import pytest
 
 import relay
 from relay.codegen.cpu import compile_module
+from relay.errors import ShapeError
 from relay.eval import interpreter
 from relay.ir.expr import Constant, Module, OpCall
 from relay.ir.traverse import walk
@@ -219,5 +220,7 @@ def test_constant_weights_are_packed_at_once() -> None:
 def test_what_is_no_layout() -> None:
     with pytest.raises(ValueError, match=r"NDHWC, .*; found 'HWCQ'"):
         convert_layout(network.core(*arrays(*SHAPES)), "HWCQ")  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match=r"'NCHW8c' is none of this operator[\s\S]*layout='NCHWc'"):
+        relay.conv2d(*arrays((1, 1, 4, 4, 8), (1, 1, 3, 3, 8, 8)), layout="NCHW8c")
     with pytest.raises(ValueError, match="the option 'layout' of 'convert-layout' is NCW or"):
         Pipeline("convert-layout{layout=HWCQ}")

@@ -8,6 +8,7 @@ Along each spatial axis a window of k elements, `dilation` apart, starts every `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -132,6 +133,11 @@ def _named_padding(name: str, sizes: Sequence[Dim], windows: Windows) -> tuple[t
 def channels_last(layout: str, rank: int) -> bool:
     """Whether the layout is NHWC (of two spatial axes) rather than NCHW. Raises ShapeError for others."""
     spatial = "DHW"[-rank:]
+    if re.fullmatch(rf"NC{spatial}\d*c", str(layout)):
+        raise ShapeError(
+            f"the layout {layout!r} is none of this operator",
+            help=f"convolutions and pooling have channels in blocks, whose sizes the shapes say: layout='NC{spatial}c'",
+        )
     if layout not in (f"NC{spatial}", f"N{spatial}C"):
         raise ShapeError(f"layout must be 'NC{spatial}' or 'N{spatial}C', found {layout!r}")
     return layout[-1] == "C"
