@@ -223,3 +223,33 @@ def test_cotangents_have_the_size_that_the_run_makes(executor: str) -> None:
             run(x, wrong)
     with pytest.raises(TypeMismatch, match=r"the rank is 2, not 1"):
         run(x, np.ones((4, 1)))
+
+
+def test_annotated_sizes_of_arguments_are_checked_when_the_run_knows_them() -> None:
+    (n,) = rl.dims("n")
+
+    @relay
+    def of_three(x: rl.Tensor[rl.Float, (3,)]):
+        return x.sum()
+
+    @relay
+    def product(x: rl.Tensor[rl.Float, (n,)], y: rl.Tensor[rl.Float, (n,)]):
+        return x @ y
+
+    @relay
+    def chosen(x: rl.Tensor[rl.Float, (n,)]):
+        return of_three(x[x > 0.0])
+
+    @relay
+    def both(x: rl.Tensor[rl.Float, (n,)]):
+        return product(x[x > 0.0], x[x < 3.0])
+
+    x = np.float32([1.0, 2.0, 3.0, -1.0])
+    assert float(chosen.interpret(x)) == 6.0
+    assert float(both.interpret(x)) == 1.0 * 1.0 + 2.0 * 2.0 + 3.0 * -1.0
+    text = "axis 0 of argument x of of_three must have 3 elements, and has another number"
+    with pytest.raises(ExecutionError, match=text):
+        chosen.interpret(np.float32([1.0, 2.0]))
+    text = "axis 0 of argument y of product must have as many elements as n is in the others"
+    with pytest.raises(ExecutionError, match=text):
+        both.interpret(np.float32([1.0, 2.0, 5.0, 6.0, -1.0]))

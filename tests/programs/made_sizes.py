@@ -257,3 +257,26 @@ PROGRAMS += [
         expected=(np.array([1, 4, 7], np.int32), np.arange(4, dtype=np.int32), np.arange(4, dtype=np.int32)),
     ),
 ]
+
+
+(n,) = rl.dims("n")
+
+
+@relay
+def of_three(x: Tensor[Float64, (3,)], scale):
+    return (x * x).sum() * scale
+
+
+@relay
+def of_equal_sizes(x: Tensor[Float64, (n,)], y: Tensor[Float64, (n,)]):
+    return x @ y
+
+
+@relay
+def checked_at_calls(x):
+    """What a call's annotations say of sizes that the run makes is checked there."""
+    chosen = x[x > 2.5]
+    return of_three(chosen, 0.5) + of_equal_sizes(chosen, x[:3])
+
+
+PROGRAMS.append(Program(checked_at_calls, (np.array([1.5, 3.25, -0.5, 5.0, 2.75]),)))

@@ -119,6 +119,10 @@ def call_function(
 
         values = [None if v is None else packed_value(session, out, v, None, None, span) for v in values]
     values = polymorphic_recursion.widened(session, out, function, values, span)
+    if not session.generic:
+        from relay.typecheck.elaboration.made_sizes import fitted
+
+        values = fitted(session, out, function, values, span)
     instance = instantiate(session, callee, entities, values, span, numbers)
     atoms = tuple(v.atom for v in values if v is not None)
     session.effects.include(instance.effects, dict(zip(instance.variables, atoms, strict=False)))

@@ -18,9 +18,24 @@ import numpy as np
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import Dim, MadeDim, made_dim, settled, substitute, subtract, variables
-from relay.ir.expr import Ascribe, Assert, AxisSize, BindDim, Binding, Constant, OpCall
+from relay.ir.expr import Ascribe, Assert, AxisSize, BindDim, Binding, Constant, Function, OpCall
 from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, mentions_made, solve
-from relay.ir.types import ANY, BOOL, INT32, INT64, Form, TensorType, TupleType, Type, map_dims, prune, scalar, show
+from relay.ir.types import (
+    ANY,
+    BOOL,
+    INT32,
+    INT64,
+    Form,
+    Kind,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    map_dims,
+    prune,
+    scalar,
+    show,
+)
 from relay.operator import lookup
 from relay.typecheck.dims import follows_equal, is_dim
 from relay.typecheck.elaboration import sizes
@@ -257,13 +272,58 @@ def refuse_sizes(session: Session, found: Type, expected: Type, place: Place, ma
 # ---- checks
 
 
-def require(session: Session, out: Output, constraint: DimConstraint, span: Span | None) -> None:
-    """Check at run time what is needed of sizes."""
+def fitted(
+    session: Session, out: Output, function: Function, values: Sequence[Typed | None], span: Span | None
+) -> list[Typed | None]:
+    """The arguments of a function whose annotations give sizes to axes that the run makes: it checks them."""
+    found = list(values)
+    types = [None if v is None else prune(v.type) for v in values]
+    meaning: dict[TypeId, Dim] = {}
+    for parameter, type_ in zip(function.parameters, types, strict=True):
+        for _, wanted, dim in _sizes_wanted(parameter.type, type_):
+            if isinstance(wanted, TypeId) and not mentions_made(dim):
+                meaning.setdefault(wanted, dim)
+    for position, parameter in enumerate(function.parameters):
+        for axis, wanted, dim in _sizes_wanted(parameter.type, types[position]):
+            size = meaning.setdefault(wanted, dim) if isinstance(wanted, TypeId) else wanted
+            value = found[position]
+            if value is None or not mentions_made(dim) or follows_equal(dim, size) is True:
+                continue
+            solved = solve(subtract(dim, size), lambda v: isinstance(v, MadeDim))
+            if solved is None:
+                continue
+            number = f"{size} elements" if isinstance(size, int) else f"as many elements as {wanted} is in the others"
+            text = f"axis {axis} of argument {parameter.name} of {function.name} must have {number}"
+            require(session, out, DimConstraint(dim, EQUAL, size), span, f"{text}, and has another number")
+            type_ = map_dims(resolve(value.type), replacing(*solved))
+            found[position] = ascribed(session, out, value, type_, span)
+    return found
+
+
+def _sizes_wanted(annotation: Type | None, type_: object) -> list[tuple[int, TypeId | int, Dim]]:
+    """The axes of a tensor with what an annotation says of their sizes, where that is a number or a variable."""
+    if not isinstance(annotation, TensorType) or not isinstance(type_, TensorType):
+        return []
+    shape = flat_shape(type_.shape)
+    if len(shape) != len(annotation.shape) or shape_variable(shape) is not None:
+        return []
+    pairs = enumerate(zip(annotation.shape, shape, strict=True))
+    return [(axis, a, d) for axis, (a, d) in pairs if isinstance(a, int) or _is_size(a)]  # type: ignore[misc]
+
+
+def _is_size(dim: object) -> bool:
+    return isinstance(dim, TypeId) and dim.kind is Kind.Dim
+
+
+def require(
+    session: Session, out: Output, constraint: DimConstraint, span: Span | None, text: str | None = None
+) -> None:
+    """Check at run time what is needed of sizes. `text`: what is wrong where it does not hold."""
     left, right = (number(session, out, dim, span) for dim in (constraint.left, constraint.right))
     operator = {EQUAL: "equal", AT_LEAST: "greater_equal"}[constraint.relation]
     call = OpCall(lookup(operator).name, (left.atom, right.atom), {}, span)
     holds = session.bind(out, call, scalar(BOOL), "holds", span)
-    out.items.append(Binding((), Assert(holds.atom, _needed(constraint), span)))
+    out.items.append(Binding((), Assert(holds.atom, text or _needed(constraint), span)))
 
 
 def _needed(constraint: DimConstraint) -> str:

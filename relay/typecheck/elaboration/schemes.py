@@ -32,6 +32,7 @@ from relay.ir.expr import (
     IndexUpdate,
     OpCall,
     PatternMatch,
+    Slice,
     Static,
     Unpack,
     Var,
@@ -165,11 +166,32 @@ def open_binding(session: Session, context: Context, binding: Binding) -> None:
     name = _called(context, binding.value) or _name(binding.value)
     for position, target in enumerate(binding.targets):
         unknown = session.solver.fresh(Kind.Type)
-        item = (("item", position),) if len(binding.targets) > 1 else ()
+        item: tuple[tuple[str, AttributeValue], ...] = (("item", position),) if len(binding.targets) > 1 else ()
+        if subscript := _subscript(context, binding.value):
+            arguments = tuple(a for a in arguments if not isinstance(a, int))
+            item += subscript
         session.opened.append((unknown, Application(name, arguments, item)))
         context.environment[target] = Typed(session.variable(target.name, unknown, target.span), unknown)
     session.doubtful.update(binding.targets)
     session.is_partial = True
+
+
+def _subscript(context: Context, expression: Expr) -> tuple[tuple[str, AttributeValue], ...]:
+    """What a subscript with slices says of them: `at="1:, 0"`; what the run computes is `_`, and stands before."""
+    if not isinstance(expression, Index) or not any(isinstance(i, Slice) for i in expression.items):
+        return ()
+
+    def text(atom: Atom | None) -> str:
+        found = None if atom is None else _argument(context, atom)
+        return "" if atom is None else str(found) if isinstance(found, int) else "_"
+
+    def whole(item: Atom | Slice) -> str:
+        if not isinstance(item, Slice):
+            return text(item)
+        step = f":{text(item.step)}" if item.step is not None else ""
+        return f"{text(item.start)}:{text(item.stop)}{step}"
+
+    return (("at", ", ".join(map(whole, expression.items))),)
 
 
 def _called(context: Context, expression: Expr) -> str | None:
