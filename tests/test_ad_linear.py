@@ -229,6 +229,26 @@ def chosen_rows(x):
 
 
 @relay
+def a_list_of_arrays(x):
+    arrays = [x, x * 2.0, relay.sin(x)]
+    s = 0.0
+    for i in range(x.shape[0]):
+        s = s * 0.5 + arrays[i % 3][i] * arrays[2][i]
+    return s
+
+
+@relay
+def elements_of_a_table(x):
+    m = relay.stack((x, x * 2.0, x * x))
+    s = 0.0
+    for i in range(x.shape[0]):
+        k = 0 if s < 0.5 else 2
+        row = m[k]
+        s = s * 0.5 + row[i] * row[-i]
+    return s
+
+
+@relay
 def chosen_references(x):
     a, b = relay.ref(x), relay.ref(x * 2.0)
     s = 0.0
@@ -272,6 +292,8 @@ CASES: list[tuple[Any, Callable[[int], tuple[Any, ...]]]] = [
     (chosen_by_a_function, numbers),
     (chosen_records, fields_of),
     (chosen_rows, numbers),
+    (a_list_of_arrays, numbers),
+    (elements_of_a_table, numbers),
     (chosen_references, numbers),
     (replaced_once, numbers),
 ]

@@ -228,10 +228,7 @@ _VECTORS = np.array([[[1, 0], [0, -1]], [[-2, 2], [1, 0]]], np.int32)
     relation=Relation("T, I:int -> T", _gather_shape),
     pattern=Pattern.INJECTIVE,
     compute=_gather_nd,
-    gradient=lambda x, indices, out, dout: (
-        x.op("zeros_like").op("scatter_nd", indices, dout, reduction="add"),
-        None,
-    ),
+    gradient=lambda x, indices, out, dout: (x.op("zeros_like").op("scatter_nd_add", indices, dout), None),
     requirements=(Requirement(_vectors_in_range, _OUT_OF_RANGE),),
     linear=(0,),
     sampler=cases(
@@ -285,6 +282,8 @@ def _scatter_nd_gradient(
     share = dout.op("gather_nd", indices)
     if reduction == "add":
         return dout, None, share
+    if len(indices.shape) == 1:  # one place, which nothing else is written to
+        return dout.op("scatter_nd", indices, updates.op("zeros_like")), None, share
     # Where a place is written several times, the last one counts: the one whose number stands there in the end.
     *leading, depth = numbers(indices.shape)
     places, shape = tuple(leading), numbers(x.shape)
@@ -317,6 +316,7 @@ _UPDATES = (
         lambda x, indices, updates, reduction: stages.written(
             dims(x), [indices, updates], str(x.dtype), _scatter(x, indices, updates, reduction)
         ),
+        lambda x, indices, updates, reduction: _write_at(x, indices, updates, reduction),
     ),
     sampler=cases(
         *_UPDATES,
@@ -332,7 +332,37 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, reduction: str = "no
     array([20.,  2., 10.], dtype=float32)
     """
     result = x.copy()
+    _write_at(result, indices, updates, reduction)
+    return result
+
+
+def _write_at(x: Tensor, indices: Tensor, updates: Tensor, reduction: str) -> None:
     for place in np.ndindex(*indices.shape[:-1]):
         at = tuple(int(i) for i in indices[place])
-        result[at] = result[at] + updates[place] if reduction == "add" else updates[place]
-    return result
+        x[at] = x[at] + updates[place] if reduction == "add" else updates[place]
+
+
+@register_op(
+    relation=Relation("T:number, I:int, T -> T", _scatter_shape),
+    pattern=Pattern.OPAQUE,
+    compute=lambda x, indices, updates: _scatter_nd(x, indices, updates, "add"),
+    gradient=lambda x, indices, updates, out, dout: (dout, None, dout.op("gather_nd", indices)),
+    requirements=(Requirement(_vectors_in_range, _OUT_OF_RANGE),),
+    accumulates=0,
+    in_place=InPlace(
+        0,
+        lambda x, indices, updates: stages.written(
+            dims(x), [indices, updates], str(x.dtype), _scatter(x, indices, updates, "add")
+        ),
+        lambda x, indices, updates: _write_at(x, indices, updates, "add"),
+    ),
+    sampler=cases(*_UPDATES),
+)
+def scatter_nd_add(x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """x with the slices at index vectors added to, also where they repeat; the adjoint of `gather_nd`. x: (T, (*a,
+    *b)), indices: (int, (*s, k)) with k the number of axes a, updates: (T, (*s, *b)) -> (T, (*a, *b)).
+
+    >>> relay.scatter_nd_add(np.float32([1, 2, 3]), np.int32([[2], [2]]), np.float32([10, 20]))
+    array([ 1.,  2., 33.], dtype=float32)
+    """
+    return scatter_nd.evaluate([x, indices, updates], {"reduction": "add"})

@@ -28,6 +28,7 @@ from relay.transform.data_narrowing import narrow_data
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.deferred_sums import defer_sums
 from relay.transform.function_narrowing import narrow_functions
+from relay.transform.index_joining import join_indices
 from relay.transform.inlining import inline
 from relay.transform.layouts import choose_layouts, convert_layout
 from relay.transform.loop_batching import batch_products
@@ -76,6 +77,7 @@ PASSES: dict[str, Pass] = {
     "flatten_tuples": flatten_tuples,
     "allocate_tapes": allocate_tapes,
     "eliminate_references": eliminate_references,
+    "join_indices": join_indices,
     "repeat_choices": repeat_choices,
     "simplify": simplify,
     "reduce_strength": reduce_strength,

@@ -22,7 +22,7 @@ _LOOPS = ("fold_counters", "simplify", "hoist_invariants", "batch_products")
 _FIRST = (
     *("expand_composites", "flatten_records", "inline", "simplify", "evaluate_partially", "inline", "reduce_strength"),
     *("eliminate_references", "loop_tail_calls", "flatten_parameters", "flatten_tuples", *_CLEAN),
-    *("repeat_choices", "reorder_products"),
+    *("join_indices", "repeat_choices", "reorder_products"),
 )
 
 PREPARATION: tuple[tuple[str, ...], ...] = (
