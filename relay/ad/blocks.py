@@ -109,7 +109,14 @@ class Surroundings(Protocol):
         """A name for a function or data type that is not taken."""
         ...
 
-    def callee(self, name: str, active: tuple[int, ...], paired: bool, again: tuple[bool, ...] | None = None) -> Callee:
+    def callee(
+        self,
+        name: str,
+        active: tuple[int, ...],
+        paired: bool,
+        seeded: tuple[bool, ...],
+        again: tuple[bool, ...] | None = None,
+    ) -> Callee:
         """The two versions of a function, differentiated with respect to these parameters.
 
         With `paired` its result holds pairs; with `again` the forward version prints nothing, and the backward version
@@ -385,9 +392,10 @@ class Reversal:
                 raise refuse_references(call, "a function with a rule for its derivative")
             if isinstance(rule, CustomGradient):
                 return reverse_custom(self, binding, call, rule, seed, scope, self.surroundings.function)
+            seeded, ends = self._ends(scope, seed, target)
             moved = self._move(call, active, scope)
             known = tuple(leaf is not None for leaf in moved)
-            callee = self.surroundings.callee(call.function.name, active, paired, known)
+            callee = self.surroundings.callee(call.function.name, active, paired, seeded, known)
             both_type = TupleType((callee.result, callee.tape))
             arguments = call.arguments
             if scope.outer is None:
@@ -398,9 +406,10 @@ class Reversal:
             again = scope.emitter.bind(Call(callee.forward, arguments, call.span), both_type, "again").atom
             tape = scope.emitter.bind(Project(again, 1, call.span), callee.tape, "tape").atom
             given = [leaf for leaf in moved if leaf is not None]
-            self._pull(call, callee, [tape, *self._dense(scope, seed, callee.result, target), *given], active, scope)
+            self._pull(call, callee, [tape, *ends, *given], active, scope)
             return [binding]
-        callee = self.surroundings.callee(call.function.name, active, paired)
+        seeded, ends = self._ends(scope, seed, target)
+        callee = self.surroundings.callee(call.function.name, active, paired, seeded)
         both_type = TupleType((callee.result, callee.tape))
         both, tape = Var("both", both_type), Var("tape", callee.tape)
         forward = [
@@ -415,8 +424,18 @@ class Reversal:
             leaves = [None if isinstance(t, StackType) else next(before) for t in self.cotangents.leaves(type_)]
             dense = self._dense(scope, self.cotangents.unflatten(leaves, type_), type_, None)
             given += [a for a in dense if not isinstance(type_of(a), StackType)]
-        self._pull(call, callee, [tape, *self._dense(scope, seed, callee.result, target), *given], active, scope)
+        self._pull(call, callee, [tape, *ends, *given], active, scope)
         return forward
+
+    def _ends(self, scope: Scope, seed: Cotangent, target: Var) -> tuple[tuple[bool, ...], list[Atom]]:
+        """Which cotangents of a call's result are not known to be zero, and these. Those of stacks have its length."""
+        type_ = type_of(target)
+        types, leaves = self.cotangents.leaves(type_), self.cotangents.flatten(seed, type_)
+        seeded = tuple(leaf is not None or isinstance(t, StackType) for leaf, t in zip(leaves, types, strict=True))
+        if not any(isinstance(t, StackType) for t in types):
+            return seeded, [leaf for leaf in leaves if leaf is not None]
+        dense = self._dense(scope, seed, type_, target)
+        return seeded, [leaf for leaf, known in zip(dense, seeded, strict=True) if known]
 
     def _dense(self, scope: Scope, cotangent: Cotangent, type_: Type, like: Atom | None) -> list[Atom]:
         return self.cotangents.dense(scope.emitter, cotangent, type_, like)

@@ -84,9 +84,10 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 class Versions:
     """The forward and backward versions of a function, differentiated with respect to the parameters `active`.
 
-    `given` are the types of the cotangents that the backward version takes beside tape and seed, `returned` of those it
-    returns. Of the latter, without stacks, it takes those for which `taken` is true. After them it takes the values of
-    the parameters `kept`.
+    The cotangents of the result for which `seeded` is false are known to be zero; the backward version takes the
+    others. `given` are the types of the cotangents that it takes beside tape and seed, `returned` of those it returns.
+    Of the latter, without stacks, it takes those for which `taken` is true. After them it takes the values of the
+    parameters `kept`.
     """
 
     function: Function
@@ -96,6 +97,7 @@ class Versions:
     tape: DataType
     result: Type
     paired: bool
+    seeded: tuple[bool, ...]
     taken: tuple[bool, ...]
     given: tuple[Type, ...]
     returned: tuple[Type, ...]
@@ -259,10 +261,15 @@ class ModuleReversal:
     # ---- forward and backward versions
 
     def callee(
-        self, name: str, active: tuple[int, ...], paired: bool, again: tuple[bool, ...] | None = None
+        self,
+        name: str,
+        active: tuple[int, ...],
+        paired: bool,
+        seeded: tuple[bool, ...],
+        again: tuple[bool, ...] | None = None,
     ) -> Versions:
         """The two versions of a function, to be made later if they are new. See `Surroundings.callee`."""
-        found = self._versions.get((name, active, paired, again))
+        found = self._versions.get((name, active, paired, seeded, again))
         if found is not None:
             return found
         function = self.function(name)
@@ -282,7 +289,7 @@ class ModuleReversal:
         returned = tuple(leaf for i in active for leaf in self.cotangents.leaves(types[i]))
         given = tuple(t for t in returned if not isinstance(t, StackType))
         taken = again if again is not None else (True,) * len(given)
-        seeds = self.cotangents.leaves(result)
+        seeds = tuple(t for t, known in zip(self.cotangents.leaves(result), seeded, strict=True) if known)
         given = tuple(t for t, wanted in zip(given, taken, strict=True) if wanted)
         component = self._component(function)
         kept = passed_on(name, self.function, component) if component else ()
@@ -295,12 +302,13 @@ class ModuleReversal:
             DataType(tape),
             result,
             paired,
+            seeded,
             taken,
             given,
             returned,
             kept,
         )
-        self._versions[name, active, paired, again] = versions
+        self._versions[name, active, paired, seeded, again] = versions
         self._queue.append(versions)
         return versions
 
@@ -314,7 +322,9 @@ class ModuleReversal:
         held = [result] if versions.paired and isinstance(result, Var) else []
         reversal.track([*active, *held], (result, *cells))
         scope = Scope(cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
-        seeds = cotangents.variables(versions.result, "seed")
+        ends = zip(cotangents.variables(versions.result, "seed"), versions.seeded, strict=True)
+        seed = [v if known else None for v, known in ends]
+        seeds = [v for v in seed if v is not None]
         given = [Var("so_far", t) for t in versions.given]
         rest, taken = iter(given), iter(versions.taken)
         for parameter in active:
@@ -323,7 +333,7 @@ class ModuleReversal:
                 for t in cotangents.leaves(type_of(parameter))
             ]
             scope.known[parameter] = cotangents.unflatten(leaves, type_of(parameter))
-        plan = reversal.block(body, scope, Seeds(exit=(cotangents.unflatten(seeds, versions.result),)))
+        plan = reversal.block(body, scope, Seeds(exit=(cotangents.unflatten(seed, versions.result),)))
         outputs = [
             leaf
             for parameter in active
