@@ -16,6 +16,7 @@ from relay.frontend.files import Files
 from relay.frontend.outside import Outside, OutsideName
 from relay.frontend.unused import unused
 from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.type_parameters import alias_value, is_alias
 from relay.ir.types import (
     DataType,
     FunctionType,
@@ -143,6 +144,11 @@ class Check:
 def _is_type(value: object) -> bool:
     if isinstance(value, types.GenericAlias):
         return any(map(_is_type, value.__args__))
+    if is_alias(value):
+        try:
+            return _is_type(alias_value(value))
+        except (RelayError, Consequence):
+            return False
     if isinstance(value, TypeId):
         return value.kind is Kind.Type
     return isinstance(value, TensorType | TupleType | FunctionType | QuantifiedType | RefType | StackType | DataType)

@@ -276,6 +276,30 @@ def test_defaults_methods_gradients_and_operators() -> None:
     ]
 
 
+def test_methods_of_data_types() -> None:
+    text = f"""{HEAD}
+    A = relay.type_var("A")
+
+    @relay.data
+    class Point:
+        x: Tensor[Float, (2,)]
+
+        def right(self, other):
+            return self.x + other.x
+
+        def wrong(self):
+            return self.x[2]
+
+    @relay.data
+    class Box:
+        content: A
+
+        def open(self):
+            return self.content * 2.0
+    """
+    assert said(text) == ["19 error: index 2 is out of range for axis 0 of Tensor[float32, (2,)]"]
+
+
 def test_operators_of_unknown_names() -> None:
     text = """
     import relay

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import relay
 from relay.checking import Check
 from relay.cli import main
 
@@ -309,6 +313,52 @@ def test_files_that_nothing_mentions_are_not_read(write: Write) -> None:
         }
     )
     assert said("train.py") == []
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax of type parameters")
+def test_type_parameters_and_aliases_of_other_modules(write: Write) -> None:
+    types = """
+        import relay
+        from relay import Float, Tensor
+
+        type Matrix[n, m] = Tensor[Float, (n, m)]
+        type Row = Tensor[Float, (3,)]
+        type Rows = tuple[Row, Row]
+
+        @relay.data
+        class Pair[A, B]:
+            left: A
+            right: B
+
+        @relay
+        def product[n, m, k](a: Matrix[n, m], b: Matrix[m, k]) -> Matrix[n, k]:
+            return a @ b
+        """
+    uses = """
+        import relay
+        import pkg.shapes as T
+        from pkg.shapes import Matrix, Pair, Row, product
+
+        @relay
+        def wrong(a: Matrix[3, 4]) -> T.Matrix[3, 4]:
+            return product(a, a)
+
+        @relay
+        def rows(r: Row, rs: T.Rows, p: Pair[Row, T.Row]) -> T.Row:
+            return r + rs[0] + p.left + p.right[5]
+        """
+    write({"pkg/shapes.py": types, "use.py": uses})
+    assert said("use.py") == [
+        "use.py:7 error: argument b of product must be Tensor[float32, (4, k)], found Tensor[float32, (3, 4)]",
+        "use.py:11 error: index 5 is out of range for axis 0 of Tensor[float32, (3,)]",
+    ]
+    path = Path("mypy.ini")
+    root = Path(relay.__file__).parent.parent
+    path.write_text("[mypy]\nplugins = relay.mypy\nfollow_imports = skip\nignore_missing_imports = True\n")
+    # what mypy says of the types alone: the aliases are no mistakes, whatever stands in them
+    command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "pkg/shapes.py"]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True)
+    assert "Success" in done.stdout, done.stdout + done.stderr
 
 
 def test_folders(write: Write, capsys: pytest.CaptureFixture[str]) -> None:

@@ -199,6 +199,26 @@ SAMPLES = {
             bias: Tensor[Float, (m,)]
             rate: float = 1.0
 
+            def apply(self, x: Tensor[Float, (k, n)], scale=1.0):
+                return x @ self.weight * scale
+
+        @relay.data
+        class Pair:
+            first: Dense[3, 4]
+            second: Dense[4, m]
+            third: Tensor[Float, (4,)]
+
+        @relay.data
+        class Point:
+            place: Row
+
+            def moved(self, by: Tensor[Float, (4,)]):
+                return self.place + by  # M: the shapes (3,) and (4,) cannot be broadcast together
+
+        @relay
+        def failing(x: Row) -> Row:
+            return x.nothing()  # M: has no attribute 'nothing'
+
         @relay.data
         class Loss:
             class Square:
@@ -251,6 +271,10 @@ SAMPLES = {
                     return (x * x).sum()
                 case Loss.Huber(delta):
                     return x.sum() * delta
+
+        @relay
+        def follows(p: layers.Pair, x: Row, d: L.Dense[4, 5]):
+            return layers.failing(x), L.dense(p.first, d.weight)  # M: the shapes (4, 5) and (3, 4)
 
         @relay
         def structure(x: Row, n: int, layer: Dense):

@@ -16,20 +16,21 @@ import functools
 import importlib
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from relay.errors import FrontendError, RelayError, Source, Span
 from relay.frontend import lower
+from relay.frontend.decorators import Decorators, operator_name
 from relay.frontend.functions import with_static
 from relay.frontend.imported_names import ImportedNames
 from relay.frontend.outside import Outside, OutsideName
 from relay.frontend.pure_expressions import PureExpressions
 from relay.frontend.scope import ParameterScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, parse_text
-from relay.ir.definition import MISSING, Definition, Scope
+from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
 from relay.operator.registry import composed
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class FileReader:
         self.is_complete = False
         self.scope = _FileScope(TextScope({}, self.names), self)
         self.found: list[Any] = []  # the decorated functions
+        self.data: list[DataClass] = []  # the data types, whose methods are still to be read
         self.operators: dict[str, object] = {}  # those that the file registers
         self.unknown_operator: Outside | None = None  # where the file registers one under a name that is not written
         self.waiting: list[tuple[FunctionNode, str, Scope]] = []
@@ -71,6 +73,7 @@ class FileReader:
         self.unread: list[Unread] = []
         self.invalid: FrontendError | None = None
         self.imports = ImportedNames(files, self.file, self.names, self.errors)
+        self.decorators = Decorators(self.expressions, self.imports)
 
     def read(self, text: str) -> None:
         """Read the statements at the top."""
@@ -80,6 +83,7 @@ class FileReader:
             self.invalid = error
             self.errors.append(error)
         self.imports = ImportedNames(self.files, self.file, self.names, self.errors)
+        self.decorators = Decorators(self.expressions, self.imports)
         for node in self.file.tree.body:
             self._statement(node)
         self.is_complete = True
@@ -89,6 +93,25 @@ class FileReader:
         waiting, self.waiting = self.waiting, []
         for node, name, scope in waiting:
             self._define(node, name, scope)
+        classes, self.data = self.data, []
+        for owner in classes:
+            for method in owner.methods.values():
+                self._read_method(owner, method)
+
+    def _read_method(self, owner: DataClass, method: Callable[[], Definition]) -> None:
+        """Read a method of a data type, which needs no decorator. It is checked where all types in it are known without
+        a call."""
+        try:
+            definition = method()
+            owner.complete()
+        except OutsideName:
+            return  # its class says so where it is used
+        except RelayError as error:
+            self.errors.append(error)
+        else:
+            known = not owner.definition.parameters and all(p.type for p in definition.function.parameters)
+            if known and all(function.__relay__ is not definition for function in self.found):
+                self.found.append(self.files.wrap(definition))
 
     @property
     def is_known(self) -> bool:
@@ -110,20 +133,20 @@ class FileReader:
                 if module == "__future__":
                     features = [getattr(__future__, a.name) for a in aliases if hasattr(__future__, a.name)]
                     self.flags |= functools.reduce(operator.or_, (f.compiler_flag for f in features), 0)
-            case ast.Expr(value=ast.Call() as made) if self._registers(made.func):
+            case ast.Expr(value=ast.Call() as made) if self.decorators.registers(made.func):
                 self._named_operator(made)
             case ast.Assign(targets=targets, value=value):
-                if isinstance(value, ast.Call) and self._registers(value.func):
+                if isinstance(value, ast.Call) and self.decorators.registers(value.func):
                     self._named_operator(value)
                 for part in targets:
                     self._assign(part, value)
             case ast.AnnAssign(target=part, value=value) if value is not None:
                 self._assign(part, value)
-            case ast.FunctionDef(name=name) if self.is_decorated(node):
+            case ast.FunctionDef(name=name) if self.decorators.is_decorated(node):
                 self._define(node, name, self.scope, bound=name)
-            case ast.FunctionDef() if (call := self._registration(node)) is not None:
+            case ast.FunctionDef() if (call := self.decorators.registration(node)) is not None:
                 self._operator(node, call)
-            case ast.FunctionDef() if (method := self._gradient(node)) is not None:
+            case ast.FunctionDef() if (method := self.decorators.gradient(node)) is not None:
                 self._define_gradient(node, method)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 self._bind(name, Outside(name, span=self.file.function_span(node), reason="it is a Python function"))
@@ -160,7 +183,9 @@ class FileReader:
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         match target, value:
-            case ast.Name(id=name), ast.Call(func=function, args=[ast.Lambda() as node]) if self.is_relay(function):
+            case ast.Name(id=name), ast.Call(func=function, args=[ast.Lambda() as node]) if self.decorators.is_relay(
+                function
+            ):
                 self._define(node, name, self.scope, bound=name)
                 return
         self.imports.load_names_in(value)
@@ -187,6 +212,9 @@ class FileReader:
             for method in methods:
                 self.names.pop(_method_name(method))
             nested = [part for part in node.body if part not in methods]
+            owner = data_class(self.names[node.name])
+            if owner is not None:
+                self.data.append(owner)
         else:
             self._bind(node.name, Outside(node.name, span=self.file.function_span(node)))
             nested = node.body
@@ -198,7 +226,9 @@ class FileReader:
         methods = [
             part
             for part in node.body
-            if isinstance(part, ast.FunctionDef) and len(part.decorator_list) == 1 and self.is_decorated(part)
+            if isinstance(part, ast.FunctionDef)
+            and len(part.decorator_list) == 1
+            and self.decorators.is_decorated(part)
         ]
         body: list[ast.stmt] = []
         for part in node.body:
@@ -240,8 +270,8 @@ class FileReader:
             self._bind(bound, Outside(name))
         try:
             definition = lower.lower_definition(self.file, scope, node, self.evaluated)
-            definition = with_static(definition, self._static_names(node))
-            definition = attrs.evolve(definition, pure=self._is_declared_pure(node))
+            definition = with_static(definition, self.decorators.static_names(node))
+            definition = attrs.evolve(definition, pure=self.decorators.is_declared_pure(node))
         except OutsideName as unknown:
             if unknown.outside.is_early:
                 self.files.postponed.append(lambda: self._define(node, name, scope, bound))
@@ -274,17 +304,6 @@ class FileReader:
 
     # ---- gradients and operators
 
-    def _gradient(self, node: ast.FunctionDef) -> tuple[Any, ast.expr] | None:
-        """The method of `@f.def_gradient` or `@f.def_gradient(saving=g)`, and the decorator."""
-        for decorator in node.decorator_list:
-            function = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if isinstance(function, ast.Attribute) and function.attr == "def_gradient":
-                self.imports.load_names_in(function)
-                method = self.expressions.value(function)
-                if hasattr(getattr(method, "__self__", None), "__relay__"):
-                    return method, decorator
-        return None
-
     def _define_gradient(self, node: ast.FunctionDef, method: tuple[Any, ast.expr]) -> None:
         define, decorator = method
         self._define(node, node.name, self.scope, bound=node.name)
@@ -299,21 +318,9 @@ class FileReader:
         except RelayError as error:
             self.errors.append(error.at(self.file.span(decorator)))
 
-    def _registers(self, node: ast.expr) -> bool:
-        """Whether an expression is one of the functions that register operators."""
-        relay, found = importlib.import_module("relay"), self.expressions.value(node)
-        return found is not None and any(found is f for f in (relay.register_op, relay.composite, relay.pure_callback))
-
-    def _registration(self, node: ast.FunctionDef) -> ast.expr | None:
-        """The decorator of a function that registers an operator."""
-        for decorator in node.decorator_list:
-            if self._registers(decorator.func if isinstance(decorator, ast.Call) else decorator):
-                return decorator
-        return None
-
     def _operator(self, node: ast.FunctionDef, decorator: ast.expr) -> None:
         """Read an operator. A composition is its body; what others mean, Python code says."""
-        name = _operator_name(node, decorator)
+        name = operator_name(node, decorator)
         found: object = Outside(name, span=self.file.function_span(node), reason=_REGISTERED)
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
         if self.expressions.value(function) is importlib.import_module("relay").composite:
@@ -364,46 +371,13 @@ class FileReader:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.FunctionDef):
                     decorators += inner.decorator_list
-                    if (decorator := self._registration(inner)) is not None:
-                        name = _operator_name(inner, decorator)
+                    if (decorator := self.decorators.registration(inner)) is not None:
+                        name = operator_name(inner, decorator)
                         self.operators[name] = self._outside(name, inner, _REGISTERED)
-                    elif self.is_decorated(inner):
+                    elif self.decorators.is_decorated(inner):
                         self.waiting.append((inner, inner.name, around_scope))
-                elif isinstance(inner, ast.Call) and inner not in decorators and self._registers(inner.func):
+                elif isinstance(inner, ast.Call) and inner not in decorators and self.decorators.registers(inner.func):
                     self._named_operator(inner)
-
-    def is_decorated(self, node: ast.FunctionDef) -> bool:
-        """Whether Relay decorates a function."""
-        return any(self.is_relay(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
-
-    def _options(self, node: FunctionNode) -> dict[str, ast.expr]:
-        """What is written in `@relay(..)`."""
-        decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
-        calls = [d for d in decorators if isinstance(d, ast.Call) and self.is_relay(d.func)]
-        return {k.arg: k.value for d in calls for k in d.keywords if k.arg is not None}
-
-    def _is_declared_pure(self, node: FunctionNode) -> bool:
-        """Whether a function is decorated with `@relay(pure=True)`."""
-        match self._options(node).get("pure"):
-            case ast.Constant(value=True):
-                return True
-            case _:
-                return False
-
-    def _static_names(self, node: FunctionNode) -> Sequence[str]:
-        """The names of `@relay(static_argnames=..)`."""
-        match self._options(node).get("static_argnames"):
-            case ast.Constant(value=str(name)):
-                return (name,)
-            case ast.Tuple(elts=items) | ast.List(elts=items):
-                return [i.value for i in items if isinstance(i, ast.Constant) and isinstance(i.value, str)]
-            case _:
-                return ()
-
-    def is_relay(self, node: ast.expr) -> bool:
-        """Whether an expression is the decorator."""
-        self.imports.load_names_in(node)
-        return self.expressions.value(node) is importlib.import_module("relay")
 
 
 @attrs.frozen(eq=False)
@@ -437,13 +411,6 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield name
         case _:
             pass
-
-
-def _operator_name(node: ast.FunctionDef, decorator: ast.expr) -> str:
-    """The name under which a function is registered."""
-    keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-    written = next((k.value for k in keywords if k.arg == "name"), None)
-    return written.value if isinstance(written, ast.Constant) and isinstance(written.value, str) else node.name
 
 
 def _method_name(method: ast.FunctionDef) -> str:

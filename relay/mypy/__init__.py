@@ -30,6 +30,7 @@ from mypy.nodes import (
     RefExpr,
     StrExpr,
     TupleExpr,
+    TypeInfo,
     UnaryExpr,
     Var,
 )
@@ -45,8 +46,9 @@ from mypy.plugin import (
 from mypy.plugins.common import add_method_to_class
 from mypy.types import AnyType, CallableType, Instance, Type, TypeOfAny, get_proper_type
 
+from relay.mypy.aliases import plain_aliases
 from relay.mypy.checked import TYPES, CheckedFiles, read
-from relay.mypy.data import data_class, empty
+from relay.mypy.data import data_class, empty, is_data, is_missing
 from relay.mypy.reports import RELAY, drop_errors, report
 from relay.mypy.signatures import Signatures, anything
 
@@ -73,7 +75,20 @@ class RelayPlugin(Plugin):
         module, _, name = fullname.rpartition(".")
         if module in ("relay", "relay.ir.annotation"):
             return _relay_type if name in TYPES else None
-        return _relay_type if name in self._aliases(module) else None
+        if name in self._aliases(module):
+            return _relay_type
+        found = self._data_type(fullname)
+        return None if found is None else lambda context: found  # its arguments are sizes and types of Relay
+
+    def _data_type(self, fullname: str) -> Type | None:
+        """A data type of the user's."""
+        if self._modules is None or fullname.split(".")[0] in _FOREIGN:
+            return None
+        symbol = self.lookup_fully_qualified(fullname)
+        info = symbol.node if symbol is not None else None
+        if not isinstance(info, TypeInfo) or not is_data(info):
+            return None
+        return Instance(info, [anything() for _ in info.type_vars])
 
     def _aliases(self, module: str) -> frozenset[str]:
         """The names that stand for types of Relay in a module of the user."""
@@ -101,6 +116,10 @@ class RelayPlugin(Plugin):
 
     def get_class_decorator_hook_2(self, fullname: str) -> Callable[[ClassDefContext], bool] | None:
         return data_class if fullname == "relay.data" else None
+
+    def get_additional_deps(self, file: MypyFile) -> list[tuple[int, str, int]]:
+        plain_aliases(file)
+        return []
 
     def report_config_data(self, ctx: ReportConfigContext) -> object:
         return self._checked.digest(ctx.path)  # changes with what the plugin makes of a file, so that mypy forgets it
@@ -241,14 +260,9 @@ def _hide(function: FuncDef, type_: CallableType) -> None:
     """Keep mypy from checking a function as Python's, which it does after its decorators."""
     empty(function)
     unknown = AnyType(TypeOfAny.explicit)
-    types = [unknown if _is_missing(t) else t for t in type_.arg_types]
-    result = unknown if _is_missing(type_.ret_type) else type_.ret_type
+    types = [unknown if is_missing(t) else t for t in type_.arg_types]
+    result = unknown if is_missing(type_.ret_type) else type_.ret_type
     function.type = type_.copy_modified(arg_types=types, ret_type=result, implicit=False)
-
-
-def _is_missing(type_: Type) -> bool:
-    proper = get_proper_type(type_)
-    return isinstance(proper, AnyType) and proper.type_of_any == TypeOfAny.unannotated
 
 
 __all__ = ["RELAY", "RelayPlugin", "plugin"]

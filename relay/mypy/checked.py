@@ -133,6 +133,11 @@ def own_span(path: str, found: Diagnostic) -> Span | None:
     return next((span for span in spans if os.path.realpath(span.source.filename) == os.path.realpath(path)), None)
 
 
+def place(span: Span) -> tuple[str, int, int]:
+    """What tells places apart."""
+    return os.path.realpath(span.source.filename), span.line, span.column
+
+
 def is_decorated(path: str, line: int) -> bool:
     """Whether a line is in a function with a decorator, which reports what is found in it itself."""
     text = read(path)
@@ -142,9 +147,11 @@ def is_decorated(path: str, line: int) -> bool:
 @functools.lru_cache(maxsize=100)
 def _decorated_lines(text: str) -> list[range]:
     """The lines of each function with a decorator."""
-    functions = [
-        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef) and node.decorator_list
-    ]
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # mypy may look at a file for a later Python
+        return []
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.decorator_list]
     return [range(f.decorator_list[0].lineno, (f.end_lineno or f.lineno) + 1) for f in functions]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mypy.nodes import AssignmentStmt, Block, ClassDef, FuncDef, NameExpr, RaiseStmt, Var
+from mypy.nodes import AssignmentStmt, Block, ClassDef, FuncDef, NameExpr, RaiseStmt, RefExpr, TypeInfo, Var
 from mypy.plugin import ClassDefContext
 from mypy.plugins.dataclasses import dataclass_class_maker_callback
-from mypy.types import AnyType, CallableType, Instance, TypeOfAny
+from mypy.types import AnyType, CallableType, Instance, Type, TypeOfAny, get_proper_type
 
 from relay.mypy.reports import drop_errors
 from relay.mypy.signatures import anything, kind
@@ -13,6 +13,7 @@ from relay.mypy.signatures import anything, kind
 
 def data_class(context: ClassDefContext) -> bool:
     """A record is a data class. The nested classes of a sum are data classes that derive from it."""
+    context.cls.info.metadata[DATA] = {}
     members = context.cls.defs.body
     nested = [node for node in members if isinstance(node, ClassDef)]
     for node in members:
@@ -46,11 +47,30 @@ def _free_fields(cls: ClassDef) -> None:
 def _hide_method(context: ClassDefContext, node: FuncDef) -> None:
     drop_errors(context.api.errors, node)  # type: ignore[attr-defined]
     empty(node)
-    if node.type is None:
+    if isinstance(node.type, CallableType):
+        types = [anything() if is_missing(t) else t for t in node.type.arg_types]
+        result = anything() if is_missing(node.type.ret_type) else node.type.ret_type
+        node.type = node.type.copy_modified(arg_types=types, ret_type=result, implicit=False)
+    elif node.type is None:
         fallback = context.api.named_type("builtins.function")
-        unknown = AnyType(TypeOfAny.explicit)
+        unknown = anything()
         types = [unknown for _ in node.arguments]
         node.type = CallableType(types, node.arg_kinds, node.arg_names, unknown, fallback, name=node.name)
+
+
+def is_missing(type_: Type) -> bool:
+    """Whether a type stands for an annotation that is not there."""
+    proper = get_proper_type(type_)
+    return isinstance(proper, AnyType) and proper.type_of_any == TypeOfAny.unannotated
+
+
+def is_data(info: TypeInfo) -> bool:
+    """Whether a class is decorated with `relay.data`, or a constructor of such a class."""
+    decorators = [d.fullname for d in info.defn.decorators if isinstance(d, RefExpr)]
+    return DATA in info.metadata or f"relay.{DATA}" in decorators
+
+
+DATA = "data"
 
 
 def empty(function: FuncDef) -> None:

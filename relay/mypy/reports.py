@@ -8,7 +8,7 @@ from mypy.nodes import Context, Decorator, FuncDef
 from mypy.plugin import FunctionContext, MethodContext
 
 from relay.diagnostic import Span
-from relay.mypy.checked import CheckedFiles, is_decorated, own_span
+from relay.mypy.checked import CheckedFiles, is_decorated, own_span, place
 
 RELAY = ErrorCode("relay", "What relay check finds in a decorated function", "Relay")
 
@@ -24,15 +24,22 @@ def report(context: MethodContext | FunctionContext, checked: CheckedFiles) -> N
         if found.severity != "error":
             continue
         span = own_span(path, found)
-        if found.span is not None and span is None:
+        if found.span is not None and (span is None or (span != found.span and _is_told(found.span, checked))):
             continue  # in another file, which reports it
         if span is not None and not first <= span.line <= last and is_decorated(path, span.line):
             continue  # in another function, which reports it
-        place = node if span is None else _place(span)  # mypy tells repeated ones once
-        context.api.fail(found.message.replace("\n", " "), place, code=RELAY)
+        at = node if span is None else _place(span)  # mypy tells repeated ones once
+        context.api.fail(found.message.replace("\n", " "), at, code=RELAY)
         elsewhere = (f"in {found.span}",) if span != found.span else ()
         for note in (*elsewhere, *found.notes, *((f"help: {found.help}",) if found.help else ())):
-            context.api.msg.note(note, place, code=RELAY)
+            context.api.msg.note(note, at, code=RELAY)
+
+
+def _is_told(span: Span, checked: CheckedFiles) -> bool:
+    """Whether the check of another file finds a mistake at a place, whatever calls lead there."""
+    path = span.source.filename
+    own = [found.span for found in checked.diagnostics(path) if found.severity == "error" and not found.labels]
+    return any(other is not None and place(other) == place(span) for other in own)
 
 
 def _place(span: Span) -> Context:
