@@ -144,10 +144,12 @@ def _plain(layout: str) -> tuple[str, int]:
 
 @attrs.frozen
 class _Moved:
-    """A value that is there in another form: as `atom`."""
+    """A value that is there in another form: as `atom`. `chosen`: since an operator got another layout; what only a
+    transpose has brought there is as well where it was."""
 
     atom: Atom
     form: str
+    chosen: bool = True
 
 
 class _Converting:
@@ -214,7 +216,7 @@ class _Converting:
                 return False
             arguments = tuple(self.arranged(a, form) for a, form in zip(call.arguments, forms, strict=False))
             made = OpCall(call.operator, arguments, {**attributes, "layout": wanted}, call.span)
-            return self._bound(target, type_, forms[-1], made)
+            return self._bound(target, type_, forms[-1], made, chosen=True)
         return False
 
     def _transposed(self, target: Var, type_: TensorType, call: OpCall) -> bool:
@@ -229,9 +231,9 @@ class _Converting:
             form = renumbered(identity(type_.rank), list(order).index)
             self.out.append(Binding((target,), call))
             self.made[operand, form, identity(type_.rank)] = target
-            self.moved[target] = _Moved(operand, form)
+            self.moved[target] = _Moved(operand, form, chosen=False)
         else:
-            self.moved[target] = _Moved(moved.atom, renumbered(moved.form, list(order).index))
+            self.moved[target] = _Moved(moved.atom, renumbered(moved.form, list(order).index), moved.chosen)
         return True
 
     def _followed(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
@@ -240,7 +242,8 @@ class _Converting:
         if form is None:
             return False
         arguments = tuple(self._broadcast(a, type_.rank, form) for a in call.arguments)
-        return self._bound(target, type_, form, OpCall(call.operator, arguments, call.attributes, call.span))
+        made = OpCall(call.operator, arguments, call.attributes, call.span)
+        return self._bound(target, type_, form, made, self._chosen(call))
 
     def _combined(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
         """An operator that combines the elements along axes in any order."""
@@ -256,7 +259,8 @@ class _Converting:
             left = [axis for axis in range(rank) if axis not in axes]
             form = renumbered(moved.form, lambda axis: left.index(axis) if axis in left else None)
         attributes = {**call.attributes, operator.combines: places}
-        return self._bound(target, type_, form, OpCall(call.operator, (moved.atom,), attributes, call.span))
+        made = OpCall(call.operator, (moved.atom,), attributes, call.span)
+        return self._bound(target, type_, form, made, moved.chosen)
 
     def _along(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
         """An operator that works along one axis, or joins tensors along it."""
@@ -272,7 +276,8 @@ class _Converting:
             return False
         arguments = tuple(self.arranged(a, form) for a in call.arguments)
         attributes = {**call.attributes, operator.along: parts_of(form).index((axis, 0))}
-        return self._bound(target, type_, form, OpCall(call.operator, arguments, attributes, call.span))
+        made = OpCall(call.operator, arguments, attributes, call.span)
+        return self._bound(target, type_, form, made, self._chosen(call))
 
     def _sliced(self, target: Var, type_: TensorType, call: OpCall) -> bool:
         """A slice, where it cuts no blocks."""
@@ -283,7 +288,7 @@ class _Converting:
         if bounds is None:
             return False
         made = OpCall(call.operator, (moved.atom,), {**call.attributes, **bounds}, call.span)
-        return self._bound(target, type_, moved.form, made)
+        return self._bound(target, type_, moved.form, made, moved.chosen)
 
     def _most(self, call: OpCall, rank: int) -> str | None:
         """The form that most of what a call reads is in; None if most of it is there as it was."""
@@ -297,16 +302,21 @@ class _Converting:
             elif isinstance(atom, Var) and getattr(atom.type, "rank", 0) == rank:
                 others += size
         form, size = max(forms.items(), key=lambda item: item[1], default=("", 0))
-        return form if form and 2 * size >= sum(forms.values()) + others else None
+        rest = sum(forms.values()) + others - size
+        return form if form and (size > rest or (size == rest and self._chosen(call))) else None
 
-    def _bound(self, target: Var, type_: TensorType, form: str, call: OpCall) -> bool:
+    def _chosen(self, call: OpCall) -> bool:
+        """Whether a part of what a call reads was moved since an operator got another layout."""
+        return any(self.moved[a].chosen for a in call.arguments if isinstance(a, Var) and a in self.moved)
+
+    def _bound(self, target: Var, type_: TensorType, form: str, call: OpCall, chosen: bool) -> bool:
         """Bind the result of a call, which is the target in this form."""
         if form == identity(type_.rank):
             self.out.append(Binding((target,), call))
             return True
         result = Var(target.name, TensorType(type_.base, shape_in(form, type_.shape)), target.span)
         self.out.append(Binding((result,), call))
-        self.moved[target] = _Moved(result, form)
+        self.moved[target] = _Moved(result, form, chosen)
         return True
 
     # ---- values
