@@ -177,13 +177,16 @@ def open_binding(session: Session, context: Context, binding: Binding) -> None:
 
 
 def _subscript(context: Context, expression: Expr) -> tuple[tuple[str, AttributeValue], ...]:
-    """What a subscript with slices says of them: `at="1:, 0"`; what the run computes is `_`, and stands before."""
+    """What a subscript with slices says of them: `at="1:, 0"`; what the run computes is `?`, and stands before."""
     if not isinstance(expression, Index) or not any(isinstance(i, Slice) for i in expression.items):
         return ()
 
     def text(atom: Atom | None) -> str:
-        found = None if atom is None else _argument(context, atom)
-        return "" if atom is None else str(found) if isinstance(found, int) else "_"
+        if atom is None or isinstance(atom, Static):
+            written = "" if atom is None else atom.value
+            return "..." if written is Ellipsis else str(written)
+        found = _argument(context, atom)
+        return str(found) if isinstance(found, int) else "?"
 
     def whole(item: Atom | Slice) -> str:
         if not isinstance(item, Slice):

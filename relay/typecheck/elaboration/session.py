@@ -530,9 +530,10 @@ class Session(EffectNotes):
         return final.definition
 
     def _force(self) -> None:
-        """Solve what can be solved with what is known, oldest first: functions that wait for each other's types."""
-        position = 0
-        while position < len(self.pending):
+        """Solve what can be solved with what is known, oldest first: functions that wait for each other's types. What
+        arises from that in a scheme stays open: of types that nobody knows there might be no end."""
+        position, all_ = 0, len(self.pending)
+        while position < (all_ if self.generic else len(self.pending)):
             pending = self.pending[position]
             position += 1
             if pending.force is not None and not pending.done:
