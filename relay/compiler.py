@@ -56,11 +56,11 @@ from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.exchanged import refuse_references
 from relay.ir.expr import Atom, Constant, Function, Global, Module, Parameter, Static
 from relay.ir.extents import Place, symbolic_dims
-from relay.ir.types import SymbolicSize, Type
+from relay.ir.types import Kind, SymbolicSize, Type, type_variables
 from relay.lowering import DEFAULT_LEVEL, Lowered, derivative_text
 from relay.operator import Undetermined
 from relay.packing import DataCall, Unpackable
-from relay.signatures import History, Symbolic, axes, kind
+from relay.signatures import History, Symbolic, axes, kind, refuse_sizes
 from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS
 from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, scheme
@@ -457,9 +457,23 @@ class RelayFunction:
     def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> Lowered:
         log.info("compiling %s for %s", self.__name__, key)
         made = elaborate_structured(self.__relay__, arguments)
+        if self._has_annotated_sizes():
+            self._refuse_sizes(arguments)
         self._used.update(made.used)
         lowered = self._cache[key] = Lowered(made.module, made.result, self._options.opt_level, self._donated)
         return lowered
+
+    def _has_annotated_sizes(self) -> bool:
+        types = [p.type for p in self._function.parameters if p.type is not None]
+        return any(v.kind is Kind.Dim for t in types for v in type_variables(t))
+
+    def _refuse_sizes(self, arguments: Sequence[Argument]) -> None:
+        """Raise ShapeError if the function's type does not allow a call's sizes."""
+        try:
+            general = scheme(self.__relay__).module
+        except (RelayError, Undetermined):
+            return  # it has no type for all sizes; for these it has one
+        refuse_sizes(self.__name__, general, arguments)
 
     def _make_symbolic(
         self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place]

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from relay.ir.dims import TypeId, evaluate
+from relay.errors import ShapeError
+from relay.ir.dims import TypeId, evaluate, variables
 from relay.ir.expr import Module
 from relay.ir.extents import Place, places, symbolic_dims
 from relay.ir.types import BASE_TYPES, TensorType
@@ -48,6 +49,29 @@ def kind(key: object) -> object:
             return ("tuple", form, *map(kind, parts))
         case _:
             return key
+
+
+def refuse_sizes(name: str, general: Module, arguments: Sequence[Argument]) -> None:
+    """Raise ShapeError if the sizes of a call are none that the type of a function allows: `where n >= 1`. What only a
+    branch or a round of a loop needs, which may not run, is no reason.
+
+    `general`: its program for all sizes.
+    """
+    given = axes([a for a in arguments if not isinstance(a, Fixed)])
+    shown = symbolic_dims(general)
+    sizes = {dim: given[place] for dim, place in shown.items() if place in given}
+    for constraint in general.where:
+        mentioned = [*variables(constraint.left), *variables(constraint.right)]
+        if not constraint.always or any(v not in sizes for v in mentioned):
+            continue
+        if not constraint.holds(evaluate(constraint.left, sizes), evaluate(constraint.right, sizes)):
+            found = {v: shown[v] for v in mentioned if isinstance(v, TypeId)}
+            values = " and ".join(f"{dim} is {sizes[dim]}" for dim in found)
+            notes = tuple(
+                f"{dim} is the extent of axis {place.axis} of {general.main.parameters[place.parameter].name}"
+                for dim, place in found.items()
+            )
+            raise ShapeError(f"{name} needs {constraint}, and {values}", constraint.span, notes=notes)
 
 
 @attrs.frozen(eq=False)

@@ -333,3 +333,41 @@ def test_one_variable_that_was_not_unpacked(annotation: str) -> None:
     with pytest.raises(R.FrontendError, match=r"^<relay>:1:\d+: error: \(k,\) is no ") as error:
         R.from_source(text, {"Tensor": Tensor, "Float": Float, "k": R.dims("k")})
     assert error.value.help == 'dims returns a tuple: (k,) = relay.dims("k")'
+
+
+@relay
+def first_and_rest(x: Tensor[Float, (n,)]):
+    return x[1:] * 2.0
+
+
+@relay
+def rest_or_nothing(x: Tensor[Float, (n,)]):
+    if x.shape[0] == 0:
+        return 0.0
+    return x[1:].sum()
+
+
+@relay
+def rest_if_asked(x: Tensor[Float, (n,)], ask):
+    if ask and x.shape[0] > 0:
+        return x[1:].sum()
+    return 0.0
+
+
+@relay
+def rest_of_nothing(x):
+    return x[1:]
+
+
+def test_what_a_type_demands_of_sizes_is_checked_at_calls() -> None:
+    assert str(first_and_rest.type).endswith("where n >= 1")
+    with pytest.raises(R.ShapeError, match="first_and_rest needs n >= 1, and n is 0") as error:
+        first_and_rest(ones(0))
+    assert error.value.notes == ("n is the extent of axis 0 of x",)
+    with pytest.raises(R.ShapeError, match="first_and_rest needs n >= 1"):
+        R.grad(first_and_rest, seedable=True)(ones(0), ones(0))
+    assert first_and_rest(ones(1)).shape == (0,)
+    assert "where" not in str(rest_or_nothing.type)
+    assert rest_or_nothing(ones(0)) == 0
+    assert rest_if_asked(ones(0), True) == 0  # what only a branch needs is no reason
+    assert rest_of_nothing(ones(0)).shape == (0,)

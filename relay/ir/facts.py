@@ -47,13 +47,14 @@ EQUAL, DIFFERENT, AT_LEAST = "==", "!=", ">="
 @attrs.frozen
 class DimConstraint:
     """`left relation right`, where the relation is `==`, `!=` or `>=`. `reason` says in words what needs it, at
-    `span`."""
+    `span`; `always`: on every way through the program."""
 
     left: Dim
     relation: str
     right: Dim
     reason: str = ""
     span: Span | None = attrs.field(default=None, eq=False)
+    always: bool = attrs.field(default=True, eq=False)
 
     def __str__(self) -> str:
         return f"{self.left} {self.relation} {self.right}"
@@ -85,6 +86,7 @@ class Facts:
             self._add_equation(difference)
         elif constraint.relation == DIFFERENT:
             self._nonzero.append(difference)
+            self._exclude(difference)
         else:
             self._add_bound(difference)
 
@@ -119,6 +121,15 @@ class Facts:
             self._add_bound(dim)
         for dim in zero:
             self._add_equation(replaced(dim))
+
+    def _exclude(self, difference: Dim) -> None:
+        """difference != 0: a variable that is not its least number is larger."""
+        found = list(variables(difference))
+        for side in (difference, subtract(0, difference)) if len(found) == 1 else ():
+            excluded = subtract(found[0], side)
+            if isinstance(excluded, int) and excluded == self._bounds.get(found[0], 0):
+                self._bounds[found[0]] = excluded + 1
+                return
 
     def _add_bound(self, difference: Dim) -> None:
         """difference >= 0"""

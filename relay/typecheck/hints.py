@@ -96,6 +96,7 @@ class Hints(Facts):
         self.generic = generic
         self._bind_in_solver = bind
         self.require: Callable[[DimConstraint], None] = lambda constraint: None
+        self.always: Callable[[], bool] = lambda: True  # whether what is elaborated runs on every way
         """Checks at run time what is needed of sizes that the run makes."""
         self.span: Span | None = None
         self.pins: list[Pin] = []
@@ -202,7 +203,7 @@ class Hints(Facts):
         named = [*variables(settled(left)), *variables(settled(right))]
         if answer is not None or not self.generic or not all(isinstance(v, TypeId) for v in named):
             return answer
-        self._assume(DimConstraint(settled(left), AT_LEAST, settled(right)))
+        self._assume(DimConstraint(settled(left), AT_LEAST, settled(right), always=self.always()))
         return True
 
     def _ask_made(self, left: Dim, relation: str, right: Dim) -> bool | None:

@@ -436,6 +436,8 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         return
     join.by_sizes = by_sizes and session.generic
     bound, entities = join.close(lambda atoms, span: Yield(atoms, span))
+    if any(not isinstance(b.terminator, Yield) for b in (*(b for _, b in arms), last)):
+        session.may_have_ended = True
     if known_of_sizes and all(b.terminator is not None and not isinstance(b.terminator, Yield) for _, b in arms):
         session.keep_knowing(known_of_sizes)  # what follows runs only where no arm was taken
 

@@ -196,6 +196,8 @@ class Session(EffectNotes):
         self.scopes: list[tuple[Output, list[MadeDim]]] = [(Output(), [])]
         self.escaping: frozenset[MadeDim] = frozenset()  # the sizes that the `yield`, `next` or `exit` at hand leaves
         self.hints.require = self._require
+        self.hints.always = lambda: self.maybe == 0 and not self.may_have_ended
+        self.may_have_ended = False  # a branch has left what is around it
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
