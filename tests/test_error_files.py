@@ -26,7 +26,7 @@ Check = Callable[[str, str], object]
 FOLDER = Path(__file__).parent / "typecheck"
 EXPECTATION = re.compile(r"\s*# E(?:@(\d+))?:(?:(\d+)(?:-(\d+))?:)? (.*)$")
 
-(n, m, k) = annotation.dims("n m k")
+(n, m, k, h, w, c) = annotation.dims("n m k h w c")
 NAMES: dict[str, object] = {
     "Tensor": annotation.Tensor,
     "Fn": annotation.Fn,
@@ -41,6 +41,9 @@ NAMES: dict[str, object] = {
     "n": n,
     "m": m,
     "k": k,
+    "h": h,
+    "w": w,
+    "c": c,
     "s": annotation.shape_var("s"),
     "b": annotation.base_type_var("b"),
     "A": annotation.type_var("A"),

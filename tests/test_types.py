@@ -371,3 +371,13 @@ def test_what_a_type_demands_of_sizes_is_checked_at_calls() -> None:
     assert rest_or_nothing(ones(0)) == 0
     assert rest_if_asked(ones(0), True) == 0  # what only a branch needs is no reason
     assert rest_of_nothing(ones(0)).shape == (0,)
+
+
+@relay
+def nothing_tells(x, k):
+    return nothing_tells(x, k - 1)[1:]
+
+
+def test_a_recursion_whose_result_nothing_tells() -> None:
+    with pytest.raises(R.TypeCheckError, match="the shape of the indexed value is not known here"):
+        nothing_tells(ones(3), np.int32(3))
