@@ -220,9 +220,7 @@ def all_samples() -> list[Sample]:
 def takes_numbers(sample: Sample) -> bool:
     """Whether any numbers will do in place of the sample's: no keys, and no indices."""
     relation = sample.operator.relation
-    return not isinstance(relation, Relation) or all(
-        t.is_variable or t.text == "bool" for t in relation.base.operands
-    )
+    return not isinstance(relation, Relation) or all(t.is_variable or t.text == "bool" for t in relation.base.operands)
 
 
 SAMPLES = all_samples()

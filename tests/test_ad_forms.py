@@ -10,7 +10,7 @@ from matrix import sample
 from programs import Program, programs
 
 import relay
-from relay.ir.expr import Call, Constant, Construct, Extent, Function, Loop, Match, Module, RefNew, StackNew
+from relay.ir.expr import BindDim, Call, Constant, Construct, Extent, Function, Loop, Match, Module, RefNew, StackNew
 from relay.ir.traverse import walk
 from relay.ir.types import DataType, RefType, StackType, TensorType, TupleType
 
@@ -48,8 +48,8 @@ def forms(module: Module) -> set[str]:
 
 
 def is_static(module: Module) -> bool:
-    """Whether a program has neither recursion nor dynamic data nor dynamic loops."""
-    return not forms(module)
+    """Whether a program has neither recursion nor dynamic data, as sizes that the run makes, nor dynamic loops."""
+    return not forms(module) and not any(isinstance(b.value, BindDim) for b in bindings(module))
 
 
 @pytest.mark.parametrize("program", sample(DIFFERENTIABLE, 50), ids=lambda p: p.name)

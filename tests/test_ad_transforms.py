@@ -142,9 +142,7 @@ def everything(x, y):
 def test_inside_of_programs_and_differentiated_again():
     assert relay.check_gradient(everything, X, Y) < 1e-7
     close(everything(X, Y), everything.interpret(X, Y))
-    for found, expected in zip(
-        relay.grad(everything)(X, Y), relay.grad(everything).interpret(X, Y), strict=True
-    ):
+    for found, expected in zip(relay.grad(everything)(X, Y), relay.grad(everything).interpret(X, Y), strict=True):
         close(found, expected, 1e-9)
 
 

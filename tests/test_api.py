@@ -98,8 +98,9 @@ def test_python_numbers_take_the_programs_dtype() -> None:
 
 def test_keywords_and_partial_results() -> None:
     np.testing.assert_array_equal(scaled(x=np.ones(2), factor=5.0).numpy(), [5, 5])
-    np.testing.assert_array_equal(module.grad(scaled, wrt="x", seedable=True)(np.ones(2), np.full(2, 3.0)).numpy(),
-    [6, 6])
+    np.testing.assert_array_equal(
+        module.grad(scaled, wrt="x", seedable=True)(np.ones(2), np.full(2, 3.0)).numpy(), [6, 6]
+    )
 
 
 def test_gradient_with_respect_to_data() -> None:

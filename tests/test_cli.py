@@ -10,7 +10,7 @@ import pytest
 
 from relay.cli import main
 
-PROGRAM = '''
+PROGRAM = """
 from relay import relay, Tensor, Float
 import numpy as np
 from somewhere import thing
@@ -53,7 +53,7 @@ def helper(x):
 
 def plain(x):
     return x + undefined  # no concern of Relay's
-'''
+"""
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_check_json(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_check_imports_when_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "imported.py"
     path.write_text(
-        textwrap.dedent('''
+        textwrap.dedent("""
         from relay import relay, Float, Tensor
         def make():
             return 3
@@ -99,7 +99,7 @@ def test_check_imports_when_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
         @relay
         def f(x: Tensor[Float, (2,)]):
             return x.sum() * SIZE + x[SIZE]
-    ''')
+    """)
     )
     assert main(["check", str(path)]) == 0
     assert "'SIZE'" in capsys.readouterr().out

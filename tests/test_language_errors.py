@@ -26,5 +26,3 @@ def test_language_errors(case: Case) -> None:
 def test_annotations_are_arguments() -> None:
     with pytest.raises(relay.RelayError):
         check_types("def f(x: float):\n    return x.nothing\n", "f.py")
-
-

@@ -58,6 +58,20 @@ def test_a_chain_has_one_transpose_in_and_one_out(layout: str) -> None:
     np.testing.assert_allclose(interpreter.run(after, given), interpreter.run(before, given), rtol=1e-12, atol=1e-12)
 
 
+def test_a_shape_among_the_attributes_is_in_the_layout() -> None:
+    @relay
+    def centred(x, k):  # type: ignore[no-untyped-def]
+        h = relay.conv2d(x, k, padding=1)
+        means = h.mean(axis=(0, 2, 3), keepdims=True)
+        return relay.relu(h - relay.broadcast_to(means, h.shape))
+
+    given = arrays((2, 3, 5, 4), (4, 3, 3, 3))
+    before = Pipeline("inline, simplify, dce")(core(centred, *given))
+    for layout in ("NHWC", "NCHW4c"):
+        after = Pipeline(f"convert-layout{{layout={layout}}}", checked=True)(before)
+        np.testing.assert_allclose(interpreter.run(after, given), interpreter.run(before, given), rtol=1e-12)
+
+
 def test_constant_weights_are_transposed_at_once() -> None:
     module = relay.parse("""
     entry fn f(%x: Tensor[float64, (1, 2, 3, 3)]) -> Tensor[float64, (1, 1, 3, 3)] {

@@ -67,9 +67,7 @@ def test_other_dtypes_stay() -> None:
     assert alpha_equal(to_mixed_precision(module), module)
     with pytest.raises(ValueError, match="mixed precision is in float16 or bfloat16, found 'float64'"):
         to_mixed_precision(module, "float64")
-    with pytest.raises(
-        ValueError, match="of 'to-mixed-precision' is float16 or bfloat16, found 'int8'"
-    ):
+    with pytest.raises(ValueError, match="of 'to-mixed-precision' is float16 or bfloat16, found 'int8'"):
         Pipeline("to-mixed-precision{dtype=int8}")
     assert set(SHORT) == {"float16", "bfloat16"}
 

@@ -216,7 +216,7 @@ LOOP = LoopLabel("rows")
         (Unpack(X, 2), "unpack %x 2"),
         (ForEach(LOOP, Y, X, (), (), Block((), Next(LOOP, ()))), "loop 'rows for %y in %x () { next 'rows() }"),
         (Static("text"), '"text"'),
-        (Static(np), "<module>"),
+        (Static(np), 'python "module"'),
     ],
 )  # fmt: skip
 def test_expressions(expression: Expr, expected: str) -> None:

@@ -179,7 +179,7 @@ def fourth(x: Tensor[Float, (n,)]):
             " -> Tensor[float32, (*s, m + n)]",
         ),
         (first, "forall (A: Type). fn(A) -> index(A, 0)"),
-        (behind_the_first, 'forall (A: Type) (A2: Type). fn(A, A2) -> index(A, A2, at="1:, ::2, _")'),
+        (behind_the_first, 'forall (A: Type) (A2: Type). fn(A, A2) -> index(A, A2, at="1:, ::2, ?")'),
         (half, "forall (bt: BaseType). fn() -> Tensor[bt, ()] where bt is float"),
         (sum_of_halves, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
         (with_equal_sizes, "forall (n: Dim) (m: Dim). fn(Tensor[float32, (n, m)]) -> Tensor[float32, (n, m)]"),

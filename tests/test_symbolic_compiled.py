@@ -123,14 +123,14 @@ def test_one_program_for_sizes_that_vary(caplog: pytest.LogCaptureFixture) -> No
 
 def test_an_operator_that_needs_numbers_is_compiled_for_each_size(caplog: pytest.LogCaptureFixture) -> None:
     @relay(dynamic=True)
-    def convolved(x, w):
-        return relay.conv1d(x, w)
+    def places(x):
+        return relay.searchsorted(relay.sort(x), x)
 
-    for length in (7, 9):
-        x, w = array(1, 2, length), array(3, 2, 3)
+    for length in (3, 4):
+        x = array(length)
         with caplog.at_level(logging.WARNING, "relay.compile"):
-            found = convolved(x, w)
-        lowered, given = convolved._lower((x, w), {}, symbolic=False)
+            found = places(x)
+        lowered, given = places._lower((x,), {}, symbolic=False)
         assert_close(found.numpy(), interpreter.run(lowered.typed, given), rtol=1e-9)
     assert any("is compiled for each size of" in r.getMessage() for r in caplog.records)
 

@@ -164,6 +164,7 @@ def test_registration_in_one_paragraph() -> None:
     expected = 2 * np.pi * np.cos(2 * np.pi * x)
     for run in (relay.grad(wave), relay.grad(wave).interpret):
         np.testing.assert_allclose(run(x), expected, rtol=1e-12)
+
     def again(x: Tensor) -> Tensor:
         """The same name once more."""
         return x

@@ -9,6 +9,7 @@ from relay.transform.data_narrowing import narrow_data
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.deferred_sums import defer_sums
 from relay.transform.function_narrowing import narrow_functions
+from relay.transform.index_joining import join_indices
 from relay.transform.inlining import inline
 from relay.transform.layouts import choose_layouts, convert_layout
 from relay.transform.loop_batching import batch_products
@@ -25,6 +26,7 @@ from relay.transform.product_joining import join_products
 from relay.transform.product_ordering import reorder_products
 from relay.transform.record_flattening import flatten_records
 from relay.transform.reference_elimination import eliminate_references
+from relay.transform.repeated_choices import repeat_choices
 from relay.transform.scale_folding import fold_scales
 from relay.transform.simplification import reduce_strength, simplify
 from relay.transform.specialisation import specialise
@@ -69,6 +71,7 @@ __all__ = [
     "improve_accuracy",
     "improvements",
     "inline",
+    "join_indices",
     "join_products",
     "loop_tail_calls",
     "narrow_data",
@@ -77,6 +80,7 @@ __all__ = [
     "prepare",
     "reduce_strength",
     "reorder_products",
+    "repeat_choices",
     "simplify",
     "specialise",
     "split_loops",

@@ -43,7 +43,6 @@ Known: TypeAlias = "MutableMapping[Var, Construct | MakeTuple]"
 """What variables are bound to."""
 
 
-
 @attrs.frozen
 class Structure:
     """A constructor with what is known of its fields; None: only the run knows it."""

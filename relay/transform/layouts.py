@@ -242,7 +242,10 @@ class _Converting:
         if form is None:
             return False
         arguments = tuple(self._broadcast(a, type_.rank, form) for a in call.arguments)
-        made = OpCall(call.operator, arguments, call.attributes, call.span)
+        attributes = dict(call.attributes)
+        if "shape" in attributes:  # of the result
+            attributes["shape"] = shape_in(form, type_.shape)  # type: ignore[assignment]
+        made = OpCall(call.operator, arguments, attributes, call.span)
         return self._bound(target, type_, form, made, self._chosen(call))
 
     def _combined(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:

@@ -75,6 +75,7 @@ class SizeQuestion(TypeCheckError):
         )
         self.left, self.relation, self.right = left, relation, right
 
+
 @attrs.frozen
 class Snapshot:
     """The facts of a moment, and how much had been assumed."""

@@ -288,6 +288,7 @@ TREE = Tree.Node(Tree.Node(leaf(0.5, 1.0), leaf(-1.0, 0.25)), leaf(0.75, -0.5))
 X, Y = np.float64(0.7), np.float64(1.3)
 VECTOR = np.array([0.6, -0.4, 1.2, 0.9])
 
+
 @relay
 def checkpoints_with_references(x, n):
     r, calls = rl.ref(x), 0

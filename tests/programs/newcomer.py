@@ -292,6 +292,7 @@ DATA, IMAGE = np.arange(10.0) / 10.0, random.normal(size=(4, 4))
 POINTS = np.array([[0.0, 0.1], [0.2, 1.0], [5.0, 5.0], [6.0, 5.5]])
 EMISSIONS, TRANSITIONS = np.log([[0.5, 0.5], [0.9, 0.1]]), np.log([[0.7, 0.3], [0.4, 0.6]])
 
+
 @relay
 def weighted_by_index(x):
     """NumPy's integers are of 64 bits, and those of `range` of 32."""

@@ -411,7 +411,7 @@ def _values(
 def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
     function = surface_function(entity)
     entities, values, annotated = _values(session, entity.definition.scope, function, arguments, symbolic)
-    written = Context({}, {}, entity.definition.scope)
+    written = Context({}, {}, entity.definition.scope, dict(annotated))
     for parameter, value in zip(function.parameters, values, strict=True):
         session.hints.span = parameter.span
         if value is not None and parameter.type is not None and is_known(value.type):

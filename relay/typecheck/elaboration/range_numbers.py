@@ -68,4 +68,3 @@ def of_range(value: Typed) -> Typed:
     type_ = prune(value.type)
     is_small = isinstance(type_, TensorType) and prune(type_.base) == INT32
     return attrs.evolve(value, of_range=True) if is_small else value
-
