@@ -325,11 +325,13 @@ class RelayFunction:
     # ---- looking inside
 
     def tunable(self, *arguments: Any, **keywords: Any) -> Callable[[Choices], Callable[[], object]]:
-        """What compiles the program for these arguments' sizes with such choices, to be called without arguments."""
+        """What compiles the program for these arguments' sizes with such choices, to be called without arguments. It
+        prints nothing."""
         from relay.codegen import cpu
+        from relay.transform.silence import silent
 
         lowered, values = self._lower(arguments, keywords, symbolic=False)
-        core, threads = lowered.core, cpu.default_threads()
+        core, threads = silent(lowered.core), cpu.default_threads()
 
         def compiled(choices: Choices) -> Callable[[], object]:
             program = cpu.Program(cpu.compile_native(core, threads, choices), Data)

@@ -35,7 +35,7 @@ def choices(threads: int) -> Choices:
     for name, entry in _read().get(_machine(threads), {}).items():
         try:
             found[name] = Choice(**{field: entry[field] for field in attrs.fields_dict(Choice)})
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             log.warning("%s: the entry %s is not of this version, and is not used", path(), name)
     return found
 
@@ -70,8 +70,10 @@ def _read() -> dict[str, dict[str, Any]]:
     except (OSError, ValueError) as error:
         log.warning("%s cannot be read: %s", path(), error)
         return {}
-    good = isinstance(content, dict) and all(isinstance(entries, dict) for entries in content.values())
-    return content if good else {}
+    if isinstance(content, dict) and all(isinstance(entries, dict) for entries in content.values()):
+        return content
+    log.warning("%s holds no choices", path())
+    return {}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from relay import cache, relay, tuned, tuning
 from relay.codegen import cpu
 from relay.codegen.assembly import options
 from relay.codegen.choices import DEFAULT, Choice
-from relay.errors import TypeMismatch
+from relay.errors import ExecutionError, TypeMismatch
 
 
 @pytest.fixture(autouse=True)
@@ -116,18 +116,47 @@ def test_a_program_without_products_has_nothing_to_tune():
     assert rl.tune(double, np.ones(3, np.float32)).kernels == ()
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"a": 3}', None])
-def test_a_damaged_file_is_not_used(content):
+GOOD = {"height": 4, "vectors": None, "packed": None, "parallel": None}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", '{"a": 3}', {"rows": 4}, 3, {**GOOD, "height": "4"}, {**GOOD, "vectors": 0}, {**GOOD, "packed": 7}],
+)
+def test_a_damaged_file_is_not_used_which_is_said(content, caplog):
     tuned.keep(2, {"kernel": Choice(height=4)})
-    if content is None:
+    if not isinstance(content, str):
         entries = json.loads(tuned.path().read_text())
         for kernels in entries.values():
-            kernels["kernel"] = {"rows": 4}
+            kernels["kernel"] = content
         content = json.dumps(entries)
     tuned.path().write_text(content)
-    assert tuned.choices(2) == {}
+    with caplog.at_level("WARNING", "relay.compile"):
+        assert tuned.choices(2) == {}
+    assert str(tuned.path()) in caplog.text
     tuned.keep(2, {"other": Choice(vectors=1)})
     assert tuned.choices(2) == {"other": Choice(vectors=1)}
+
+
+def test_a_program_prints_nothing_while_it_is_measured(capsys):
+    @relay
+    def layer(x, w):
+        total = 0.0
+        for _ in range(x.shape[1] * 4):
+            product = x @ w
+            print("product", product.sum())
+            total = total + product.sum()
+        assert total < 1e9, "large"
+        return total
+
+    x, w, _ = operands(7, 8, 16)
+    silent = layer.tunable(x, w)({})
+    assert silent() == pytest.approx(layer.interpret(x, w))
+    assert capsys.readouterr().out.count("product") == 32
+    silent()
+    assert capsys.readouterr().out == ""
+    with pytest.raises(ExecutionError, match="large"):
+        layer.tunable(x + 1e9, np.abs(w))({})()
 
 
 def test_only_functions_of_relay():

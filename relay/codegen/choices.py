@@ -11,15 +11,20 @@ from typing import TypeAlias
 
 import attrs
 
+_number = attrs.validators.optional(attrs.validators.and_(attrs.validators.instance_of(int), attrs.validators.ge(1)))
+_truth = attrs.validators.optional(attrs.validators.instance_of(bool))
+
 
 @attrs.frozen
 class Choice:
-    """The loops of a product; None: by rule. A tile is `height` rows of `vectors` vectors, which stay in registers."""
+    """The loops of a product; None: by rule. A tile is `height` rows of `vectors` vectors, which stay in registers.
 
-    height: int | None = None
-    vectors: int | None = None
-    packed: bool | None = None  # copy panels of the right operand
-    parallel: bool | None = None
+    Raises TypeError or ValueError for what is no choice, as it may stand in a file."""
+
+    height: int | None = attrs.field(default=None, validator=_number)
+    vectors: int | None = attrs.field(default=None, validator=_number)
+    packed: bool | None = attrs.field(default=None, validator=_truth)  # copy panels of the right operand
+    parallel: bool | None = attrs.field(default=None, validator=_truth)
 
 
 DEFAULT = Choice()
