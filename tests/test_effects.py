@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 
 import relay as R
@@ -175,3 +179,162 @@ def test_a_function_in_a_field_may_have_any_effects() -> None:
     type_ = use.type
     assert str(parse_type(str(type_), data=mentioned_definitions([type_.body]))) == str(type_)  # type: ignore[union-attr]
     assert effects_of(loud) == "io"
+
+
+@relay
+def shout(v):
+    print(v)
+    return v
+
+
+@relay
+def applied(f, x):
+    return f(x)
+
+
+@relay
+def made_loud():
+    return shout
+
+
+@relay
+def loud_by_default(x, g=shout):
+    return g(x)
+
+
+partial_shout = functools.partial(shout)
+
+
+@R.data
+class Counter:
+    cell: Ref[float]
+    f: Fn[[float], float]
+
+    @relay
+    def step(self, x):
+        self.cell.value = x
+        return x
+
+    @relay
+    def __add__(self, x):
+        print(x)
+        return self
+
+    @relay
+    def __call__(self, x):
+        return self.f(x)
+
+
+@dataclass
+class Weight:
+    w: Any
+
+    @relay
+    def loud(self, x):
+        print(x)
+        return x
+
+    @relay
+    def __call__(self, x):
+        assert x > 0.0
+        return x
+
+
+# A body, and the effects of `def f(g, xs)` with it. `effects(A)` are those of g, `effects(A2)` those of xs.
+UNSEEN = {
+    "for x in xs: g(x)": "effects(A)",
+    "for x in xs:\n  for y in x: g(y)": "effects(A)",
+    "for h in xs: h(1.0)": "effects(A2)",
+    "for h, x in zip(g, xs): x(1.0)": "effects(A), effects(A2)",
+    "for x in xs: x.play()": "effects(A2)",
+    "for x in xs: x.sum()": "",
+    "for x in xs: print(x)": "io",
+    "for x in xs:\n  while g(x): x = x - 1": "effects(A)",
+    "for x in xs:\n  assert x > 0.0, f'{g(x)}'": "assert, effects(A)",
+    "return [g(x) for x in xs]": "effects(A)",
+    "return [x for x in xs if g(x)]": "effects(A)",
+    "return any(g(x) for x in xs)": "effects(A)",
+    "return sum(g(x) for x in xs)": "effects(A)",
+    "return list(map(g, xs))": "effects(A)",
+    "return list(filter(g, xs))": "effects(A)",
+    "return sorted(xs, key=g)": "effects(A)",
+    "return max(xs, key=g)": "effects(A)",
+    "return g(*xs)": "effects(A)",
+    "h = g\nfor x in xs: h(x)": "effects(A)",
+    "h = (g, 1)\nfor x in xs: h[0](x)": "effects(A)",
+    "r = relay.ref(g)\nfor x in xs: r.value(x)": "effects(A)",
+    "r = relay.ref(lambda v: v)\nfor x in xs:\n  r.value = g\n  r.value(x)": "effects(A)",
+    "t = 0.0\nfor x in xs: t += x.value": "effects(A2)",
+    "for x in xs: x.value = 1.0": "ref",
+    "k = lambda v: g(v)\nfor x in xs: k(x)": "effects(A)",
+    "for x in xs:\n  def k(v): return g(v)\n  k(x)": "effects(A)",
+    "for x in xs:\n  def k(v): return v * 2.0\n  k(x)": "",
+    "for x in xs: applied(g, x)": "effects(A)",
+    "for x in xs: shout(x)": "io",
+    "for x in xs: made_loud()(1.0)": "io",
+    "for x in xs: loud_by_default(1.0)": "io",
+    "for x in xs: partial_shout(x)": "io",
+    "for x in xs: relay.grad(g)(x)": "effects(A)",
+    "for x in xs:\n  y, pull = relay.vjp(g, 1.0)\n  pull(y)": "effects(A)",
+    "for x in xs: relay.jacobian(g)(x)": "effects(A)",
+    "for x in xs: relay.checkpoint(g)(x)": "effects(A)",
+    "for x in xs:\n  match x:\n    case Weight(w) if g(w): pass\n    case _: pass": "effects(A)",
+    "w = Weight(1.0)\nfor x in xs: w.loud(x)": "io",
+    "w = Weight(1.0)\nfor x in xs: w(x)": "assert",
+    "for x in xs: Weight(1.0).loud(x)": "io",
+    "for x in xs: Counter(relay.ref(0.0), g).f(x)": "effects(A)",
+    "for x in xs: Counter(relay.ref(0.0), lambda v: v).step(x)": "ref",
+}
+
+
+@pytest.mark.parametrize("body", UNSEEN)
+def test_what_a_scheme_does_not_look_at_has_its_effects(body: str) -> None:
+    names = {n: globals()[n] for n in ("shout", "applied", "made_loud", "loud_by_default", "partial_shout")}
+    text = "def f(g, xs):\n" + "".join(f"  {line}\n" for line in body.split("\n"))
+    function = R.from_source(text, {"relay": R, "Weight": Weight, "Counter": Counter, **names})
+    assert effects_of(function) == UNSEEN[body]
+
+
+def test_functions_of_functions_in_a_result_have_their_effects() -> None:
+    @relay
+    def later(g, x: float):
+        return lambda a: lambda b: g(b) + x
+
+    assert str(later.type).endswith("-> lambda(A3) ! {effects(A)}")
+
+
+def test_an_effect_that_a_constraint_decides_has_a_name_there() -> None:
+    @relay
+    def first(fs, x):
+        return fs[0](x)
+
+    @relay
+    def played(o, x):
+        return o.play(x)
+
+    for function in (first, played):
+        assert str(function.type).count("! {e}") == 2
+        assert "(e: Effect)" in str(function.type)
+
+
+def test_a_demand_for_purity_reaches_what_a_scheme_does_not_look_at() -> None:
+    @relay(pure=True)
+    def quiet(g, xs):
+        for x in xs:
+            g(x)
+
+    @relay(pure=True)
+    def loud(xs):
+        for x in xs:
+            quiet(shout, x)
+
+    assert effects_of(quiet) == "effects(A)"
+    with pytest.raises(R.TypeCheckError, match="must be pure, but it prints"):
+        quiet(shout, (1.0, 2.0))
+    with pytest.raises(R.TypeCheckError, match="must be pure, but it prints"):
+        loud.type  # noqa: B018
+
+
+@pytest.mark.parametrize("text", ["forall (A: Type). fn(A) -> () ! {io, effects(A)}"])
+def test_effects_of_a_variable_parse_back(text: str) -> None:
+    assert str(parse_type(text)) == text

@@ -58,6 +58,11 @@ class Effects:
         yield from sorted({part.kind for part in parts if isinstance(part, Effect)})
         yield from sorted({p.variable for p in parts if isinstance(p, Effects) and p.variable is not None})
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether a name stands for what a call gives, or nothing may be given."""
+        return any(isinstance(part, Effects) for part in self._parts())
+
     def names(self) -> EffectNames:
         """The effects as a finished type has them."""
         found = tuple(self)

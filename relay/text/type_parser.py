@@ -340,12 +340,21 @@ class TypeParser:
         where: list[Constraint] = []
         if cursor.accept("!"):
             cursor.expect("{", " and the effects")
-            effects = tuple(self.separated("}", lambda: cursor.name("an effect")))
+            effects = tuple(self.separated("}", self._effect))
         if cursor.accept("where"):
             where.append(self._demand())
             while cursor.accept(","):
                 where.append(self._demand())
         return FunctionType(tuple(parameters), result, tuple(where), effects)
+
+    def _effect(self) -> str:
+        """`io`, a variable, or `effects(A)`: those of the functions in a value of that type."""
+        name = self.cursor.name("an effect")
+        if name != "effects" or not self.cursor.accept("("):
+            return name
+        of = self.cursor.name("a variable")
+        self.cursor.expect(")")
+        return f"{name}({of})"
 
     def _demand(self) -> Constraint:
         """`broadcast(s1, s2) == s1`, `bt is float or int`, `n >= 1`: what a function demands of its arguments."""

@@ -11,7 +11,7 @@ higher-order, and holds no node marked "surface".
     loops.py       what loops carry, while; iteration.py for
     operators.py   operator calls; attributes.py what is known of them before the run, operand_dtypes.py their dtypes
     python_operators.py  operators of Python's syntax
-    axis_names.py  names of axes; effects.py and effect_notes.py what calls do beside
+    axis_names.py  names of axes; effects.py, effect_notes.py, effect_names.py what calls do beside
     tensors.py     attributes and subscripts; structure_items.py those of structures; item_updates.py `x[i] = v`
     ordering.py    sorted, max and min by keys
     calls.py       everything that can be called
@@ -39,7 +39,7 @@ from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.derivative import cotangent_type, gradient_definition
 from relay.ir.dims import Dim
-from relay.ir.effects import Effect, Effects
+from relay.ir.effects import Effect
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
 from relay.ir.extents import Place
 from relay.ir.facts import assuming
@@ -57,7 +57,6 @@ from relay.ir.types import (
     Type,
     TypeId,
     Unknown,
-    mentioned_definitions,
     scalar,
     type_variables,
 )
@@ -74,7 +73,7 @@ from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.schemes import name_the_rest, quantified
 from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
-from relay.typecheck.mapping import erased, map_type
+from relay.typecheck.mapping import erased
 from relay.typecheck.unification import is_known, resolve
 
 __all__ = [
@@ -196,42 +195,9 @@ def scheme(definition: Definition | DerivedDefinition) -> Scheme:
     session, module = _run(True, definition, [None] * (len(base.function.parameters) + seeds))
     type_ = resolve(module.main.type)
     assert isinstance(type_, FunctionType)
-    variables = _named_effects(session, session.globals[module.entry].effects, type_.parameters)
-    type_ = attrs.evolve(type_, effects=tuple(session.globals[module.entry].effects) or None)
-    closed = quantified(session, map_type(type_, function=_with_names_of_effects), module.where)  # type: ignore[arg-type]
-    if variables:
-        identifiers, body = (closed.identifiers, closed.body) if isinstance(closed, QuantifiedType) else ((), closed)
-        closed = QuantifiedType((*identifiers, *variables), body)
+    closed = quantified(session, attrs.evolve(type_, effects=session.globals[module.entry].effects), module.where)
     name_the_rest(session, closed.identifiers if isinstance(closed, QuantifiedType) else ())
     return Scheme(module, closed, session.is_partial, erased(resolve(session.globals[module.entry].result)))
-
-
-def _named_effects(session: Session, entry: Effects, parameters: Sequence[Type]) -> list[TypeId]:
-    """Give the effects of each function among parameters a name, unless it must have none; and of each in a field of a
-    data type that comes as a parameter, if it is called."""
-    variables: list[TypeId] = []
-
-    def name(effects: object) -> None:
-        if isinstance(effects, Effects) and effects.names() is None:
-            effects.variable = f"e{len(variables) + 1}" if variables else "e"
-            variables.append(TypeId(effects.variable, Kind.Effect))
-
-    def named(function: FunctionType) -> FunctionType:
-        name(function.effects)
-        return function
-
-    for parameter in parameters:
-        map_type(parameter, function=named)
-    called = entry.reachable()
-    for effects in session.stored_effects(mentioned_definitions(map(resolve, parameters))):
-        if effects in called:
-            name(effects)
-    return variables
-
-
-def _with_names_of_effects(function: FunctionType) -> FunctionType:
-    effects = function.effects
-    return attrs.evolve(function, effects=effects.names() if isinstance(effects, Effects) else effects)
 
 
 def _run(

@@ -12,7 +12,7 @@ from relay.errors import Label, Span, TypeCheckError
 from relay.ir.definition import completed
 from relay.ir.effects import Effect, Effects, Purity
 from relay.ir.expr import Atom, Var
-from relay.ir.types import DataDefinition, FunctionType, Type, mentioned_definitions
+from relay.ir.types import DataDefinition, FunctionType, Type, Unknown, mentioned_definitions
 from relay.typecheck.mapping import map_type
 
 IMPURE = "write Fn[[A], B] for a function that may have effects"
@@ -33,10 +33,18 @@ class EffectNotes:
         self.effects = Effects()  # of the function that is being elaborated
         self.pure: list[tuple[Effects, Purity]] = []  # what must have none
         self._stored: dict[tuple[Field, int], Effects] = {}  # of functions in the fields of data types
+        # what uses values whose types are not known yet, by calling a function in them, or a method of this name
+        self.uses_of_values: list[tuple[Effects, Type, str | None]] = []
+        self.effects_of_any: dict[Unknown, Effects] = {}  # of the functions in whatever a variable of types stands for
 
     def effect(self, kind: str, what: str, span: Span | None, reference: Atom | None = None) -> None:
         """Note an effect of the function that is being elaborated. `reference`: what it reads or writes."""
         self.effects.found.append(Effect(kind, what, span, reference if isinstance(reference, Var) else None))
+
+    def uses_value(self, type_: Type, method: str | None = None) -> None:
+        """Note that the function that is being elaborated calls what is in a value of this type, or a method of it, or
+        reads references in it."""
+        self.uses_of_values.append((self.effects, type_, method))
 
     def made_reference(self, reference: Atom) -> None:
         """Note a reference that the function at hand makes."""

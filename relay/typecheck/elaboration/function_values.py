@@ -120,6 +120,12 @@ def function_value(
         place.items.append(Later((var,), lambda: instance.target))
         session.unify_at(instance.result, result, span, f"the result of {function.name}")
 
+    def unseen() -> None:
+        from relay.typecheck.elaboration import open_effects
+
+        with session.effects_of(effects):
+            open_effects.note_function(session, entity)
+
     session.defer(
         attempt,
         span,
@@ -127,6 +133,7 @@ def function_value(
         result=result,
         force=make,
         application=lambda: Application(function.name.strip("<>"), parameters),
+        unseen=unseen,
     )
     return Typed(var, type_)
 

@@ -18,6 +18,7 @@ import attrs
 
 from relay.errors import RelayError, TypeMismatch
 from relay.ir.dims import ANY, DimExpr, MadeDim, settled, substitute, variables
+from relay.ir.effects import Effects
 from relay.ir.expr import (
     Apply,
     Atom,
@@ -67,7 +68,6 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator import Operator, Undetermined
-from relay.typecheck.elaboration import open_effects
 from relay.typecheck.elaboration.entities import (
     Consequence,
     Context,
@@ -161,6 +161,8 @@ def doubt(session: Session, binding: Binding) -> None:
 
 def open_binding(session: Session, context: Context, binding: Binding) -> None:
     """A binding whose meaning a call decides: its targets are of types that stand for themselves."""
+    from relay.typecheck.elaboration import open_effects
+
     open_effects.note(session, context, binding)
     arguments = tuple(t for atom in _used(binding.value) if (t := _argument(context, atom)) is not None)
     name = _called(context, binding.value) or _name(binding.value)
@@ -367,7 +369,9 @@ class _Open:
 
 
 def quantified(session: Session, type_: FunctionType, where: Sequence[DimConstraint]) -> Type:
-    """The type with what it leaves open quantified, under the constraints that hold of it."""
+    """The type with what it leaves open quantified, under the constraints that hold of it. Its effects get names."""
+    from relay.typecheck.elaboration.effect_names import name_effects
+
     open_ = _reachable(_simplified(list(_applications(session))), type_)
     constraints: list[Constraint] = list(where)
     used = _values_used(type_, open_)
@@ -388,14 +392,16 @@ def quantified(session: Session, type_: FunctionType, where: Sequence[DimConstra
     named = _named(body, constraints)
     constraints += [ClassConstraint(b, b.classes) for b in named if b.classes and b.classes != frozenset(BaseClass)]
     names = {b: TypeId(b.name, b.kind) for b in named}
+    origins = {v: o.application for o in _applications(session) if isinstance(v := _variable_of(o.value), Unknown)}
+    rows = name_effects(session, type_, constraints, named, origins)
     closed = FunctionType(
         tuple(_closed(p, names) for p in type_.parameters),  # type: ignore[misc]
         _closed(type_.result, names),  # type: ignore[arg-type]
         tuple(_closed_constraint(c, names) for c in constraints),
-        type_.effects,
+        tuple(type_.effects or ()) or None,
     )
     written = dict.fromkeys(v for v in type_variables((closed.parameters, closed.result)) if v not in names.values())
-    identifiers = (*written, *names.values())
+    identifiers = (*written, *names.values(), *rows)
     return QuantifiedType(identifiers, closed) if identifiers else closed
 
 
@@ -567,7 +573,8 @@ def _closed(part: object, names: Mapping[Unknown, TypeId]) -> object:
         case TupleType(items, form):
             return TupleType(tuple(map(inside, items)), form)  # type: ignore[arg-type]
         case FunctionType(parameters, result, where, effects):
-            return FunctionType(tuple(map(inside, parameters)), inside(result), where, effects)  # type: ignore[arg-type]
+            told = effects.names() if isinstance(effects, Effects) else effects
+            return FunctionType(tuple(map(inside, parameters)), inside(result), where, told)  # type: ignore[arg-type]
         case QuantifiedType(identifiers, body):
             return QuantifiedType(identifiers, inside(body))  # type: ignore[arg-type]
         case RefType(content):

@@ -108,6 +108,7 @@ class Pending:
     at_any_rank: Callable[[], bool] | None = None  # solves it where its one shape variable does not matter
     question: DimConstraint | None = None  # what annotated sizes, for which it must always hold, leave open
     force: Callable[[], None] | None = None  # solves it with what is known, if nothing else moves
+    unseen: Callable[[], None] | None = None  # notes the effects of what a scheme leaves unsolved
 
 
 def _undetermined(names: str, text: str, wanted: Dim, span: Span | None) -> ShapeError:
@@ -340,6 +341,7 @@ class Session(EffectNotes):
         force: Callable[[], None] | None = None,
         application: Callable[[], Application] | None = None,
         at_any_rank: Callable[[], bool] | None = None,
+        unseen: Callable[[], None] | None = None,
     ) -> None:
         """Solve a constraint now, or as soon as one of the variables that it waits for is bound."""
         pending = Pending(
@@ -352,6 +354,7 @@ class Session(EffectNotes):
             force=force,
             application=application,
             at_any_rank=at_any_rank,
+            unseen=unseen,
         )
         self._try(pending)
         if not pending.done:
@@ -444,6 +447,7 @@ class Session(EffectNotes):
             self._force()
             self._solve_at_any_rank()
             self._refuse_assumptions()
+            self._settle_effects()
             for error in self.impurities():
                 self.report(error)
         self.stop()
@@ -479,6 +483,15 @@ class Session(EffectNotes):
         for attributes in self.pending_attributes:
             for name, value in attributes.items():
                 attributes[name] = _finished(value)
+
+    def _settle_effects(self) -> None:
+        """Find the effects of what a scheme does not look at."""
+        from relay.typecheck.elaboration.open_effects import settle
+
+        for pending in self.pending:
+            if not pending.done and pending.unseen is not None:
+                pending.unseen()
+        settle(self)
 
     def _solve_at_any_rank(self) -> None:
         """Solve what a scheme's shape variables keep open, although their ranks do not matter."""

@@ -96,7 +96,7 @@ def tensor_type(typed: Typed) -> TensorType | None:
     return None if shape_variable(shape) is not None else TensorType(prune(type_.base), shape, axis_names(type_))  # type: ignore[arg-type]
 
 
-def _is_attribute(name: str) -> bool:
+def is_attribute(name: str) -> bool:
     """Whether tensors have an attribute or a method of this name."""
     return name in _ATTRIBUTES or name in METHODS or name in _COPIES or resolve_name(name) is not None
 
@@ -157,7 +157,7 @@ def _value_attribute(
     if isinstance(type_, TupleType):
         raise TypeCheckError(f"{described} is a tuple, it has no attribute {name!r}", span)
     if isinstance(type_, Unknown):
-        if session.generic and not _is_attribute(name):
+        if session.generic and not is_attribute(name):
             raise SchemeOnly(span, f"the type of {described}")
         session.solver.unify(type_, session.solver.fresh_tensor())
         type_ = prune(type_)
@@ -182,7 +182,7 @@ def _value_attribute(
         return size(product(known.shape), span)
     if name == "T":
         return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
-    if _is_attribute(name):
+    if is_attribute(name):
         return Method(typed, name)
     session.refuse_guess(type_, span, described)
     help = _NO_ATTRIBUTE.get(name)
