@@ -96,6 +96,7 @@ def test_opt_prints_after_passes_and_times(program: str, capsys: pytest.CaptureF
         (["--passes", "convert-layout{layout=NCWH}"], "the option 'layout' of 'convert-layout' is NCW or NWC or NCHW"),
         (["--passes", "cse{deep}"], "the pass 'cse' has no option 'deep'; it has none"),
         (["--passes", "cse", "--print-after", "inlin"], "there is no pass 'inlin'"),
+        (["--passes", "cse", "--print-after", "dce"], "eliminate_dead_code is not among the passes"),
         (["--level", "4"], "the level is 0 to 3, found 4"),
         (["--passes", "cse", "--constants", "a.npz"], "--constants needs -o"),
         (["--passes", "cse", "-o", "/no/such/folder/a"], "cannot write /no/such/folder/a"),

@@ -60,11 +60,43 @@ EXACT: list[tuple[Callable[..., Value], int]] = [
     (lambda x, y, n, i, c: 3 * (n * 5), 1),
     (lambda x, y, n, i, c: n - n, 1),
     (lambda x, y, n, i, c: n * 0, 1),
+    (lambda x, y, n, i, c: n + n.op("zeros_like"), 0),
+    (lambda x, y, n, i, c: (n - 5) + 7, 1),
+    (lambda x, y, n, i, c: (n - 5) - 7, 1),
+    (lambda x, y, n, i, c: (n + 5) - 7, 1),
+    (lambda x, y, n, i, c: (n - i) + i, 0),
+    (lambda x, y, n, i, c: (i + n) - i, 0),
+    (lambda x, y, n, i, c: n.op("zeros_like") - n, 1),
+    (lambda x, y, n, i, c: (x * 2.0) * 64.0, 1),
+    (lambda x, y, n, i, c: n // 1, 0),
+    (lambda x, y, n, i, c: n % 1, 1),
+    (lambda x, y, n, i, c: x**0.0, 1),
+    (lambda x, y, n, i, c: number(c, True).op("where", x, y), 0),
+    (lambda x, y, n, i, c: spread(number(c, False), (2, 3)).op("where", x, y), 0),
+    (lambda x, y, n, i, c: c.op("logical_not").op("where", x, y), 1),
+    (lambda x, y, n, i, c: x.op("less", x), 0),
+    (lambda x, y, n, i, c: i.op("greater", i), 0),
+    (lambda x, y, n, i, c: c.op("logical_xor", c), 0),
+    (lambda x, y, n, i, c: n.op("equal", n), 0),
+    (lambda x, y, n, i, c: i.op("less_equal", i), 0),
+    (lambda x, y, n, i, c: i.op("greater_equal", i), 0),
+    (lambda x, y, n, i, c: c.op("not_equal", c), 0),
+    (lambda x, y, n, i, c: spread(x, (4, 2, 3)).op("max", axis=0, keepdims=False), 0),
+    (lambda x, y, n, i, c: spread(x, (4, 2, 3)).op("min", axis=(0, 2), keepdims=False), 3),
+    (lambda x, y, n, i, c: spread(n, (300, 2, 3)).op("sum", axis=None, keepdims=True), 3),
+    (lambda x, y, n, i, c: wide(x).op("sum", axis=0, keepdims=False), 3),
+    (lambda x, y, n, i, c: wide(x).op("mean", axis=0, keepdims=False), 3),
 ]  # fmt: skip
 ROUNDING: list[tuple[Callable[..., Value], int]] = [
     (lambda x, y, n, i, c: x / 3.0, 1),
     (lambda x, y, n, i, c: x**2.0, 1),
     (lambda x, y, n, i, c: x**3.0, 2),
+    (lambda x, y, n, i, c: x**4.0, 2),
+    (lambda x, y, n, i, c: x**-1.0, 1),
+    (lambda x, y, n, i, c: spread(x, (4, 2, 3)).op("sum", axis=(0, 1), keepdims=False), 4),
+    (lambda x, y, n, i, c: spread(row(x), (2, 3)).op("sum", axis=0, keepdims=False), 4),
+    (lambda x, y, n, i, c: spread(row(x), (2, 3)).op("sum", axis=1, keepdims=True), 3),
+    (lambda x, y, n, i, c: spread(x, (4, 2, 3)).op("mean", axis=(0, 1), keepdims=False), 3),
 ]
 FAST: list[tuple[Callable[..., Value], int]] = [
     (lambda x, y, n, i, c: x.op("abs") ** 0.5, 2),
@@ -82,6 +114,19 @@ FAST: list[tuple[Callable[..., Value], int]] = [
     (lambda x, y, n, i, c: (x * x).op("sqrt"), 1),
     (lambda x, y, n, i, c: x.op("square").op("sqrt"), 1),
     (lambda x, y, n, i, c: x.op("exp") * y.op("exp"), 2),
+    (lambda x, y, n, i, c: x + x.op("zeros_like"), 0),
+    (lambda x, y, n, i, c: (x - 0.5) + 0.25, 1),
+    (lambda x, y, n, i, c: (x + 0.5) - 0.25, 1),
+    (lambda x, y, n, i, c: (x - y) + y, 0),
+    (lambda x, y, n, i, c: (x + y) - y, 0),
+    (lambda x, y, n, i, c: 0.0 - x, 1),
+    (lambda x, y, n, i, c: (x * y) / y, 0),
+    (lambda x, y, n, i, c: (x / y) * y, 0),
+    (lambda x, y, n, i, c: twice(x.op("abs").op("sqrt")), 1),
+    (lambda x, y, n, i, c: x.op("equal", x), 0),
+    (lambda x, y, n, i, c: x.op("not_equal", x), 0),
+    (lambda x, y, n, i, c: x.op("less_equal", x), 0),
+    (lambda x, y, n, i, c: x.op("greater_equal", x), 0),
 ]
 NEVER: list[Callable[..., Value]] = [
     lambda x, y, n, i, c: x + 0.0,
@@ -95,11 +140,33 @@ NEVER: list[Callable[..., Value]] = [
     lambda x, y, n, i, c: n.op("cast", dtype=FLOAT32).op("cast", dtype=INT32),
     lambda x, y, n, i, c: cut(join(x, y, axis=1), (0, 2), (2, 5)),
     lambda x, y, n, i, c: c.op("where", x, y),
+    lambda x, y, n, i, c: x + x.op("zeros_like"),
+    lambda x, y, n, i, c: 0.0 - x,
+    lambda x, y, n, i, c: (x - y) + y,
+    lambda x, y, n, i, c: (x + y) - y,
+    lambda x, y, n, i, c: (x * 2.0) * 0.5,
+    lambda x, y, n, i, c: (x * 3.0) * 2.0,
+    lambda x, y, n, i, c: x // 1.0,
+    lambda x, y, n, i, c: x % 1.0,
+    lambda x, y, n, i, c: x.op("equal", x),
+    lambda x, y, n, i, c: x.op("not_equal", x),
+    lambda x, y, n, i, c: n // 2,
+    lambda x, y, n, i, c: n // number(n, 0),
+    lambda x, y, n, i, c: spread(x, (4, 2, 3)).op("sum", axis=0, keepdims=False),
+    lambda x, y, n, i, c: number(x, 1.0) / x,
 ]
 
 
 def wide(x: Value) -> Value:
     return x.op("expand_dims", axis=0)
+
+
+def spread(x: Value, shape: tuple[int, ...]) -> Value:
+    return x.op("broadcast_to", shape=shape)
+
+
+def twice(x: Value) -> Value:
+    return x * x
 
 
 def row(x: Value) -> Value:
@@ -152,7 +219,7 @@ def test_both_sides_are_equal(number_: int) -> None:
     assert operators(after) == left
     given = values()
     if not exact:
-        given[0] = np.where(given[0] == 0, 0.25, given[0])
+        given[:2] = [np.where(a == 0, 0.25, a) for a in given[:2]]
     found, expected = interpreter.run(after, given), interpreter.run(before, given)
     if exact:
         np.testing.assert_array_equal(found, expected)

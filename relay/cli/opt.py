@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
     module = read_program(options.file)
     pipeline.stage = stage_of(module)
     _check_order(pipeline.passes, pipeline.stage)
+    _check_shown(shown, pipeline.passes)
     try:
         result = pipeline(module)
     except ValueError as error:  # what a pass says of its options
@@ -89,6 +90,13 @@ def _shown(text: str) -> set[str] | None:
         return {pass_name(name.strip()) for name in text.split(",") if name.strip()}
     except ValueError as error:
         raise Refusal(str(error)) from None
+
+
+def _check_shown(shown: set[str] | None, passes: tuple[Step, ...]) -> None:
+    """Raises Refusal if a pass is to be shown that is not run."""
+    run = {step.name.partition("{")[0] for step in passes}
+    for name in sorted((shown or set()) - run):
+        raise Refusal(f"--print-after: {name} is not among the passes, which are {', '.join(sorted(run)) or 'none'}")
 
 
 def _check_order(passes: tuple[Step, ...], stage: Stage) -> None:

@@ -40,7 +40,7 @@ shapes would not do.
     sorting       argsort, sort, topk, searchsorted, unique
     quantised     quantize, dequantize, requantize, products of 8-bit numbers
     creation      zeros, ones, full, arange
-    equations     what calls equal: the table that simplification uses
+    equations     what calls equal: the table that simplification uses; shape_equations has a part of it
     stable_forms  what calls equal with fewer digits lost: the table of `improve_accuracy`
 
 and what they are written with: notation (names), samples (for the tests), scalar, transcendental, circular and powers (TIR

@@ -7,22 +7,20 @@ Equations that follow from an operator's facts (a neutral element, f(f(x)) = x, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 # They register the operators that the table is about.
 import relay.ops.comparison
+import relay.ops.creation
 import relay.ops.elementary
 import relay.ops.elementwise
-import relay.ops.indexing
-import relay.ops.shape
-import relay.ops.slicing  # noqa: F401
+import relay.ops.shape_equations  # noqa: F401
 from relay.ir.expr import Constant
-from relay.ir.types import BaseClass, BaseType
+from relay.ir.types import BOOL, BaseClass, BaseType
 from relay.operator.rewriting import Exactness, MadeBy, equation
-from relay.ops.notation import Value, constant_number, is_integer
+from relay.ops.notation import Value, constant_number, is_integer, number_like
 from relay.typecheck import relations
 
 ROUNDING, FAST = Exactness.ROUNDING, Exactness.FAST
@@ -36,85 +34,25 @@ def _number(value: Value) -> float | None:
     return first.item() if bool((value.atom.value == first).all()) else None
 
 
+def _filled(made_by: MadeBy, value: Value, number: int) -> bool:
+    """Whether all elements are a number."""
+    if _number(value) == number:
+        return True
+    copied = made_by(value, "broadcast_to")
+    if copied is not None:
+        return _filled(made_by, copied.operands[0], number)
+    names = {0: ("zeros", "zeros_like"), 1: ("ones", "ones_like")}.get(number, ())
+    return any(made_by(value, name) is not None for name in names)
+
+
 def _is(one: Value, other: Value) -> bool:
     return one.atom is other.atom
 
 
-# ---- axes and shapes
-
-
-@equation("transpose", "transpose(transpose(x)) = transpose(x), or x")
-def _(made_by: MadeBy, x: Value, axes: Sequence[int] | None) -> Value | None:
-    order = relations.permutation(axes, x.ndim)
-    inner = made_by(x, "transpose")
-    if inner is not None:
-        first = relations.permutation(inner.attributes["axes"], x.ndim)
-        (x,), order = inner.operands, tuple(first[axis] for axis in order)
-    elif list(order) != sorted(order):
-        return None
-    return x if list(order) == sorted(order) else x.op("transpose", axes=tuple(order))
-
-
-def _source(made_by: MadeBy, x: Value) -> Value | None:
-    """What a value has the elements of, in the same order."""
-    for name in ("reshape", "expand_dims", "squeeze"):
-        inner = made_by(x, name)
-        if inner is not None:
-            return inner.operands[0]
-    return None
-
-
-@equation("reshape", "reshape(reshape(x)) = reshape(x)")
-def _(made_by: MadeBy, x: Value, shape: Sequence[int]) -> Value | None:
-    source = _source(made_by, x)
-    if source is None:
-        return None
-    wanted = relations.reshape(x.shape, shape=shape)
-    return source if source.shape == wanted else source.op("reshape", shape=wanted)
-
-
-@equation("expand_dims", "expand_dims(reshape(x)) = x, if it has the shape")
-def _(made_by: MadeBy, x: Value, axis: int | tuple[int, ...]) -> Value | None:
-    source = _source(made_by, x)
-    return source if source is not None and source.shape == relations.expand_dims(x.shape, axis=axis) else None
-
-
-@equation("squeeze", "squeeze(reshape(x)) = x, if it has the shape")
-def _(made_by: MadeBy, x: Value, axis: Any) -> Value | None:
-    source = _source(made_by, x)
-    return source if source is not None and source.shape == relations.squeeze(x.shape, axis=axis) else None
-
-
-@equation("concatenate", "concatenate(x) = x")
-def _(made_by: MadeBy, tensors: tuple[Value, ...], axis: int) -> Value | None:
-    return tensors[0] if len(tensors) == 1 else None
-
-
-@equation("strided_slice", "x[:] = x, and a part of a concatenation is that part")
-def _(made_by: MadeBy, x: Value, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Value | None:
-    if any(s != 1 for s in strides):
-        return None
-    cut = [i for i, (b, e, n) in enumerate(zip(begin, end, x.shape, strict=True)) if (b, e) != (0, n)]
-    if not cut:
-        return x
-    joined = made_by(x, "concatenate")
-    if joined is None or len(cut) != 1 or joined.attributes["axis"] % x.ndim != cut[0]:
-        return None
-    place = 0
-    for part in joined.operands:
-        extent = part.shape[cut[0]]
-        if not isinstance(extent, int):
-            return None
-        if (begin[cut[0]], end[cut[0]]) == (place, place + extent):
-            return part
-        place += extent
-    return None
-
-
-@equation("index", "index_update(x, i, y)[i] = y")
-def _(made_by: MadeBy, x: Value, index: Value) -> Value | None:
-    updated = made_by(x, "index_update")
-    return updated.operands[2] if updated is not None and _is(updated.operands[1], index) else None
+def _all(number: float, like: Value, base: BaseType) -> Value:
+    """A number for each element of another tensor."""
+    one = like.emitter.constant(number, base)
+    return one.op("broadcast_to", shape=like.shape) if like.ndim else one
 
 
 # ---- dtypes and choices
@@ -144,6 +82,20 @@ def _(made_by: MadeBy, condition: Value, x: Value, y: Value) -> Value | None:
     return x if _is(x, y) and shape == x.shape else None
 
 
+@equation("where", "where(true, x, y) = x, and where(false, x, y) = y")
+def _(made_by: MadeBy, condition: Value, x: Value, y: Value) -> Value | None:
+    known = next((b for b in (True, False) if _filled(made_by, condition, b)), None)
+    chosen = x if known else y
+    shape = relations.broadcast(condition.shape, relations.broadcast(x.shape, y.shape))
+    return chosen if known is not None and chosen.shape == shape else None
+
+
+@equation("where", "where(not c, x, y) = where(c, y, x)")
+def _(made_by: MadeBy, condition: Value, x: Value, y: Value) -> Value | None:
+    negated = made_by(condition, "logical_not")
+    return None if negated is None else negated.operands[0].op("where", y, x)
+
+
 def _covering(x: Value, y: Value, result: Value) -> Value | None:
     return result if relations.broadcast(x.shape, y.shape) == result.shape else None
 
@@ -161,7 +113,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 def _nested(name: str) -> None:
-    @equation(name, "max(max(x, y), y) = max(x, y)")
+    @equation(name, f"{name}({name}(x, y), y) = {name}(x, y)")
     def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
         for outer, other in ((x, y), (y, x)):
             inner = made_by(outer, name)
@@ -172,6 +124,22 @@ def _nested(name: str) -> None:
 
 _nested("maximum")
 _nested("minimum")
+
+
+# ---- comparisons with the same
+
+
+def _compared(name: str, text: str, result: bool, exactness: Exactness, floats: bool | None) -> None:
+    @equation(name, text, exactness)
+    def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+        return _all(result, x, BOOL) if _is(x, y) and floats in (None, x.base.is_float) else None
+
+
+for _name in ("less", "greater", "logical_xor"):
+    _compared(_name, f"{_name}(x, x) = False", False, Exactness.EXACT, None)
+for _name, _truth in (("equal", True), ("less_equal", True), ("greater_equal", True), ("not_equal", False)):
+    _compared(_name, f"{_name}(x, x) = {_truth}, but for floats", _truth, Exactness.EXACT, False)
+    _compared(_name, f"{_name}(x, x) = {_truth}, for floats", _truth, FAST, True)
 
 
 # ---- signs
@@ -199,7 +167,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 def _even(name: str) -> None:
-    @equation(name, "f(-x) = f(x)")
+    @equation(name, f"{name}(-x) = {name}(x)")
     def _(made_by: MadeBy, x: Value) -> Value | None:
         negated = made_by(x, "negative")
         return None if negated is None else negated.operands[0].op(name)
@@ -254,12 +222,36 @@ def _times_reciprocal(x: Value, y: Value) -> Value | None:
     return x * emitted
 
 
-@equation("power", "x ** n = x * .. * x for n = 2, 3", ROUNDING)
+@equation("power", "x ** 0 = 1")
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    fits = _number(y) == 0 and relations.broadcast(x.shape, y.shape) == x.shape
+    return x.op("ones_like") if fits else None
+
+
+@equation("power", "x ** n = x * .. * x for n = 2, 3, 4", ROUNDING)
 def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
     number = _number(y)
-    if number not in (2, 3) or relations.broadcast(x.shape, y.shape) != x.shape:
+    if number not in (2, 3, 4) or relations.broadcast(x.shape, y.shape) != x.shape:
         return None
-    return x * x if number == 2 else x * x * x
+    square = x * x
+    return square if number == 2 else square * (x if number == 3 else square)
+
+
+@equation("power", "x ** -1 = 1 / x", ROUNDING)
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    fits = x.base.is_float and _number(y) == -1 and relations.broadcast(x.shape, y.shape) == x.shape
+    return number_like(x, 1) / x if fits else None
+
+
+@equation("floor_divide", "x // 1 = x, for integers")
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    return _covering(x, y, x) if is_integer(x.base) and _number(y) == 1 else None
+
+
+@equation("mod", "x % 1 = 0, for integers")
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    fits = is_integer(x.base) and _number(y) == 1 and relations.broadcast(x.shape, y.shape) == x.shape
+    return x.op("zeros_like") if fits else None
 
 
 @equation("power", "x ** 0.5 = sqrt(x)", FAST)
@@ -268,29 +260,84 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
     return x.op("sqrt") if fits else None
 
 
-def _reassociated(name: str, text: str) -> None:
-    def merged(made_by: MadeBy, x: Value, y: Value) -> Value | None:
-        for outer, constant in ((x, y), (y, x)):
-            inner = made_by(outer, name)
-            if not isinstance(constant.atom, Constant) or constant.ndim or inner is None:
-                continue
-            for one, other in (inner.operands, inner.operands[::-1]):
-                # Three constants are for folding: they could be merged for ever.
-                if isinstance(other.atom, Constant) and other.ndim == 0 and not isinstance(one.atom, Constant):
-                    return one.op(name, other.op(name, constant))
+def _constant(value: Value) -> bool:
+    return isinstance(value.atom, Constant) and value.ndim == 0
+
+
+def _shift(made_by: MadeBy, value: Value) -> tuple[Value, Value, bool] | None:
+    """x, c and whether it is added, of x + c and x - c. Of two constants the sum is for folding: it could be merged
+    for ever."""
+    added, taken = made_by(value, "add"), made_by(value, "subtract")
+    pairs = [] if added is None else [added.operands, added.operands[::-1]]
+    for x, constant in pairs if taken is None else [taken.operands]:
+        if _constant(constant) and not isinstance(x.atom, Constant):
+            return x, constant, taken is None
+    return None
+
+
+def _merging(exactness: Exactness, text: str, applies: Callable[[Value], bool]) -> None:
+    @equation("add", f"(x + c) + d = x + (c + d), {text}", exactness)
+    def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+        for outer, last in ((x, y), (y, x)):
+            found = _shift(made_by, outer) if applies(x) and _constant(last) else None
+            if found is not None:
+                rest, first, added = found
+                return rest + (last + first if added else last - first)
         return None
 
-    @equation(name, f"{text}, for integers")
+    @equation("subtract", f"(x + c) - d = x + (c - d), {text}", exactness)
     def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
-        return merged(made_by, x, y) if is_integer(x.base) else None
+        found = _shift(made_by, x) if applies(x) and _constant(y) else None
+        if found is None:
+            return None
+        rest, first, added = found
+        return rest + (first - y) if added else rest - (first + y)
 
-    @equation(name, text, FAST)
+    @equation("add", f"(x - y) + y = x, {text}", exactness)
     def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
-        return merged(made_by, x, y)
+        for outer, last in ((x, y), (y, x)):
+            taken = made_by(outer, "subtract") if applies(x) else None
+            if taken is not None and _is(taken.operands[1], last):
+                return _covering(outer, last, taken.operands[0])
+        return None
+
+    @equation("subtract", f"(x + y) - y = x, {text}", exactness)
+    def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+        added = made_by(x, "add") if applies(x) else None
+        for one, other in () if added is None else (added.operands, added.operands[::-1]):
+            if _is(other, y):
+                return _covering(x, y, one)
+        return None
+
+    @equation("subtract", f"0 - x = -x, {text}", exactness)
+    def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+        return _covering(x, y, y) and -y if applies(x) and _filled(made_by, x, 0) else None
 
 
-_reassociated("add", "(x + c) + d = x + (c + d)")
-_reassociated("multiply", "(x * c) * d = x * (c * d)")
+_merging(Exactness.EXACT, "for integers", lambda x: is_integer(x.base))
+_merging(FAST, "for floats", lambda x: x.base.is_float)
+
+
+def _factored(exactness: Exactness, text: str, applies: Callable[[Value, Value, Value], bool]) -> None:
+    @equation("multiply", f"(x * c) * d = x * (c * d), {text}", exactness)
+    def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+        for outer, last in ((x, y), (y, x)):
+            inner = made_by(outer, "multiply") if _constant(last) else None
+            for one, first in () if inner is None else (inner.operands, inner.operands[::-1]):
+                if _constant(first) and not isinstance(one.atom, Constant) and applies(one, first, last):
+                    return one * (first * last)
+        return None
+
+
+def _doubles(value: Value) -> bool:
+    """Whether a product with a constant is exact but for overflow, which a larger factor of the kind keeps."""
+    number = abs(_number(value) or 0)
+    return 1 <= number < 2.0**7 and math.frexp(number)[0] == 0.5
+
+
+_factored(Exactness.EXACT, "for integers", lambda x, c, d: is_integer(x.base))
+_factored(Exactness.EXACT, "for powers of two from 1 to 64", lambda x, c, d: _doubles(c) and _doubles(d))
+_factored(FAST, "for floats", lambda x, c, d: x.base.is_float)
 
 
 def _vanishing(exactness: Exactness, integers: bool) -> None:
@@ -306,7 +353,7 @@ def _vanishing(exactness: Exactness, integers: bool) -> None:
     @equation("multiply", f"x * 0 = 0, {which}", exactness)
     def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
         for one, other in ((x, y), (y, x)):
-            if _number(other) == 0 and applies(one) and relations.broadcast(x.shape, y.shape) == one.shape:
+            if _filled(made_by, other, 0) and applies(one) and relations.broadcast(x.shape, y.shape) == one.shape:
                 return one.op("zeros_like")
         return None
 
@@ -321,7 +368,7 @@ _vanishing(FAST, integers=False)
 @equation("add", "x + 0 = x", FAST)
 def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
     for one, other in ((x, y), (y, x)):
-        if _number(other) == 0:
+        if _filled(made_by, other, 0):
             return _covering(x, y, one)
     return None
 
@@ -329,6 +376,30 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 @equation("divide", "x / x = 1", FAST)
 def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
     return x.op("ones_like") if _is(x, y) else None
+
+
+@equation("divide", "(x * y) / y = x", FAST)
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    product = made_by(x, "multiply")
+    for one, other in () if product is None else (product.operands, product.operands[::-1]):
+        if _is(other, y):
+            return _covering(x, y, one)
+    return None
+
+
+@equation("multiply", "(x / y) * y = x", FAST)
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    for outer, last in ((x, y), (y, x)):
+        quotient = made_by(outer, "divide")
+        if quotient is not None and _is(quotient.operands[1], last):
+            return _covering(outer, last, quotient.operands[0])
+    return None
+
+
+@equation("multiply", "sqrt(x) * sqrt(x) = x", FAST)
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    root = made_by(x, "sqrt") if _is(x, y) else None
+    return None if root is None else root.operands[0]
 
 
 def _inverse(outer: str, inner: str) -> None:

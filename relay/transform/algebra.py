@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from relay.ir.expr import Atom, Constant, OpCall, Var
-from relay.ir.types import Type
+from relay.ir.types import BaseType, TensorType, Type
 from relay.operator import Operator, Pattern, lookup
 
 LARGEST = 1024
@@ -39,13 +39,14 @@ def _is_identity(operator: Operator, atom: Atom, definition: Definition) -> bool
     """Whether all elements are the neutral one, with its sign: x + 0.0 is not x where x is -0.0, but x + -0.0 is."""
     if operator.identity is None:
         return False
+    signed = isinstance(type_ := _type(atom), TensorType) and isinstance(type_.base, BaseType) and type_.base.is_float
     while (call := definition(atom)) is not None:
         inner = lookup(call.operator)
         if not (inner.coercion and inner.pattern in _COPYING):  # the result's elements are the operand's
             break
         atom = call.arguments[0]
     if call is not None and (fill := lookup(call.operator).fill) is not None:
-        return bool(fill == operator.identity != 0)
+        return bool(fill == operator.identity) and not (fill == 0 and signed)
     if not isinstance(atom, Constant) or not 1 <= atom.value.size <= LARGEST:
         return False
     neutral = np.asarray(operator.identity).astype(atom.value.dtype)
