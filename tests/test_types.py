@@ -379,5 +379,9 @@ def nothing_tells(x, k):
 
 
 def test_a_recursion_whose_result_nothing_tells() -> None:
-    with pytest.raises(R.TypeCheckError, match="the shape of the indexed value is not known here"):
+    message = r"the type of nothing_tells\(x, k - 1\) is ambiguous: nothing decides A"
+    with pytest.raises(R.TypeCheckError, match=message):
+        _ = nothing_tells.type
+    with pytest.raises(R.TypeCheckError, match=message) as error:
         nothing_tells(ones(3), np.int32(3))
+    assert error.value.span is not None and error.value.span.column == 12

@@ -50,8 +50,8 @@ from relay.typecheck.elaboration import (
     early_results,
     growing,
     made_sizes,
+    open_bindings,
     positions,
-    schemes,
     size_conditions,
     texts,
 )
@@ -95,7 +95,7 @@ def _elaborate_block(
         session.hints.span = binding.value.span or session.hints.span
         opened = len(session.opened)
         if session.is_partial:
-            schemes.doubt(session, binding)
+            open_bindings.doubt(session, binding)
         try:
             elaborate_binding(session, context, binding, out)
             session.solver.run()
@@ -103,9 +103,9 @@ def _elaborate_block(
                 session.doubtful.update(binding.targets)
         except (Consequence, RelayError, Undetermined, Clash) as error:
             error = undecided(error, session.hints.span)
-            if session.generic and schemes.is_open(session, context, binding, error):
+            if session.generic and open_bindings.is_open(session, context, binding, error):
                 _report_names(session, context, binding)
-                schemes.open_binding(session, context, binding)
+                open_bindings.open_binding(session, context, binding)
                 continue
             if early_results.leave_open(session, context, binding, error):
                 continue

@@ -17,7 +17,7 @@ from relay.errors import RelayError
 from relay.ir.dims import Dim, settled, substitute
 from relay.ir.expr import Binding, LoopLabel
 from relay.ir.types import Kind, Type, TypeId, Unknown, map_dims
-from relay.typecheck.elaboration import schemes
+from relay.typecheck.elaboration import open_bindings
 from relay.typecheck.elaboration.decisions import Decisions, StartAnew
 from relay.typecheck.elaboration.entities import Consequence, Context
 from relay.typecheck.elaboration.session import Instance, SchemeOnly, Session
@@ -35,17 +35,18 @@ class ResultIsKnown(StartAnew):
         decisions.results[self.number] = self.label, self.result
 
 
-def used(instance: Instance) -> None:
+def used(session: Session, instance: Instance) -> None:
     """Note that a function calls itself while its result is not known."""
     if instance.build is None and not is_known(instance.result):
         instance.used_early = True
+        session.used_early.append(instance)
 
 
 def leave_open(session: Session, context: Context, binding: Binding, error: RelayError | Consequence) -> bool:
     """Leave a binding open that may need a result which is not known yet; False if there is none such."""
     if session.generic or not isinstance(error, SchemeOnly) or not any(i.used_early for i in session.active):
         return False
-    schemes.open_binding(session, context, binding)
+    open_bindings.open_binding(session, context, binding)
     session.left_open.append(error)
     return True
 

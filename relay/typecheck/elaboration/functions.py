@@ -210,7 +210,7 @@ def instantiate(
             raise Consequence
         for found, expected in zip(types, session.instances[key].parameters, strict=True):
             effects.flow(found, expected)
-        early_results.used(session.instances[key])
+        early_results.used(session, session.instances[key])
         return session.instances[key]
     running = [i for i in session.active if i.code is code and i.statics == (shape, *statics)]
     for instance in reversed(running):
@@ -218,7 +218,7 @@ def instantiate(
             continue
         for found, expected, parameter in zip(types, instance.parameters, function.parameters, strict=False):
             session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
-        early_results.used(instance)
+        early_results.used(session, instance)
         return instance
     if running and key is not None:
         declared = polymorphic_recursion.declared_use(session, callee, running[-1], types, span)

@@ -137,6 +137,7 @@ def _dropped(session: Session) -> Iterator[None]:
     lists: Sequence[list[Any]] = (
         session.pending, session.variables, session.finishers, session.pending_attributes, session.errors,
         session.opened, session.solver.literal_bases, session.hints.assumed, session.pure,
+        session.unseen, session.used_early,
     )  # fmt: skip
     lengths = [len(items) for items in lists]
     instances, functions = dict(session.instances), dict(session.globals)

@@ -23,7 +23,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.traverse import all_blocks
-from relay.ir.types import INT32, INT64, BaseType, TensorType, axis_names, prune, scalar, show
+from relay.ir.types import INT32, INT64, BaseType, TensorType, Unknown, axis_names, prune, scalar, show
 from relay.operator import Operator, lookup
 from relay.typecheck.dims import at_least
 from relay.typecheck.elaboration import (
@@ -347,7 +347,7 @@ def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Sp
             return operators.apply(session, out, lookup("cast"), [count], {"dtype": base}, span, [])
         case Typed():
             type_ = tensor_type(part)
-            if session.is_open(part):
+            if isinstance(prune(part.type), Unknown):
                 raise SchemeOnly(span, "what the loop goes through")
             if type_ is None and not isinstance(prune(part.type), TensorType):
                 raise TypeCheckError(f"{show(resolve(part.type))} cannot be iterated over", span)

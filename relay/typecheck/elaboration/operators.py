@@ -33,7 +33,7 @@ from relay.ir.types import (
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import axis_names, made_sizes, range_numbers, schemes
+from relay.typecheck.elaboration import any_rank, axis_names, made_sizes, open_bindings, range_numbers
 from relay.typecheck.elaboration.descriptions import kind_of, operand_notes, operator_name
 from relay.typecheck.elaboration.entities import (
     Entity,
@@ -226,11 +226,11 @@ def _relation(
         return None
 
     def application() -> Application:
-        return schemes.application_of(operator, relation.shape, shapes, attributes)
+        return open_bindings.application_of(operator, relation.shape, shapes, attributes)
 
     def at_any_rank() -> bool:
         try:
-            return schemes.solve_at_any_rank(
+            return any_rank.solve_at_any_rank(
                 session, shapes, lambda tried: relation.apply(tried, operator.variadic, attributes), unknown
             )
         except Clash as clash:
@@ -324,7 +324,7 @@ def _callable(
         names = axis_names.result_names(operator, values, attributes, described, span, lambda: in_any_dtype.shape)
         return _with_names(in_any_dtype, names)
     if session.generic:
-        at_any_rank = schemes.inferred_at_any_rank(
+        at_any_rank = any_rank.inferred_at_any_rank(
             session,
             [v.type for v in values],
             lambda types: operator.infer(types, attributes),  # type: ignore[arg-type]

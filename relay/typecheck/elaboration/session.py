@@ -86,6 +86,7 @@ from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import Clash, Solver, holds, outer_unknowns, plain, resolve, unknowns
 
 if TYPE_CHECKING:
+    from relay.typecheck.elaboration.open_bindings import Open
     from relay.typecheck.elaboration.size_conditions import SizeCondition
 
 MANY_ERRORS = 100
@@ -204,7 +205,10 @@ class Session(EffectNotes):
         self.failures = 0  # also those that follow from an error
         self.left_open: list[RelayError] = []  # what was left open until a function's result is known
         self.made_instances = 0
-        self.opened: list[tuple[Unknown, Application]] = []  # what a scheme leaves to a call, and what decides it
+        self.opened: list[Open] = []  # what a scheme leaves to a call
+        self.unseen: list[Open] = []  # of that what has no value
+        self.is_incomplete = False  # a scheme's body has ways out that were not looked at
+        self.used_early: list[Instance] = []  # functions that call themselves, whose results were not known then
         self.right: set[Definition] = set()  # whose uses of polymorphic parameters are checked
         self.size_conditions: dict[Atom, SizeCondition] = {}  # what conditions say of sizes
         self._facts_before: list[Snapshot] = []  # of blocks in which more holds
@@ -442,6 +446,8 @@ class Session(EffectNotes):
 
         Raises the errors that were found, before what follows from them is looked at.
         """
+        from relay.typecheck.elaboration import ambiguity
+
         self.solver.run()
         if self.generic:
             self._force()
@@ -452,9 +458,11 @@ class Session(EffectNotes):
                 self.report(error)
         self.stop()
         if self.left_open:
+            ambiguity.refuse_results(self)
             raise self.left_open[0]
         if not self.generic:
             self.force()
+            ambiguity.refuse_results(self)
             for error in self.impurities():
                 self.report(error)
             self.stop()
@@ -619,7 +627,7 @@ class Session(EffectNotes):
             return
         if isinstance(error, SchemeOnly):
             if self.generic:
-                self.is_partial = True
+                self.is_partial = self.is_incomplete = True
                 self.failures -= 1
                 return
             error = TypeCheckError(error.message, error.span, labels=error.labels, help=error.help)
