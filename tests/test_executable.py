@@ -101,6 +101,35 @@ def test_captured_arrays_are_in_the_file(tmp_path: Path) -> None:
     np.testing.assert_allclose(relay.load(tmp_path / "layer.so")(X), np.tanh(X @ W + B), rtol=1e-12)
 
 
+TABLES = (
+    random.standard_normal((300, 100)).astype(np.float32),
+    np.arange(5) % 2 == 0,
+    random.standard_normal(7).astype(np.float32),
+    np.arange(-3, 4, dtype=np.int8),
+)
+
+
+@relay
+def captured(x):
+    table, mask, offsets, small = TABLES
+    chosen = relay.where(mask, x[:5], 0.0)
+    return (x @ table).sum() + chosen.sum() + (x[:7] * offsets * small.astype(x.dtype)).sum()
+
+
+def test_captured_arrays_are_in_the_file_once_and_aligned(tmp_path: Path) -> None:
+    x = random.standard_normal(300).astype(np.float32)
+    path = tmp_path / "captured.so"
+    made = captured.compile(x)
+    made.export(path)
+    assert path.stat().st_size < 1.6 * TABLES[0].nbytes
+    loaded = relay.load(path)
+    path.unlink()  # what is loaded stays
+    assert float(loaded(x)) == float(made(x)) == pytest.approx(float(captured.interpret(x)), rel=1e-5)
+    assert all(a.ctypes.data % 64 == 0 for a in loaded._program.native.constants.values())
+    loaded.export(path)
+    assert float(relay.load(path)(x)) == float(made(x))
+
+
 def damaged(content: bytes) -> bytes:
     return content[:100] + bytes([content[100] ^ 1]) + content[101:]
 

@@ -22,7 +22,7 @@ from relay.codegen.context import (
     WORKSPACE,
 )
 from relay.codegen.layout import Layout, SizedLayout, StackLayout, TensorLayout, TupleLayout, leaves
-from relay.codegen.native import Native
+from relay.codegen.native import ALIGNMENT, Native
 from relay.ir.dims import ANY, TypeId, variables
 
 
@@ -58,7 +58,7 @@ def header(native: Native, name: str) -> str:
     offset = 0
     for place, array in native.constants.items():
         sets.append(f"  self->table[{place}] = (int64_t)(constants + {offset});")
-        offset += -(-array.nbytes // 64) * 64
+        offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     messages = "".join(
         f"    case {FIRST_FAILURE + n}: return {_quoted(_text(m, s))};\n" for n, (m, s) in enumerate(native.failures)
     )

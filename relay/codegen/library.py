@@ -3,8 +3,9 @@
     the library | machine code that a linker takes, and description, pickled | length of both, digest of both | magic
 
 A loader of libraries does not look behind their end. The machine code is there a second time so that the program can be
-exported with other data. Spans and data types of the description are numbers: places among
-those of the program that the code was compiled from, which the reader has, too. Nothing here imports TVM's compiler.
+exported with other data; captured arrays of an export are in the library alone. Spans and data types of the description
+are numbers: places among those of the program that the code was compiled from, which the reader has, too. Nothing here
+imports TVM's compiler.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ctypes
 import hashlib
 import importlib.util
 import io
+import math
 import os
 import pickle
 import platform
@@ -25,8 +27,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from relay.codegen.header import Unwritable, identifier
-from relay.codegen.native import Native
+import numpy as np
+
+from relay.codegen.header import Unwritable, identifier, symbol
+from relay.codegen.native import ALIGNMENT, Native
 from relay.diagnostic import Span
 from relay.ir.expr import Function, Module
 from relay.ir.traverse import walk
@@ -80,7 +84,7 @@ class Unreadable(Exception):
     """Why a file is no library for this process."""
 
 
-_EXPORTED = b"relay export 1\n "
+_EXPORTED = b"relay export 2\n "
 
 
 def export(native: Native, name: str, about: Any, path: Path) -> None:
@@ -89,7 +93,9 @@ def export(native: Native, name: str, about: Any, path: Path) -> None:
         raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
     failures = [(message if span is None else f"{span}: {message}", None) for message, span in native.failures]
     object_code = native.object_code
-    description = pickle.dumps((_requirements(), object_code, {**native.description, "failures": failures}, about))
+    outline = [(place, array.dtype, array.shape) for place, array in native.constants.items()]
+    described = {**native.description, "failures": failures, "constants": outline}
+    description = pickle.dumps((_requirements(), object_code, described, name, about))
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
         library = Path(folder, "library.so")
         _link(object_code, library, _constants(native, name, Path(folder)))
@@ -108,11 +114,13 @@ def load(path: Path) -> tuple[Native, Any]:
     size, described, digest = _FOOTER.unpack(content[-tail : -len(_EXPORTED)])
     if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
         raise Unreadable("the file is damaged")
-    required, object_code, description, about = pickle.loads(content[size : size + described])
+    required, object_code, description, name, about = pickle.loads(content[size : size + described])
     missing = required - _requirements()
     if missing:
         raise Unreadable(f"it was compiled for a processor or version with {', '.join(sorted(missing))}")
-    return Native.loaded(_load(path), object_code, description), about
+    module = _load(path)
+    description["constants"] = _captured(path, name, description["constants"])
+    return Native.loaded(module, object_code, description), about
 
 
 def _requirements() -> frozenset[str]:
@@ -151,8 +159,23 @@ def _constants(native: Native, name: str, folder: Path) -> Path | None:
     path = folder / f"{identifier(name)}_constants"
     with path.open("wb") as file:
         for array in native.constants.values():
-            file.write(array.tobytes() + b"\0" * (-array.nbytes % 64))
+            file.write(array.tobytes() + b"\0" * (-array.nbytes % ALIGNMENT))
     return path
+
+
+def _captured(
+    path: Path, name: str, outline: Sequence[tuple[int, np.dtype[Any], tuple[int, ...]]]
+) -> dict[int, np.ndarray]:
+    """The captured arrays, where they lie in a library that is loaded, which stays so."""
+    if not outline:
+        return {}
+    base = ctypes.addressof(ctypes.c_char.in_dll(ctypes.CDLL(str(path.resolve())), symbol(name)))
+    arrays = {}
+    for place, dtype, shape in outline:
+        size = math.prod(shape) * dtype.itemsize
+        arrays[place] = np.frombuffer((ctypes.c_char * size).from_address(base), dtype).reshape(shape)  # type: ignore[call-overload]
+        base += -(-size // ALIGNMENT) * ALIGNMENT
+    return arrays
 
 
 def _link(object_code: bytes, library: Path, data: Path | None = None) -> None:
@@ -167,7 +190,8 @@ def _link(object_code: bytes, library: Path, data: Path | None = None) -> None:
     steps = []
     if data is not None:  # an object first: only of these does a library show the symbols
         objects.append("data.o")
-        steps.append(["-r", "-b", "binary", "-o", "data.o", data.name])
+        library.with_name("aligned.ld").write_text(f"SECTIONS {{ .data : SUBALIGN({ALIGNMENT}) {{ *(.data) }} }}\n")
+        steps.append(["-r", "-T", "aligned.ld", "-o", "data.o", "-b", "binary", data.name, "-b", "default"])
     steps.append(["-shared", "-z", "noexecstack", "-o", library.name, *objects])
     for step in steps:
         command = [linker, *flavour, *step]

@@ -24,7 +24,8 @@ compiling = threading.Lock()
 """TVM's compiler is not safe to use from several threads."""
 
 
-_ALIGNMENT = 64
+ALIGNMENT = 64
+"""Bytes: constants lie at multiples of it."""
 
 
 @attrs.frozen(eq=False)
@@ -85,10 +86,10 @@ class Native:
 
 def _aligned(array: np.ndarray) -> np.ndarray:
     """The array, at an address where no vector lies in two lines of the cache."""
-    if array.ctypes.data % _ALIGNMENT == 0:
+    if array.ctypes.data % ALIGNMENT == 0:
         return array
-    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
     made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     made[...] = array
     return made
