@@ -20,10 +20,11 @@ from relay.codegen import cpu
 from relay.codegen.choices import DEFAULT, Choice, Choices, Options
 from relay.compiler import RelayFunction
 from relay.errors import TypeMismatch
-from relay.ir.expr import Block, Exit, Function, LoopLabel, Module, OpCall, Var
+from relay.ir.expr import Function, Module, OpCall, Var
 from relay.ir.traverse import all_blocks
 from relay.ir.types import TensorType
 from relay.transform.fusion import Group, plan, updated
+from relay.transform.outlining import function_of
 
 BETTER = 0.97
 """How much of the time a choice may take to count as better; what is closer is noise."""
@@ -118,13 +119,10 @@ def _alone(group: Group) -> Module | None:
         if not isinstance(binding.value, OpCall) or updated(binding):
             return None
         parameters.update((a, None) for a in binding.value.arguments if isinstance(a, Var) and a not in inside)
-    types = [variable.type for variable in (*parameters, group.output)]
+    types = [variable.type for variable in (*parameters, *group.outputs)]
     if not all(isinstance(t, TensorType) and all(isinstance(dim, int) for dim in t.shape) for t in types):
         return None
-    label = LoopLabel("kernel")
-    body = Block(tuple(group.bindings), Exit(label, (group.output,), None))
-    function = Function("kernel", tuple(parameters), body, label, group.output.type, (), None, None)
-    return Module({"kernel": function}, "kernel", (), ())
+    return Module({"kernel": function_of(group, tuple(parameters))}, "kernel", (), ())
 
 
 def _tune(name: str, module: Module, options: Options, threads: int, known: Choice, end: float) -> Measured:

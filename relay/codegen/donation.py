@@ -34,7 +34,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import all_blocks, blocks, bound, operands, terminator_operands, walk
-from relay.ir.types import TensorType
+from relay.ir.types import BFLOAT16, BOOL, TensorType
 from relay.operator import Pattern, lookup
 from relay.transform.fusion import Group, updated
 
@@ -244,7 +244,7 @@ class _Times:
         if leaf not in self._reads[time]:
             return True
         if group is not None:
-            return self._replaces(group, leaf) or self._each_from_its_own(group, leaf)
+            return self._replaces(group, leaf) or self._each_from_its_own(group, variable, leaf)
         return isinstance(binding.value, Loop) and variable in binding.targets and self._starts(binding, variable, leaf)
 
     def _replaces(self, group: Group, leaf: int) -> bool:
@@ -252,10 +252,13 @@ class _Times:
         reading = [a for b in group.bindings for a in operands(b.value) if leaf in self._views.of((a,))]
         return len(reading) == 1 and any(self._views.part(old) == leaf for old in updated(group.bindings[-1]))
 
-    def _each_from_its_own(self, group: Group, leaf: int) -> bool:
-        """Whether each element of a group's result is computed from the same element of the leaf, and no other."""
+    def _each_from_its_own(self, group: Group, variable: Var, leaf: int) -> bool:
+        """Whether each element of a result is computed from the same element of the leaf, and no other, and nothing
+        else that the group gives or computes completely reads the leaf."""
+        if len(group.outputs) > 1 and _is_short(variable):
+            return False  # it may be stored before another one is computed
         depends: set[Var] = set()
-        shape = _shape(group.output)
+        shape = _shape(variable)
         for binding in group.bindings:
             read = [a for a in operands(binding.value) if a in depends or leaf in self._views.of((a,))]
             if read:
@@ -266,7 +269,11 @@ class _Times:
                     return False
                 if any(_shape(a) != shape for a in (*read, binding.targets[0])):
                     return False
-                depends.add(binding.targets[0])
+                (target,) = binding.targets
+                if len(group.outputs) == 1 or target not in group.outputs:
+                    depends.add(target)
+                elif target is not variable:
+                    return False
         return True
 
     def _starts(self, binding: Binding, variable: Var, leaf: int) -> bool:
@@ -279,6 +286,11 @@ class _Times:
         ending = self._views.of(a for b in all_blocks(loop.body) for a in terminator_operands(b.terminator))
         counts = loop.counter is not None and leaf in self._views.of((loop.counter.count,))
         return starting == [place] and leaf not in ending and leaf not in inside and not counts
+
+
+def _is_short(variable: Var) -> bool:
+    """Whether a tensor's elements are no names of a kernel (`schedules.elementwise`)."""
+    return isinstance(variable.type, TensorType) and variable.type.base in (BOOL, BFLOAT16)
 
 
 def _shape(atom: Atom) -> object:

@@ -328,43 +328,49 @@ class _Generator:
     def group(self, group: Group, wanted: Mapping[Var, Value]) -> None:
         """Emit the kernel call of a group."""
         code = self.code
-        output = self._target(group.output, wanted)
-        assert isinstance(output, Leaf)
-        if output.layout.elements == 0:
+        targets = [self._target(output, wanted) for output in group.outputs]
+        outputs = [output for output in targets if isinstance(output, Leaf)]
+        if all(output.layout.elements == 0 for output in outputs):
             return
-        code.touch(output)
-        if _is_arbitrary(group.bindings[-1]):
+        for output in outputs:
+            code.touch(output)
+        last = group.bindings[-1]
+        if _is_arbitrary(last):
             return
-        for old in updated(group.bindings[-1]):
-            code.copy(output, self.leaf(old))
-        last = group.bindings[-1].value
-        assert isinstance(last, OpCall)
-        operator = lookup(last.operator)
-        if operator.compute is None:
-            types = tuple(a.type for a in last.arguments if isinstance(a, Var | Constant))
-            type_ = FunctionType(types, group.output.type)  # type: ignore[arg-type]
-            symbolic = [d for t in (*types, group.output.type) for d in symbolic_in(t)]
-            if symbolic:
-                message = f"{last.operator} brings its own code, for sizes that are numbers"
-                raise needs_sizes(last.operator, message, symbolic, last.span)
-            inputs = [code.address(self.leaf(a)) for a in last.arguments]
-            status = self.shared.externals.call(operator, last, type_, inputs, code.address(output))
-            failed = code.bind(status, "int32", "status")
-            with code.collect() as statements:
-                code.emit(*code.failure(EXTERNAL))
-            code.when(tirx.NE(failed, integer(0, "int32")), statements)
-        else:
-            kernel = self.shared.kernels.kernel(group)
-            sizes = [code.size(dim) for dim in kernel.sizes]
-            temporaries = [code.leaf(TensorLayout(UINT8, (size,))) for size in kernel.temporaries]
-            for temporary in temporaries:
-                code.touch(temporary)
-            arguments = [
-                self._passed(self._operand(atom, kernel.packed.get(position)))
-                for position, atom in enumerate(kernel.operands)
-            ]
-            there, *addresses = [code.address(leaf) for leaf in (output, *temporaries)]
-            code.check(tir.call(kernel.function, [*arguments, there, *sizes, *addresses]))
+        for old in updated(last):
+            code.copy(outputs[-1], self.leaf(old))
+        assert isinstance(last.value, OpCall)
+        if lookup(last.value.operator).compute is None:
+            self._external(last.value, group.outputs[-1], outputs[-1])
+            return
+        kernel = self.shared.kernels.kernel(group)
+        sizes = [code.size(dim) for dim in kernel.sizes]
+        temporaries = [code.leaf(TensorLayout(UINT8, (size,))) for size in kernel.temporaries]
+        for temporary in temporaries:
+            code.touch(temporary)
+        arguments = [
+            self._passed(self._operand(atom, kernel.packed.get(position)))
+            for position, atom in enumerate(kernel.operands)
+        ]
+        addresses = [code.address(leaf) for leaf in (*outputs, *temporaries)]
+        results, others = addresses[: len(outputs)], addresses[len(outputs) :]
+        code.check(tir.call(kernel.function, [*arguments, *results, *sizes, *others]))
+
+    def _external(self, call: OpCall, target: Var, output: Leaf) -> None:
+        """Emit the call of an operator that brings its own code."""
+        code, operator = self.code, lookup(call.operator)
+        types = tuple(a.type for a in call.arguments if isinstance(a, Var | Constant))
+        type_ = FunctionType(types, target.type)  # type: ignore[arg-type]
+        symbolic = [d for t in (*types, target.type) for d in symbolic_in(t)]
+        if symbolic:
+            message = f"{call.operator} brings its own code, for sizes that are numbers"
+            raise needs_sizes(call.operator, message, symbolic, call.span)
+        inputs = [code.address(self.leaf(a)) for a in call.arguments]
+        status = self.shared.externals.call(operator, call, type_, inputs, code.address(output))
+        failed = code.bind(status, "int32", "status")
+        with code.collect() as statements:
+            code.emit(*code.failure(EXTERNAL))
+        code.when(tirx.NE(failed, integer(0, "int32")), statements)
 
     def _operand(self, atom: Atom, packing: Packing | None) -> Leaf:
         """An operand as a kernel wants it."""

@@ -1,7 +1,7 @@
 """Groups of operator calls as kernels: te stages made by the operators, scheduled, as private functions.
 
 Equal groups (the same operators, attributes, shapes, dtypes and wiring) share one kernel. A kernel takes one parameter
-for each operand, then the address of its output: one-element operands of machine types by value, others by address.
+for each operand, then the addresses of its results: one-element operands of machine types by value, others by address.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from relay.transform.fusion import Group
 @attrs.frozen(eq=False)
 class Kernel:
     """A group's function, the operands in the order of its parameters, those among them, by position, that it wants
-    arranged in its own way, the dims whose sizes it takes after the output's address, and the bytes of the temporary
+    arranged in its own way, the dims whose sizes it takes after the results' addresses, and the bytes of the temporary
     buffers whose addresses it takes then."""
 
     function: Any
@@ -171,6 +171,7 @@ def signature(group: Group) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], objec
     )
     constants = _packable(group, tuple(operands))
     key = (
+        tuple(inner[var] for var in group.outputs),
         tuple(inner[var] for var in group.kept),
         *(("constants", *constants),) * bool(constants),
         tuple((operator, wiring) for operator, wiring, _ in calls),
@@ -235,16 +236,20 @@ def _build(
             for i, a in enumerate(call.arguments)
         ]
         tensors[binding.targets[0]] = _stage(call, arguments, _type(binding.targets[0]), in_place, extents)
-    output = tensors[group.output]
-    if any(output.same_as(tensor) for tensor in inputs):
-        source = output
-        output = te.compute(source.shape, lambda *index: source(*index), name="copy")
+    outputs: list[Any] = []
+    for variable in group.outputs:
+        made = tensors[variable]
+        if any(made.same_as(tensor) for tensor in (*inputs, *outputs)):
+            made = te.compute(made.shape, lambda *index, source=made: source(*index), name="copy")
+        outputs.append(made)
     e = Emission(threads, "int64" if sizes else "int32", choice)
     parameters: list[Any] = []
     statements: list[Statement] = []
     given: dict[Given, int] = {}
     packable = _packable(group, operands) if packs else ()
-    for position, (tensor, atom) in enumerate(zip((*inputs, output), (*operands, None), strict=True)):
+    for position, (tensor, atom) in enumerate(
+        zip((*inputs, *outputs), (*operands, *(None for _ in outputs)), strict=True)
+    ):
         dtype = str(tensor.dtype)
         dims = tuple(map(extent, tensor.shape))
         if atom is not None and tir.by_value(_base(_type(atom)), product(_type(atom).shape)):
@@ -262,13 +267,13 @@ def _build(
             if position in packable and isinstance(elements, int):
                 e.constants[key(tensor)] = constant = Given(address, dtype, elements)
                 given[constant] = position
-    made = emit(e, output, [tensors[var].op for var in group.kept])
+    loops = emit(e, outputs, [tensors[var].op for var in group.kept])
     for constant in e.packings:
         plain = next(e.places[k].buffer for k, g in e.constants.items() if g is constant)
-        if any(_reads(statement, plain) for statement in made):  # as it is, too
+        if any(_reads(statement, plain) for statement in loops):  # as it is, too
             return _build(group, operands, sizes, threads, choice, packs=False)
     statements += e.declarations
-    statements += [with_registers(renamed(statement)) for statement in made]
+    statements.append(with_registers(renamed(tir.sequence(loops))))
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
     function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
     flat, more = tir.flat_kernel(function)

@@ -319,9 +319,9 @@ class _Interference:
         for old in updated(root):
             if sum(bool(self._read((a,)) & self._read((old,))) for a in operands(root.value)) == 1:
                 spared = self._read((old,))
-        written = self._written((group.output,))
+        written = self._written(group.outputs)
         for node in written:
-            self._write(node, live | (read - spared))
+            self._write(node, live | written | (read - spared))
         return (live - written) | read
 
     def _binding(self, binding: Binding, live: frozenset[Var]) -> frozenset[Var]:

@@ -51,15 +51,12 @@ _ANCHOR = (Pattern.REDUCTION, Pattern.OUTPUT_FUSABLE)
 
 @attrs.frozen(eq=False)
 class Group:
-    """Calls that run as one kernel, in the order of the block. The last one's target is the only output. Those in
-    `kept` are computed completely, row by row, before others read them."""
+    """Calls that run as one kernel, in the order of the block, and those of their targets that others read. Those in
+    `kept` are computed once for each place, before others read them."""
 
     bindings: tuple[Binding, ...]
+    outputs: tuple[Var, ...]
     kept: tuple[Var, ...] = ()
-
-    @property
-    def output(self) -> Var:
-        return self.bindings[-1].targets[0]
 
 
 @attrs.define(eq=False)
@@ -180,7 +177,8 @@ class _Planner:
         repeated = {j for i in draft.members for j in self._operands(i) if j in self.repeated and self._absorbs(i, j)}
         repeated = {j for j in repeated if not self._updates(draft.root, j)}
         kept = tuple(self.block.bindings[i].targets[0] for i in sorted(draft.kept))
-        return Group(tuple(self.block.bindings[i] for i in sorted(repeated.union(draft.members))), kept)
+        outputs = (self.block.bindings[draft.root].targets[0],)
+        return Group(tuple(self.block.bindings[i] for i in sorted(repeated.union(draft.members))), outputs, kept)
 
     def _measure(self) -> None:
         """Cut what would grow too large: find the size of each call's expression with all that can be inlined in it."""

@@ -9,7 +9,9 @@ program. Code generation makes the same groups from the program without these ca
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from relay.errors import Span
 from relay.ir.alpha import alpha_hash
 from relay.ir.dims import Dim, TypeId, Unknown, variables
 from relay.ir.expr import (
@@ -23,12 +25,14 @@ from relay.ir.expr import (
     Function,
     Global,
     LoopLabel,
+    MakeTuple,
     Module,
     OpCall,
+    Project,
     Var,
 )
 from relay.ir.traverse import copy_function, map_blocks, operands
-from relay.ir.types import TensorType
+from relay.ir.types import FunctionType, TensorType, TupleType, Type
 from relay.transform.functions import with_body, with_functions
 from relay.transform.fusion import Group, plan
 
@@ -54,7 +58,27 @@ def _is_kernel(function: Function) -> bool:
     if len(groups) != 1 or not isinstance(end, Exit):
         return False
     (group,) = groups.values()
-    return len(group.bindings) == len(function.body.bindings) and end.values == (group.output,)
+    others = function.body.bindings[len(group.bindings) :]
+    if len(group.outputs) == 1:
+        return not others and end.values == group.outputs
+    made = others[0].value if len(others) == 1 else None
+    return isinstance(made, MakeTuple) and made.items == group.outputs and end.values == others[0].targets
+
+
+def function_of(group: Group, parameters: Sequence[Var]) -> Function:
+    """A function of what a group reads that gives what others read of it: bare, or several in a tuple."""
+    label, bindings, span = LoopLabel("kernel"), group.bindings, group.bindings[-1].value.span
+    result = group.outputs[0]
+    if len(group.outputs) > 1:
+        result = Var("results", TupleType(tuple(_known_type(output) for output in group.outputs)))
+        bindings = (*bindings, Binding((result,), MakeTuple(group.outputs, span)))
+    body = Block(bindings, Exit(label, (result,)))
+    return Function("kernel", tuple(parameters), body, label, result.type, span=span)
+
+
+def _known_type(variable: Var) -> Type:
+    assert variable.type is not None
+    return variable.type
 
 
 _Key = tuple[str, tuple[TypeId | Unknown, ...]]
@@ -85,25 +109,33 @@ class _Outlining:
         bindings: list[Binding] = []
         for position, binding in enumerate(block.bindings):
             if position in groups:
-                bindings.append(Binding(binding.targets, self._call(groups[position], binding.value)))
+                bindings += self._calling(groups[position], binding.value.span)
             elif not isinstance(binding.value, OpCall):  # else it is in a group, or nobody uses it
                 changed: Expr = map_blocks(binding.value, self.block)
                 bindings.append(Binding(binding.targets, changed))
         return Block(tuple(bindings), block.terminator)
 
-    def _call(self, group: Group, value: Expr) -> Call:
+    def _calling(self, group: Group, span: Span | None) -> list[Binding]:
+        """A call of the group's function in place of its calls."""
+        call = self._call(group, span)
+        if len(group.outputs) == 1:
+            return [Binding(group.outputs, call)]
+        assert isinstance(call.function, Global) and isinstance(call.function.type, FunctionType)
+        results = Var("results", call.function.type.result)
+        parts = [Binding((output,), Project(results, n, span)) for n, output in enumerate(group.outputs)]
+        return [Binding((results,), call), *parts]
+
+    def _call(self, group: Group, span: Span | None) -> Call:
         """The call of the group's function, with what the group reads from outside."""
         inside = {target for b in group.bindings for target in b.targets}
         outside: dict[Var, None] = {}
         for binding in group.bindings:
             outside.update((a, None) for a in operands(binding.value) if isinstance(a, Var) and a not in inside)
         arguments: tuple[Atom, ...] = tuple(outside)
-        return Call(self._function(group, tuple(outside)), arguments, value.span)
+        return Call(self._function(group, tuple(outside)), arguments, span)
 
     def _function(self, group: Group, parameters: tuple[Var, ...]) -> Global:
-        label = LoopLabel("kernel")
-        body = Block(group.bindings, Exit(label, (group.output,)))
-        draft = Function("kernel", parameters, body, label, group.output.type, span=group.bindings[-1].value.span)
+        draft = function_of(group, parameters)
         key = _key(draft)
         known = self._known.get(key)
         if known is None:

@@ -7,22 +7,24 @@ that have their first axes in common, as the rows of a softmax, share the loops 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from relay.codegen.schedules import product as products
+from relay.codegen.schedules.clusters import Cluster, Step, clusters
 from relay.codegen.schedules.elementwise import elements, share_flat
 from relay.codegen.schedules.emission import Emission, Given, Place, key
 from relay.codegen.schedules.loops import decoded, loop, nested, shared
 from relay.codegen.schedules.packing import Packing
+from relay.codegen.schedules.recognition import recognise
 from relay.codegen.schedules.reduction import goes_along_columns, reduce
 from relay.codegen.schedules.registers import with_registers
 from relay.codegen.schedules.stage import (
     Extent,
-    Stage,
     extent,
     in_order,
     is_compute,
+    is_one,
     loads,
     renamed,
     same,
@@ -33,30 +35,27 @@ from relay.codegen.tir import Expression, Statement, tirx
 
 __all__ = ["Emission", "Given", "Packing", "Place", "emit", "extent", "key", "renamed", "volume", "with_registers"]
 
-Step: TypeAlias = "tuple[Stage, Stage | None] | Any"
-"""A stage and what is computed from its elements one by one; or a te.extern."""
 
-
-def emit(e: Emission, output: Any, wanted: Sequence[Any] = ()) -> list[Statement]:
-    """The loops that compute a tensor. `e` knows where it and its inputs are. The `wanted` operations are kept in
-    memory in any case."""
-    ops = [
-        op for op in in_order(output) if ((op, 0) not in e.places and (op, 0) not in e.values) or op.same_as(output.op)
-    ]
-    kept = {**_kept(ops, output), **dict.fromkeys(op for op in ops if any(op.same_as(w) for w in wanted))}
-    steps = _steps(e, [op for op in ops if op in kept], output)
+def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> list[Statement]:
+    """The loops that compute tensors. `e` knows where they and their inputs are. The `wanted` operations are computed
+    once for each place, in any case."""
+    results = {output.op: None for output in outputs}
+    ops = [op for op in in_order(outputs) if ((op, 0) not in e.places and (op, 0) not in e.values) or op in results]
+    kept = {**_kept(ops, results), **dict.fromkeys(op for op in ops if any(op.same_as(w) for w in wanted))}
+    steps = _steps(e, [op for op in ops if op in kept], results)
+    remembered = _remembered(e, steps, results)
     common = _common(e, steps)
     if common:
-        return _nest(e, steps, common, output)
+        return _nest(e, steps, common, remembered)
     statements: list[Statement] = []
     for step in steps:
-        statements += _memory(e, step, output, 0, None)
+        statements += _memory(e, step, remembered, 0, None)
         statements += _alone(e, step)
     return statements
 
 
-def _kept(ops: Sequence[Any], output: Any) -> dict[Any, None]:
-    """The operations whose results are kept in memory: reductions, and what these read if others read it, too, or if
+def _kept(ops: Sequence[Any], results: Mapping[Any, None]) -> dict[Any, None]:
+    """The operations that are computed once: results, reductions, and what these read if others read it, too, or if
     they read each element often; and what statements read and write."""
     readers: dict[Any, list[Any]] = {}
     for op in ops:
@@ -66,7 +65,7 @@ def _kept(ops: Sequence[Any], output: Any) -> dict[Any, None]:
     for op in ops:
         consumers = readers.get(op, [])
         if (
-            op.same_as(output.op)
+            op in results
             or not is_compute(op)
             or op.reduce_axis
             or op.num_outputs > 1
@@ -90,53 +89,31 @@ def _is_product(op: Any) -> bool:
     return bool(is_compute(op) and op.reduce_axis and isinstance(op.body[0].source[0], tirx.Mul))
 
 
-def _steps(e: Emission, ops: Sequence[Any], output: Any) -> list[Step]:
-    """The stages in order; a reduction with the one that is computed from its elements one by one."""
-    stages = {op: stage_of(op) if is_compute(op) else None for op in ops}
+def _steps(e: Emission, ops: Sequence[Any], results: Mapping[Any, None]) -> list[Step]:
+    """The stages in clusters, in order."""
     for op in ops:  # what is kept has a place from here on; where, is decided later
         for n in range(op.num_outputs):
             tensor = op.output(n)
             e.places.setdefault((op, n), Place(None, tuple(map(extent, tensor.shape))))
-    readers: dict[Any, list[Any]] = {}
-    for op in ops:
-        stage = stages[op]
-        for tensor in [t for t, _ in e.reads(stage)] if stage is not None else op.input_tensors:
-            readers.setdefault(tensor.op, []).append(op)
-    steps: list[Step] = []
-    taken: set[Any] = set()
-    for op in ops:
-        stage = stages[op]
-        if stage is None:
-            steps.append(op)
-        elif op not in taken:
-            epilogue = _epilogue(e, stage, readers.get(op, []), stages) if stage.is_reduction else None
-            if epilogue is not None:
-                taken.add(epilogue.op)
-            steps.append((stage, epilogue))
-    return steps
+    return clusters(e, ops, {op: stage_of(op) if is_compute(op) else None for op in ops}, results)
 
 
-def _epilogue(e: Emission, stage: Stage, readers: Sequence[Any], stages: dict[Any, Any]) -> Stage | None:
-    """The only reader of a reduction, if it goes over the same elements one by one."""
-    if stage.op.num_outputs != 1 or not readers or any(not r.same_as(readers[0]) for r in readers):
-        return None
-    reader = stages[readers[0]]
-    if reader is None or reader.is_reduction or reader.op.num_outputs != 1 or not same(reader.extents, stage.extents):
-        return None
-    for tensor, indices in e.reads(reader):
-        if tensor.op.same_as(stage.op):
-            for index, axis, size in zip(indices, reader.axes, reader.extents, strict=True):
-                if not index.same_as(axis) and not (isinstance(size, int) and size == 1):
-                    return None
-        elif not _ready(tensor, stage, stages):
-            return None
-    return reader if e.vectorises(reader.op.body) else None
+def _remembered(e: Emission, steps: Sequence[Step], results: Mapping[Any, None]) -> list[Any]:
+    """The operations for which the kernel needs memory of its own: those that other clusters read."""
+    where = {op: n for n, step in enumerate(steps) for op in _ops(step)}
+    read: set[Any] = set()
+    for n, step in enumerate(steps):
+        if isinstance(step, Cluster):
+            found = [tensor.op for stage in step.stages for tensor, _ in e.reads(stage)]
+        else:
+            found = [tensor.op for tensor in step.input_tensors]
+        read.update(op for op in found if where.get(op, n) != n)
+    several = [op for op in where if op.num_outputs > 1 or not is_compute(op)]
+    return [op for op in where if (op in read or op in several) and op not in results]
 
 
-def _ready(tensor: Any, stage: Stage, stages: dict[Any, Any]) -> bool:
-    """Whether a tensor is computed before a stage."""
-    order = list(stages)
-    return tensor.op not in stages or order.index(tensor.op) < order.index(stage.op)
+def _ops(step: Step) -> list[Any]:
+    return [stage.op for stage in step.stages] if isinstance(step, Cluster) else [step]
 
 
 # ---- stages with axes in common
@@ -144,10 +121,10 @@ def _ready(tensor: Any, stage: Stage, stages: dict[Any, Any]) -> bool:
 
 def _common(e: Emission, steps: Sequence[Step]) -> int:
     """How many first axes several stages have in common, so that all can be computed within loops over these."""
-    stages = [s for step in steps if isinstance(step, tuple) for s in step if s is not None]
-    if len(steps) < 2 or not all(isinstance(step, tuple) for step in steps):
+    if len(steps) < 2 or not all(isinstance(step, Cluster) for step in steps):
         return 0
-    if any(products.recognise(e, step[0]) for step in steps if step[0].is_reduction):
+    stages = [stage for step in steps for stage in step.stages]
+    if any(recognise(e, stage) for stage in stages if stage.is_reduction):
         return 0
     made = {s.op for s in stages}
     count = min(len(s.extents) for s in stages)
@@ -160,7 +137,7 @@ def _common(e: Emission, steps: Sequence[Step]) -> int:
             if tensor.op in made:
                 matching = 0
                 while matching < count and (
-                    indices[matching].same_as(stage.axes[matching]) or _one(stage.extents[matching])
+                    indices[matching].same_as(stage.axes[matching]) or is_one(stage.extents[matching])
                 ):
                     matching += 1
                 count = min(count, matching)
@@ -170,26 +147,22 @@ def _common(e: Emission, steps: Sequence[Step]) -> int:
     ]  # fmt: skip
     if columns:  # their last axis is to be vectorised
         count -= 1
-    return 0 if all(_one(x) for x in stages[0].extents[:count]) else count
+    return 0 if all(is_one(x) for x in stages[0].extents[:count]) else count
 
 
-def _one(size: Extent) -> bool:
-    return isinstance(size, int) and size == 1
-
-
-def _nest(e: Emission, steps: Sequence[Step], count: int, output: Any) -> list[Statement]:
-    extents = steps[0][0].extents[:count]
+def _nest(e: Emission, steps: Sequence[Cluster], count: int, remembered: Sequence[Any]) -> list[Statement]:
+    extents = steps[0].lead.extents[:count]
     work: Extent = 0
-    for stage, _ in steps:
-        work = stage.work if isinstance(work, int) and work == 0 else work + stage.work
+    for step in steps:
+        work = step.lead.work if isinstance(work, int) and work == 0 else work + step.lead.work
     places = dict(e.places)
 
     def row(indices: Sequence[Expression], part: Expression) -> list[Statement]:
         statements: list[Statement] = []
         for step in steps:
-            statements += _memory(e, step, output, count, part)
-        for stage, epilogue in steps:
-            statements += reduce(e, stage, epilogue, indices) if stage.is_reduction else elements(e, stage, indices)
+            statements += _memory(e, step, remembered, count, part)
+        for step in steps:
+            statements += reduce(e, step, indices) if step.reductions else elements(e, step.whole, indices)
         e.places.clear()
         e.places.update(places)
         return statements
@@ -203,12 +176,13 @@ def _nest(e: Emission, steps: Sequence[Step], count: int, output: Any) -> list[S
     return shared(volume(extents), work, e.threads, e.index, part, serial)
 
 
-def _memory(e: Emission, step: Step, output: Any, skipped: int, part: Expression | None) -> list[Statement]:
-    """Give what a step computes a place in memory."""
+def _memory(
+    e: Emission, step: Step, remembered: Sequence[Any], skipped: int, part: Expression | None
+) -> list[Statement]:
+    """Give what a step computes a place in memory, where it needs one."""
     statements: list[Statement] = []
-    ops = [step] if not isinstance(step, tuple) else [step[-1].op if step[-1] is not None else step[0].op]
-    for op in ops:
-        if op.same_as(output.op):
+    for op in _ops(step):
+        if op not in remembered:
             continue
         for n in range(op.num_outputs):
             tensor = op.output(n)
@@ -218,36 +192,36 @@ def _memory(e: Emission, step: Step, output: Any, skipped: int, part: Expression
     return statements
 
 
-# ---- single stages
+# ---- single clusters
 
 
 def _alone(e: Emission, step: Step) -> list[Statement]:
-    if not isinstance(step, tuple):
+    if not isinstance(step, Cluster):
         return _statement(e, step)
-    stage, epilogue = step
-    if not stage.is_reduction:
-        flat = share_flat(e, stage)
+    lead = step.lead
+    if not step.reductions:
+        flat = share_flat(e, step.whole)
         if flat is not None:
             return flat
-        count = max(len(stage.extents) - 1, 0)
+        count = max(len(lead.extents) - 1, 0)
     else:
-        found = products.recognise(e, stage)
-        made = products.emit(e, found, epilogue) if found is not None else None
+        found = recognise(e, lead)
+        made = products.emit(e, found, step) if found is not None else None
         if made is not None:
             return made
-        count = len(stage.extents) - goes_along_columns(e, stage)
+        count = len(lead.extents) - goes_along_columns(e, lead)
 
     def row(indices: Sequence[Expression]) -> list[Statement]:
-        return reduce(e, stage, epilogue, indices) if stage.is_reduction else elements(e, stage, indices)
+        return reduce(e, step, indices) if step.reductions else elements(e, step.whole, indices)
 
-    extents = stage.extents[:count]
+    extents = lead.extents[:count]
     if not extents:
         return row(())
 
     def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
         return loop(end - begin, e.index, lambda i: row(decoded(begin + i, extents, e.index)))
 
-    return shared(volume(extents), stage.work, e.threads, e.index, part, lambda: nested(extents, e.index, row))
+    return shared(volume(extents), lead.work, e.threads, e.index, part, lambda: nested(extents, e.index, row))
 
 
 def _statement(e: Emission, op: Any) -> list[Statement]:

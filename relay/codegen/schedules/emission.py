@@ -11,7 +11,7 @@ from relay.codegen import tir
 from relay.codegen.choices import DEFAULT, Choice, Options
 from relay.codegen.schedules.loops import cast, loop, number
 from relay.codegen.schedules.packing import Packing
-from relay.codegen.schedules.stage import Extent, Stage, features, loads, mentions, rewritten, same, volume
+from relay.codegen.schedules.stage import Extent, Stage, features, is_one, loads, mentions, rewritten, same, volume
 from relay.codegen.tir import STACK_BYTES, Expression, Statement, tirx
 from relay.ir.types import BaseType
 
@@ -150,7 +150,7 @@ class Emission:
         not just that of elements at the same position and of what is the same for all."""
         count = len(fixed)
         rest = stage.extents[count:]
-        own = [(v, d) for v, d in zip(stage.axes[count:], rest, strict=True) if not _is_one(d)]
+        own = [(v, d) for v, d in zip(stage.axes[count:], rest, strict=True) if not is_one(d)]
         position = tirx.Var("position", self.index)
         fits = True
 
@@ -164,10 +164,12 @@ class Emission:
                 return rewritten(
                     tensor.op.body[tensor.value_index], self.bound([a.var for a in tensor.op.axis], indices), load
                 )
+            if place.buffer is None:  # asked before it is computed at the same position
+                return tirx.Var("element", str(tensor.dtype))
             kept = list(indices[place.skipped :])
             pairs = list(zip(kept, place.dims, strict=True))
             ahead = count - place.skipped
-            inner = [(i, d) for i, d in pairs[ahead:] if not _is_one(d)] if ahead >= 0 else []
+            inner = [(i, d) for i, d in pairs[ahead:] if not is_one(d)] if ahead >= 0 else []
             if (
                 ahead >= 0
                 and len(inner) == len(own)
@@ -184,7 +186,7 @@ class Emission:
 
         variables = self.bound(stage.axes[:count], fixed)
         variables.update(
-            {v: tirx.const(0, str(v.ty)) for v, d in zip(stage.axes[count:], rest, strict=True) if _is_one(d)}
+            {v: tirx.const(0, str(v.ty)) for v, d in zip(stage.axes[count:], rest, strict=True) if is_one(d)}
         )
         body = rewritten(stage.op.body[0], variables, load)
         if not fits or any(mentions(body, v) for v, _ in own):
@@ -238,7 +240,3 @@ class Emission:
     def fill(self, buffer: Any, width: int, element: Callable[[Expression], Expression]) -> list[Statement]:
         """buffer[v] := element(v) as a vector."""
         return loop(width, self.index, lambda v: [tirx.BufferStore(buffer, element(v), [v])], "VECTORIZED")
-
-
-def _is_one(dim: Extent) -> bool:
-    return isinstance(dim, int) and dim == 1

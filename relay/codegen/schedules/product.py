@@ -28,6 +28,7 @@ import numpy as np
 
 from relay.codegen.choices import DEFAULT, Options
 from relay.codegen.schedules import winograd
+from relay.codegen.schedules.clusters import Cluster
 from relay.codegen.schedules.emission import Emission, Given, Place
 from relay.codegen.schedules.loops import cast, decoded, enough, loop, number
 from relay.codegen.schedules.packing import NoArithmetic, packing
@@ -43,16 +44,16 @@ from relay.codegen.schedules.recognition import (
     tile_height,
 )
 from relay.codegen.schedules.reduction import Finish, finish
-from relay.codegen.schedules.stage import Extent, Stage, rewritten, volume
+from relay.codegen.schedules.stage import Extent, rewritten, volume
 from relay.codegen.tir import Expression, Statement, sequence, tirx
 
 PARALLEL_PRODUCTS = 1 << 20  # multiplications from which a second thread pays
 REPEATED = 2  # how many times as large as it is a constant may become where it is packed ahead
 
 
-def emit(e: Emission, product: Product, epilogue: Stage | None) -> list[Statement]:
+def emit(e: Emission, product: Product, cluster: Cluster) -> list[Statement]:
     """The statements of a product, with what is computed from each of its elements."""
-    done = finish(e, product.stage, epilogue, ())
+    done = finish(e, cluster, ())
     constant = constant_right(e, product)
     if constant is not None and e.choice == DEFAULT:
         convolution = winograd.recognise(e, product, constant)
@@ -296,7 +297,7 @@ class Generator:
         ]
         end = number(self.columns, self.e.index) - 1
 
-        def each(body: Callable[[Any], Statement]) -> list[Statement]:
+        def each(body: Callable[[Any], list[Statement]]) -> list[Statement]:
             return [s for v in range(vectors) for s in _vector(self.e.index, v * lanes, lanes, body)]
 
         def step(place: Any, inner: dict[Any, Expression]) -> list[Statement]:
@@ -305,7 +306,7 @@ class Generator:
                 factor = tirx.Var("left", str(self.product.left.ty))
                 statements.append(tirx.Bind(factor, self._element(self.product.left, batch, inner, rows[r])))
 
-                def add(at: Any, accumulator: Any = accumulator, factor: Any = factor) -> Statement:
+                def add(at: Any, accumulator: Any = accumulator, factor: Any = factor) -> list[Statement]:
                     if self.packed is not None:
                         element = tirx.BufferLoad(self.packed.buffer, [self.start + place * self.width + at])
                     elif guarded:
@@ -314,13 +315,13 @@ class Generator:
                         element = self._right(batch, inner, column + at)
                     update, old = self.product.update, tirx.BufferLoad(accumulator, [at])
                     value = rewritten(update.value, {update.old: old, update.left: factor, update.right: element})
-                    return tirx.BufferStore(accumulator, value, [at])
+                    return [tirx.BufferStore(accumulator, value, [at])]
 
                 statements += each(add)
             return statements
 
         def clear(accumulator: Any) -> list[Statement]:
-            return each(lambda at: tirx.BufferStore(accumulator, tirx.const(0, dtype), [at]))
+            return each(lambda at: [tirx.BufferStore(accumulator, tirx.const(0, dtype), [at])])
 
         statements: list[Statement] = [tirx.AllocBuffer(accumulator) for accumulator in sums]
         statements += [statement for accumulator in sums for statement in clear(accumulator)]
@@ -337,14 +338,13 @@ class Generator:
     ) -> list[Statement]:
         """Store what the epilogue makes of the sums of a row."""
 
-        def element(at: Any) -> Statement:
+        def element(at: Any) -> list[Statement]:
             place = {
                 **batch,
                 **_unravelled(self.product.rows, row, self.e.index),
                 **_unravelled(self.product.columns, column + at, self.e.index),
             }
-            (store,) = self.done([place[v] for v in self.product.stage.axes], [tirx.BufferLoad(sums, [at])])
-            return store
+            return self.done([place[v] for v in self.product.stage.axes], [tirx.BufferLoad(sums, [at])])
 
         statements: list[Statement] = []
         for v in range(vectors):
@@ -352,7 +352,7 @@ class Generator:
             stores = _vector(self.e.index, start, lanes, element)
             if self.ragged and (self.packed is not None or not isinstance(self.columns, int)):
                 left = tirx.Max(number(self.columns, self.e.index) - (column + start), tirx.const(0, self.e.index))
-                rest = loop(left, self.e.index, lambda lane, start=start: [element(lane + start)])  # type: ignore[misc]
+                rest = loop(left, self.e.index, lambda lane, start=start: element(lane + start))  # type: ignore[misc]
                 inside = self._inside(column + (start + lanes))
                 stores = [tirx.IfThenElse(inside, sequence(stores), sequence(rest))]
             statements += stores
@@ -383,9 +383,9 @@ class _Share:
         return tirx.Max(tirx.Min(number(self._each, self.e.index), left), tirx.const(0, self.e.index))
 
 
-def _vector(index: str, start: int, lanes: int, body: Callable[[Any], Statement]) -> list[Statement]:
-    """A statement for each lane of one vector."""
-    return loop(lanes, index, lambda lane: [body(lane + start)], "VECTORIZED")
+def _vector(index: str, start: int, lanes: int, body: Callable[[Any], list[Statement]]) -> list[Statement]:
+    """Statements for each lane of one vector."""
+    return loop(lanes, index, lambda lane: body(lane + start), "VECTORIZED")
 
 
 def _unravelled(axes: Sequence[Axis], place: Any, index: str) -> dict[Any, Expression]:

@@ -3,57 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from relay.codegen.schedules.elementwise import stored
+from relay.codegen.schedules.clusters import Cluster
+from relay.codegen.schedules.elementwise import at, lanes, made
 from relay.codegen.schedules.emission import Emission
 from relay.codegen.schedules.loops import cast, loop, nested, number
-from relay.codegen.schedules.stage import Extent, Stage, mentions, volume
+from relay.codegen.schedules.stage import Extent, Stage, is_one, mentions, volume
 from relay.codegen.tir import Expression, Statement, tirx
 
 LONG = 32  # reduced elements from which splitting them into lanes pays
 VERY_LONG = 256  # from which several vectors of lanes pay
+FEW = 2  # stages up to which several vectors of columns are made at once
 TOGETHER = 4  # rows that are reduced at once if they share an operand
 
 Finish = Callable[[Sequence[Expression], Sequence[Expression]], list[Statement]]
 
 
-def reduce(e: Emission, stage: Stage, epilogue: Stage | None, fixed: Sequence[Expression]) -> list[Statement]:
-    """All elements with these first indices."""
-    rest = stage.extents[len(fixed) :]
-    first = stage.op.body[0]
-    done = finish(e, stage, epilogue, fixed)
-    plain = stage.op.num_outputs == 1 and e.vectorises([*first.source, *first.combiner.result])
-    if plain and rest and not (isinstance(rest[-1], int) and rest[-1] == 1) and goes_along_columns(e, stage):
-        return _along_columns(e, stage, fixed, done)
-    if plain and _is_long(stage.reduced[-1]) and runs_along(e, stage, stage.reduced_axes[-1]):
-        if not _shares_operand(e, stage, len(fixed)):
-            return nested(rest, e.index, lambda indices: _along_rows(e, stage, fixed, [indices], done))
+def reduce(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> list[Statement]:
+    """All elements of a cluster's reductions with these first indices, and of its other stages."""
+    lead = cluster.lead
+    rest = lead.extents[len(fixed) :]
+    done = finish(e, cluster, fixed)
+    plain = all(
+        stage.op.num_outputs == 1 and e.vectorises([*stage.op.body[0].source, *stage.op.body[0].combiner.result])
+        for stage in cluster.reductions
+    )
+    if plain and rest and not is_one(rest[-1]) and goes_along_columns(e, lead):
+        return _along_columns(e, cluster, fixed, done)
+    if plain and _is_long(lead.reduced[-1]) and runs_along(e, lead, lead.reduced_axes[-1]):
+        if not _shares_operand(e, lead, len(fixed)):
+            return nested(rest, e.index, lambda indices: _along_rows(e, cluster, fixed, [indices], done))
         *outer, last = rest
 
         def some(ahead: Sequence[Expression], first: Expression, count: int) -> list[Statement]:
-            return _along_rows(e, stage, fixed, [[*ahead, first + n] for n in range(count)], done)
+            return _along_rows(e, cluster, fixed, [[*ahead, first + n] for n in range(count)], done)
 
         return nested(outer, e.index, lambda ahead: tiles(last, [TOGETHER, 1], e.index, partial(some, ahead)))
-    return nested(rest, e.index, lambda indices: _one_by_one(e, stage, [*fixed, *indices], indices, done))
+    return nested(rest, e.index, lambda indices: _one_by_one(e, cluster, [*fixed, *indices], indices, done))
 
 
-def finish(e: Emission, stage: Stage, epilogue: Stage | None, fixed: Sequence[Expression]) -> Finish:
-    """What stores results at indices: the stage's, or those of what is computed from them."""
+def finish(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> Finish:
+    """What stores results at indices: the reductions', and those of what is computed from them."""
 
     def store(indices: Sequence[Expression], results: Sequence[Expression]) -> list[Statement]:
         whole = [*fixed, *indices]
-        if epilogue is not None:
-            e.values[stage.op, 0] = results[0]
-            statements = stored(e, epilogue, whole)
-            del e.values[stage.op, 0]
-            return statements
-        places = [e.places[stage.op, n] for n in range(len(results))]
-        return [
-            tirx.BufferStore(p.buffer, r, [e.offset(whole[p.skipped :], p.dims)])
-            for p, r in zip(places, results, strict=True)
-        ]
+        tensors = [(stage.op, n) for stage in cluster.reductions for n in range(stage.op.num_outputs)]
+        stores = []
+        for tensor, result in zip(tensors, results, strict=True):
+            place = e.places[tensor]
+            if place.buffer is not None:
+                offset = e.offset(whole[place.skipped :], place.dims)
+                stores.append(tirx.BufferStore(place.buffer, result, [offset]))
+        if cluster.results:
+            e.values.update(zip(tensors, results, strict=True))
+            with made(e, cluster.results, at(e, whole)) as statements:
+                stores = [*statements, *stores]
+            for tensor in tensors:
+                del e.values[tensor]
+        return stores
 
     return store
 
@@ -129,54 +139,102 @@ def sources(e: Emission, stage: Stage, indices: Sequence[Expression], steps: Seq
     return found
 
 
+def _beside(
+    e: Emission, cluster: Cluster, indices: Sequence[Expression], steps: Sequence[Expression]
+) -> AbstractContextManager[list[Statement]]:
+    """The statements for the elementwise stages of a cluster where its loops are here."""
+    point = cluster.point(indices, steps) if cluster.whole else ()
+    return made(e, cluster.whole, at(e, point), read=True)
+
+
+def _identities(cluster: Cluster) -> list[Expression]:
+    return [i for stage in cluster.reductions for i in stage.op.body[0].combiner.identity_element]
+
+
+def _dtypes(cluster: Cluster) -> list[str]:
+    return [dtype for stage in cluster.reductions for dtype in stage.dtypes]
+
+
 def _one_by_one(
-    e: Emission, stage: Stage, whole: Sequence[Expression], indices: Sequence[Expression], done: Finish
+    e: Emission, cluster: Cluster, whole: Sequence[Expression], indices: Sequence[Expression], done: Finish
 ) -> list[Statement]:
     totals, statements = [], []
-    for dtype, identity in zip(stage.dtypes, stage.op.body[0].combiner.identity_element, strict=True):
-        total, made = e.local(dtype, 1)
-        statements += [*made, tirx.BufferStore(total, identity, [0])]
+    dtypes = _dtypes(cluster)
+    for dtype, identity in zip(dtypes, _identities(cluster), strict=True):
+        total, made_ = e.local(dtype, 1)
+        statements += [*made_, tirx.BufferStore(total, identity, [0])]
         totals.append(total)
     loaded = [tirx.BufferLoad(total, [0]) for total in totals]
 
     def step(steps: Sequence[Expression]) -> list[Statement]:
-        results = combined(e, stage, loaded, sources(e, stage, whole, steps))
-        names = [tirx.Var("result", dtype) for dtype in stage.dtypes]
-        if len(results) == 1:
-            return [tirx.BufferStore(totals[0], results[0], [0])]
-        return [
-            *(tirx.Bind(n, r) for n, r in zip(names, results, strict=True)),
-            *(tirx.BufferStore(t, n, [0]) for t, n in zip(totals, names, strict=True)),
-        ]
+        with _beside(e, cluster, whole, steps) as found:
+            start = 0
+            for stage in cluster.reductions:
+                own = slice(start, start + stage.op.num_outputs)
+                start = own.stop
+                results = combined(e, stage, loaded[own], sources(e, stage, whole, steps))
+                if len(results) == 1:
+                    found.append(tirx.BufferStore(totals[own.start], results[0], [0]))
+                    continue
+                names = [tirx.Var("result", dtype) for dtype in stage.dtypes]
+                found += (tirx.Bind(n, r) for n, r in zip(names, results, strict=True))
+                found += (tirx.BufferStore(t, n, [0]) for t, n in zip(totals[own], names, strict=True))
+            return found
 
-    return [*statements, *nested(stage.reduced, e.index, step), *done(indices, loaded)]
+    return [*statements, *nested(cluster.lead.reduced, e.index, step), *done(indices, loaded)]
 
 
-def _along_columns(e: Emission, stage: Stage, fixed: Sequence[Expression], done: Finish) -> list[Statement]:
+def _updates(
+    e: Emission, cluster: Cluster, totals: Sequence[Any], lane: Expression, indices: Any, steps: Any
+) -> list[Statement]:
+    """What goes into one lane of the totals of all reductions at one place."""
+    with _beside(e, cluster, indices, steps) as statements:
+        for stage, total in zip(cluster.reductions, totals, strict=True):
+            found = combined(e, stage, [tirx.BufferLoad(total, [lane])], sources(e, stage, indices, steps))
+            statements.append(tirx.BufferStore(total, found[0], [lane]))
+        return statements
+
+
+def _width(e: Emission, cluster: Cluster) -> int:
+    """How many elements are combined at once."""
+    return lanes(e, [*cluster.whole, *cluster.reductions])
+
+
+def _registers(e: Emission, cluster: Cluster, width: int) -> tuple[list[Any], list[Statement]]:
+    """Lanes for the totals of all reductions, and the statements that make and clear them."""
+    buffers, statements = [], []
+    for dtype, identity in zip(_dtypes(cluster), _identities(cluster), strict=True):
+        buffer, made_ = e.local(dtype, width)
+        buffers.append(buffer)
+        statements += [*made_, *e.fill(buffer, width, lambda v, i=identity: i)]  # type: ignore[misc]
+    return buffers, statements
+
+
+def _along_columns(e: Emission, cluster: Cluster, fixed: Sequence[Expression], done: Finish) -> list[Statement]:
     """Several columns at once, down all rows."""
-    *outer, columns = stage.extents[len(fixed) :]
-    dtype, lanes = stage.dtypes[0], e.lanes(stage.dtypes[0])
-    identity = stage.op.body[0].combiner.identity_element[0]
+    *outer, columns = cluster.lead.extents[len(fixed) :]
+    lanes_ = _width(e, cluster)
 
     def tile(ahead: Sequence[Expression], first: Expression, width: int) -> list[Statement]:
-        total, statements = e.local(dtype, width)
+        totals, statements = _registers(e, cluster, width)
 
         def step(steps: Sequence[Expression]) -> list[Statement]:
-            def element(v: Expression) -> Expression:
-                (found,) = sources(e, stage, [*fixed, *ahead, first + v], steps)
-                return combined(e, stage, [tirx.BufferLoad(total, [v])], [found])[0]
+            def update(v: Expression) -> list[Statement]:
+                return _updates(e, cluster, totals, v, [*fixed, *ahead, first + v], steps)
 
-            return e.fill(total, width, element)
+            return loop(width, e.index, update, "VECTORIZED")
+
+        def store(v: Expression) -> list[Statement]:
+            return done([*ahead, first + v], [tirx.BufferLoad(total, [v]) for total in totals])
 
         return [
             *statements,
-            *e.fill(total, width, lambda v: identity),
-            *nested(stage.reduced, e.index, step),
-            *loop(width, e.index, lambda v: done([*ahead, first + v], [tirx.BufferLoad(total, [v])]), "VECTORIZED"),
+            *nested(cluster.lead.reduced, e.index, step),
+            *loop(width, e.index, store, "VECTORIZED"),
         ]
 
-    widths = [4 * lanes, lanes]
-    return nested(outer, e.index, lambda ahead: tiles(columns, widths, e.index, lambda at, w: tile(ahead, at, w)))
+    widths = [lanes_] if len(cluster.stages) > FEW else [4 * lanes_, lanes_]
+    return nested(outer, e.index, lambda ahead: tiles(columns, widths, e.index, lambda at_, w: tile(ahead, at_, w)))
 
 
 def tiles(
@@ -205,55 +263,62 @@ def tiles(
 
 
 def _along_rows(
-    e: Emission, stage: Stage, fixed: Sequence[Expression], rows: Sequence[Sequence[Expression]], done: Finish
+    e: Emission, cluster: Cluster, fixed: Sequence[Expression], rows: Sequence[Sequence[Expression]], done: Finish
 ) -> list[Statement]:
     """The rows at some indices: each lane takes a part of a row, then the lanes are combined.
 
     What is left over of a row goes into lanes of its own: LLVM keeps lanes in whole registers only if all that reads or
     writes them takes all of them.
     """
-    dtype, lanes = stage.dtypes[0], e.lanes(stage.dtypes[0])
-    identity = stage.op.body[0].combiner.identity_element[0]
-    *outer, inner = stage.reduced
-    whole_size = volume(stage.reduced)
+    lanes_ = _width(e, cluster)
+    *outer, inner = cluster.lead.reduced
+    whole_size = volume(cluster.lead.reduced)
     several = not isinstance(whole_size, int) or whole_size >= VERY_LONG
-    width = (2 if len(rows) > 1 else 4 if several else 1) * lanes
+    width = (2 if len(rows) > 1 or len(cluster.stages) > 1 else 4 if several else 1) * lanes_
     statements: list[Statement] = []
-    totals: list[Any] = []
-    rests: list[Any] = []
+    totals: list[list[Any]] = []
+    rests: list[list[Any]] = []
     for _ in rows:
         for buffers in (totals, rests):
-            buffer, made = e.local(dtype, width)
-            buffers.append(buffer)
-            statements += [*made, *e.fill(buffer, width, lambda v: identity)]
+            found, made_ = _registers(e, cluster, width)
+            buffers.append(found)
+            statements += made_
 
     def row(ahead: Sequence[Expression]) -> list[Statement]:
         def block(first: Expression, size: int) -> list[Statement]:
-            made: list[Statement] = []
+            statements: list[Statement] = []
             for indices, into in zip(rows, totals if size == width else rests, strict=True):
 
-                def element(v: Expression, indices: Any = indices, into: Any = into) -> Expression:
-                    (found,) = sources(e, stage, [*fixed, *indices], [*ahead, first + v])
-                    return combined(e, stage, [tirx.BufferLoad(into, [v])], [found])[0]
+                def update(v: Expression, indices: Any = indices, into: Any = into) -> list[Statement]:
+                    return _updates(e, cluster, into, v, [*fixed, *indices], [*ahead, first + v])
 
-                made += e.fill(into, size, element)
-            return made
+                statements += loop(size, e.index, update, "VECTORIZED")
+            return statements
 
-        return tiles(inner, [width, lanes] if width > lanes else [width], e.index, block)
+        return tiles(inner, [width, lanes_] if width > lanes_ else [width], e.index, block)
 
     statements += nested(outer, e.index, row)
-    for total, rest, indices in zip(totals, rests, rows, strict=True):
+    for whole, left_over, indices in zip(totals, rests, rows, strict=True):
+        names = []
+        for stage, total, rest in zip(cluster.reductions, whole, left_over, strict=True):
+            statements += _folded(e, stage, total, rest, width)
+            names.append(tirx.Var("result", stage.dtypes[0]))
+            statements.append(tirx.Bind(names[-1], tirx.BufferLoad(rest, [0])))
+        statements += done(indices, names)
+    return statements
 
-        def folded(v: Expression, left: Any, right: Any, half: int) -> Expression:
-            return combined(e, stage, [tirx.BufferLoad(left, [v])], [tirx.BufferLoad(right, [v + half])])[0]
 
-        statements += e.fill(rest, width, lambda v, t=total, r=rest: folded(v, t, r, 0))  # type: ignore[misc]
-        half = width // 2
-        while half:
-            statements += e.fill(rest, half, lambda v, r=rest, h=half: folded(v, r, r, h))  # type: ignore[misc]
-            half //= 2
-        name = tirx.Var("result", dtype)
-        statements += [tirx.Bind(name, tirx.BufferLoad(rest, [0])), *done(indices, [name])]
+def _folded(e: Emission, stage: Stage, total: Any, rest: Any, width: int) -> list[Statement]:
+    """All lanes of two buffers combined in the first lane of the second one."""
+
+    def both(v: Expression, left: Any, half: int) -> Expression:
+        return combined(e, stage, [tirx.BufferLoad(left, [v])], [tirx.BufferLoad(rest, [v + half])])[0]
+
+    statements = e.fill(rest, width, lambda v: both(v, total, 0))
+    half = width // 2
+    while half:
+        statements += e.fill(rest, half, lambda v, h=half: both(v, rest, h))  # type: ignore[misc]
+        half //= 2
     return statements
 
 

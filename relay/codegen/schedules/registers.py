@@ -7,6 +7,7 @@ stored to a small buffer, which LLVM keeps in a register.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tvm_ffi import structural_map, structural_walk
@@ -14,32 +15,74 @@ from tvm_ffi import structural_map, structural_walk
 from relay.codegen.schedules.stage import features
 from relay.codegen.tir import Expression, Statement, buffer, outermost, sequence, tirx
 
+_NAME = "element_of_stage"
+
 MANY = 8
 """Expressions with fewer names than this stay as they are: the analyses are quick, and the code is shorter."""
 
 
+def named(value: Expression) -> tuple[Expression, Statement]:
+    """A name for a number that several statements of a loop use, and the statement that gives it."""
+    name = tirx.Var(_NAME, value.ty)
+    return name, tirx.Bind(name, value)
+
+
 def with_registers(statement: Statement) -> Statement:
-    """The statement, whose names are all different, with registers for the names of its long expressions."""
+    """The statement, whose names are all different, with registers for what is `named` and for the names of its long
+    expressions."""
 
     def vector(loop: Any) -> Any:
         if loop.kind != tirx.ForKind.VECTORIZED or not isinstance(loop.extent, tirx.IntImm):
             return loop
-        allocations: list[Statement] = []
-        body: list[Statement] = []
-        for part in outermost(loop.body):
-            made, own = _stored(part, loop.loop_var, int(loop.extent.value))
-            allocations += own
-            body += made
+        allocations, body = _in_registers(outermost(loop.body), loop.loop_var, int(loop.extent.value))
         if not allocations:
             return loop
         changed = tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, sequence(body))
         return sequence([*allocations, changed])
 
-    def scalar(store: Any) -> Any:
-        made, allocations = _stored(store, None, 1)
-        return sequence([*allocations, *made]) if allocations else store
+    def scalar(several: Any) -> Any:
+        parts = outermost(several)
+        if not any(map(_is_name, parts)):
+            return several
+        allocations, body = _in_registers(parts, None, 1)
+        return sequence([*allocations, *body])
 
-    return structural_map(structural_map(statement, ((tirx.For, vector),)), ((tirx.BufferStore, scalar),))
+    def store(one: Any) -> Any:
+        made, allocations = _stored(one, None, 1)
+        return sequence([*allocations, *made]) if allocations else one
+
+    for node, change in ((tirx.For, vector), (tirx.SeqStmt, scalar), (tirx.BufferStore, store)):
+        statement = structural_map(statement, ((node, change),))
+    return statement
+
+
+def _is_name(statement: Statement) -> bool:
+    return isinstance(statement, tirx.Bind) and bool(statement.var.name == _NAME)
+
+
+def _in_registers(
+    parts: Sequence[Statement], lane: Expression | None, width: int
+) -> tuple[list[Statement], list[Statement]]:
+    """What makes registers, and statements with these for names; the loop variable `lane` counts to `width`."""
+    at = tirx.const(0, "int32") if lane is None else lane
+    registers: dict[Any, Any] = {}
+    allocations: list[Statement] = []
+    body: list[Statement] = []
+
+    def read(variable: Any) -> Any:
+        return tirx.BufferLoad(registers[variable], [at]) if variable in registers else variable
+
+    for part in parts:
+        known = structural_map(part, ((tirx.Var, read),)) if registers else part
+        if _is_name(known):
+            register = buffer("register", (width,), str(known.var.ty))
+            allocations.append(tirx.AllocBuffer(register))
+            registers[known.var] = register
+            known = tirx.BufferStore(register, known.value, [at])
+        made, own = _stored(known, lane, width)
+        allocations += own
+        body += made
+    return allocations, body
 
 
 def _stored(statement: Statement, lane: Expression | None, width: int) -> tuple[list[Statement], list[Statement]]:

@@ -52,6 +52,11 @@ def extent(value: Any) -> Extent:
     return int(value.value) if isinstance(value, tirx.IntImm) else value
 
 
+def is_one(value: Extent) -> bool:
+    """Whether an extent is the number 1."""
+    return isinstance(value, int) and value == 1
+
+
 def volume(extents: Sequence[Extent]) -> Extent:
     """The product of extents."""
     result: Extent = 1
@@ -87,11 +92,11 @@ def stage_of(op: Any) -> Stage:
     )
 
 
-def in_order(output: Any) -> list[Any]:
-    """The operations that a tensor is computed with, those first that others read."""
+def in_order(outputs: Sequence[Any]) -> list[Any]:
+    """The operations that tensors are computed with, those first that others read."""
     order: list[Any] = []
     done: dict[Any, None] = {}
-    pending = [output.op]
+    pending = [output.op for output in reversed(outputs)]
     while pending:
         op = pending[-1]
         missing = [t.op for t in op.input_tensors if t.op not in done]
