@@ -92,3 +92,44 @@ def test_a_part_of_a_row_in_a_loop() -> None:
 
     x = np.random.default_rng(0).normal(size=(4, 6))
     np.testing.assert_allclose(f(x, 3), f.interpret(x, 3), rtol=1e-12)
+
+
+@relay
+def with_vectors(matrix, vector, several):  # type: ignore[no-untyped-def]
+    """Rows that are combined with the same vector, also with what is computed from the results, and of batches."""
+    return matrix @ vector, R.tanh(matrix @ vector) + 1.0, several @ vector, R.sum(matrix * vector, axis=-1)
+
+
+def displaced(array: np.ndarray, elements: int) -> np.ndarray:
+    """The array so many elements behind the start of a cache line."""
+    memory = np.empty(array.size + 64 // array.itemsize * 2, array.dtype)
+    start = -memory.ctypes.data % 64 // array.itemsize + elements
+    placed = memory[start : start + array.size].reshape(array.shape)
+    placed[...] = array
+    return placed
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 300), (6, 256), (9, 257), (4, 1000), (5, 40)])
+@pytest.mark.parametrize(("dtype", "elements", "threads"), [("float32", 0, 1), ("float32", 5, 2), ("float64", 3, 1)])
+def test_rows_that_share_a_vector(
+    rows: int, columns: int, dtype: str, elements: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from relay.codegen.schedules import loops
+
+    monkeypatch.setattr(loops, "PARALLEL_WORK", 0)
+    monkeypatch.setenv("RELAY_NUM_THREADS", str(threads))
+    with_vectors.reload()
+    rng = np.random.default_rng(0)
+    shapes = (rows, columns), (columns,), (3, rows, columns)
+    arguments = [displaced(rng.normal(size=shape).astype(dtype), elements) for shape in shapes]
+    tolerance = np.finfo(dtype).eps * columns * 4  # sums in another order
+    for found, expected in zip(with_vectors(*arguments), with_vectors.interpret(*arguments), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_rows_that_share_a_vector_of_symbolic_size() -> None:
+    dynamic = R.from_source("def f(x, y):\n    return x @ y\n", {"relay": R})
+    for rows, columns in ((3, 300), (5, 259), (9, 17), (8, 512)):
+        rng = np.random.default_rng(0)
+        x, y = displaced(rng.normal(size=(rows, columns)), 5), rng.normal(size=columns)
+        np.testing.assert_allclose(dynamic(x, y), x @ y, rtol=1e-12, atol=1e-12)

@@ -263,7 +263,7 @@ def _build(
             size = max(elements, 1) if isinstance(elements, int) else elements
             buffer, declared = tir.view(address.name, (size,), dtype, address)
             statements += declared
-            e.places[key(tensor)] = Place(buffer, dims)
+            e.places[key(tensor)] = Place(buffer, dims, address=address)
             if position in packable and isinstance(elements, int):
                 e.constants[key(tensor)] = constant = Given(address, dtype, elements)
                 given[constant] = position

@@ -17,7 +17,7 @@ from relay.codegen.schedules.emission import Emission, Given, Place, key
 from relay.codegen.schedules.loops import decoded, loop, nested, shared
 from relay.codegen.schedules.packing import Packing
 from relay.codegen.schedules.recognition import recognise
-from relay.codegen.schedules.reduction import goes_along_columns, reduce
+from relay.codegen.schedules.reduction import TOGETHER, goes_along_columns, goes_together, reduce, together
 from relay.codegen.schedules.registers import with_registers
 from relay.codegen.schedules.stage import (
     Extent,
@@ -209,7 +209,9 @@ def _alone(e: Emission, step: Step) -> list[Statement]:
         made = products.emit(e, found, step) if found is not None else None
         if made is not None:
             return made
-        count = len(lead.extents) - goes_along_columns(e, lead)
+        if len(lead.extents) == 1 and goes_together(e, step):
+            return _rows_together(e, step)
+        count = len(lead.extents) - (goes_along_columns(e, lead) or goes_together(e, step))
 
     def row(indices: Sequence[Expression]) -> list[Statement]:
         return reduce(e, step, indices) if step.reductions else elements(e, step.whole, indices)
@@ -222,6 +224,19 @@ def _alone(e: Emission, step: Step) -> list[Statement]:
         return loop(end - begin, e.index, lambda i: row(decoded(begin + i, extents, e.index)))
 
     return shared(volume(extents), lead.work, e.threads, e.index, part, lambda: nested(extents, e.index, row))
+
+
+def _rows_together(e: Emission, cluster: Cluster) -> list[Statement]:
+    """A reduction of the rows of a matrix, several at once."""
+    (count,) = cluster.lead.extents
+
+    def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+        return together(e, cluster, (), begin, end - begin)
+
+    def serial() -> list[Statement]:
+        return together(e, cluster, (), tirx.const(0, e.index), count)
+
+    return shared(count, cluster.lead.work, e.threads, e.index, part, serial, step=TOGETHER)
 
 
 def _statement(e: Emission, op: Any) -> list[Statement]:

@@ -18,11 +18,13 @@ from relay.ir.types import BaseType
 
 @attrs.frozen(eq=False)
 class Place:
-    """A tensor in memory, row by row. Of a temporary one only the axes after the first `skipped` are kept."""
+    """A tensor in memory, row by row. Of a temporary one only the axes after the first `skipped` are kept. `address`:
+    of what others have put anywhere in memory; what a kernel makes itself starts at boundaries of vectors."""
 
     buffer: Any  # of one axis
     dims: tuple[Extent, ...]
     skipped: int = 0
+    address: Expression | None = None
 
 
 def key(tensor: Any) -> tuple[Any, int]:

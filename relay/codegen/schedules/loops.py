@@ -85,10 +85,11 @@ def shared(
     part: Callable[[Expression, Expression, Expression], Sequence[Statement]],
     serial: Callable[[], Sequence[Statement]],
     step: int = 1,
-    least: int = PARALLEL_WORK,
+    least: int | None = None,
 ) -> list[Statement]:
     """part(number, begin, end) on each thread if there is enough work, else `serial()`. `begin` is a multiple of
-    `step`."""
+    `step`. `least`: what is enough work, unless it is `PARALLEL_WORK`."""
+    least = PARALLEL_WORK if least is None else least
     if threads == 1 or (isinstance(total, int) and total < 2 * step):
         return list(serial())
 
