@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
+
+import attrs
 
 from relay.codegen import tir
 from relay.codegen.context import BUDGET, FIRST_FAILURE, FIRST_FREE, RUNNING_OUT_OF_MEMORY, STATUS
@@ -19,9 +21,9 @@ from relay.codegen.layout import (
     TupleLayout,
     leaves,
 )
-from relay.codegen.memory import Workspace
+from relay.codegen.memory import Slot, Workspace
 from relay.codegen.tir import Expression, Statement, integer, tirx
-from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Register, StackValue, Value, pairs
+from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, Register, StackValue, Value, pairs
 from relay.errors import Span
 from relay.ir.dims import Dim, DimExpr, MadeDim, TypeId
 from relay.ir.made import made_in
@@ -30,12 +32,32 @@ from relay.ir.types import INT64
 TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were asked for
 
 
+_NUMBERS = (tirx.IntImm, tirx.FloatImm)
+
+
 class Reserving(Protocol):
     """What gives memory for tensors whose size the run makes."""
 
     def reserve(self, code: Code, size: Expression) -> Expression:
         """The address of so many bytes."""
         ...
+
+
+@attrs.frozen(eq=False)
+class KernelCall:
+    """A call of a kernel that cannot fail, with arguments that are the same anywhere in the function: slots of the
+    workspace, constants, sizes, and the function's own parameters."""
+
+    function: Any
+    operands: Sequence[Leaf]
+    outputs: Sequence[Leaf]
+    sizes: Sequence[Dim]
+    temporaries: Sequence[Leaf]
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """All that is read or written."""
+        return (*self.operands, *self.outputs, *self.temporaries)
 
 
 class Code:
@@ -50,17 +72,20 @@ class Code:
         self.frame = tirx.Var("frame", "int64")
         self.workspace = Workspace()
         self._table, self._declarations = tir.view("table", (TABLE_SIZE,), "int64", self.context)
-        self._statements: list[Statement] = []
+        self.parameters: set[Place] = set()  # the places that the function's parameters are, or are the addresses of
+        self.places = places or {}
+        self.statements: list[Statement | KernelCall] = []  # KernelCalls outside of constructs only
+        self._depth = 0
+        self._placed: Dim | None = None
         self._names = 0
         self._first: list[Statement] = []
-        self._places = places or {}
         self._sizes: dict[Dim, Expression] = {}
         self._size_bindings: list[Statement] = []
 
     # ---- statements
 
     def emit(self, *statements: Statement) -> None:
-        self._statements += statements
+        self.statements += statements
 
     def define_context(self, *statements: Statement) -> None:
         """What computes the context's address, in a function that does not get it as a parameter."""
@@ -70,18 +95,20 @@ class Code:
     def collect(self) -> Iterator[list[Statement]]:
         """What is emitted inside goes to a list of its own."""
         outer = self.open()
-        collected = self._statements
+        collected = self.statements
         yield collected
         self.close(outer)
 
     def open(self) -> list[Statement]:
         """Collect from here; returns what was collected so far, for `close`."""
-        outer, self._statements = self._statements, []
+        outer, self.statements = self.statements, []
+        self._depth += 1
         return outer
 
     def close(self, outer: list[Statement]) -> list[Statement]:
         """Go back to what was collected before `open`; returns what was emitted since."""
-        collected, self._statements = self._statements, outer
+        collected, self.statements = self.statements, outer
+        self._depth -= 1
         return collected
 
     def when(self, condition: Expression, then: Sequence[Statement], orelse: Sequence[Statement] = ()) -> None:
@@ -104,15 +131,71 @@ class Code:
         """The statements that leave the function with a status for Python."""
         return [tirx.BufferStore(self._table, integer(status), [STATUS]), tir.fail()]
 
+    def call_kernel(self, call: KernelCall, may_fail: bool) -> None:
+        """Call a kernel. The call can be moved to another function unless it may fail, stands in a construct, or reads
+        what is computed in this function."""
+        for leaf in (*call.outputs, *call.temporaries, *call.leaves):  # what is written lives with all that is read
+            self.touch(leaf)
+        if not may_fail and self._depth == 0 and self._is_movable(call):
+            self.statements.append(call)
+            return
+        operands, outputs = map(self.passed, call.operands), map(self.address, call.outputs)
+        sizes, temporaries = map(self.size, call.sizes), map(self.address, call.temporaries)
+        status = tir.call(call.function, [*operands, *outputs, *sizes, *temporaries])
+        if may_fail:
+            self.check(status)
+        else:
+            self.emit(tirx.Evaluate(status))
+
+    def _is_movable(self, call: KernelCall) -> bool:
+        for leaf in call.leaves:
+            match leaf.place:
+                case Memory(_, slot, entry):
+                    if slot is None and entry is None and leaf.place not in self.parameters:
+                        return False
+                case Immediate(expression):
+                    if leaf.place not in self.parameters and not isinstance(expression, _NUMBERS):
+                        return False
+                case Register():
+                    return False
+                case _:
+                    assert_never(leaf.place)
+        return not any(True for _ in made_in(tuple(call.sizes)))
+
+    def moved(self, call: KernelCall, parameter: Callable[[Place, Expression], Expression]) -> Statement:
+        """A kernel's call as a statement of this function; `parameter` gives what the place of a parameter is here."""
+
+        def argument(leaf: Leaf) -> Expression:
+            match leaf.place:
+                case Memory(_, Slot(offset=offset)):
+                    return self.frame + self.size(offset)
+                case Memory(_, _, int() as entry):
+                    return self.table(entry)
+                case Memory(known) | Immediate(known):
+                    return parameter(leaf.place, known)
+                case _:
+                    raise AssertionError("a call that cannot be moved")
+
+        given = [*map(argument, call.operands), *map(argument, call.outputs)]
+        arguments = [*given, *map(self.size, call.sizes), *map(argument, call.temporaries)]
+        return tirx.Evaluate(tir.call(call.function, arguments))
+
+    def place(self) -> Dim:
+        """Give the workspace's slots their offsets, after the last statement; returns the workspace's bytes."""
+        if self._placed is None:
+            self._placed = self.workspace.place()
+        return self._placed
+
     def finish(self) -> tuple[list[Statement], Dim]:
         """The function's body, and the bytes of its workspace."""
-        size = self.workspace.place()
+        size = self.place()
+        statements = [self.moved(s, lambda _, e: e) if isinstance(s, KernelCall) else s for s in self.statements]
         addresses = [
             tirx.Bind(slot.address, self.frame + self.size(slot.offset))
             for slot in self.workspace.slots
-            if slot.first is not None
+            if slot.named and slot.first is not None
         ]
-        return [*self._declarations, *self._first, *self._size_bindings, *addresses, *self._statements], size
+        return [*self._declarations, *self._first, *self._size_bindings, *addresses, *statements], size
 
     # ---- sizes
 
@@ -128,7 +211,7 @@ class Code:
             return self.bind(tir.arithmetic(dim, self.size), name="size")
         if dim not in self._sizes:
             if isinstance(dim, TypeId):
-                found = self.table(self._places[dim])
+                found = self.table(self.places[dim])
             else:
                 assert isinstance(dim, DimExpr)
                 found = tir.arithmetic(dim, self.size)
@@ -202,7 +285,7 @@ class Code:
                 return tirx.BufferLoad(view, [0])
             case Memory(address, slot):
                 if slot is not None:
-                    self.workspace.use(slot)
+                    self._name(slot)
                 view, statements = tir.view("m", (1,), leaf.layout.base.name, address)
                 self.emit(*statements)
                 return tirx.BufferLoad(view, [0])
@@ -239,7 +322,7 @@ class Code:
                 self.emit(tirx.BufferStore(view, element, [0]))
             case Memory(address, slot):
                 if slot is not None:
-                    self.workspace.use(slot)
+                    self._name(slot)
                 view, statements = tir.view("m", (1,), leaf.layout.base.name, address)
                 self.emit(*statements, tirx.BufferStore(view, element, [0]))
             case Immediate():
@@ -247,12 +330,22 @@ class Code:
             case _:
                 assert_never(leaf.place)
 
+    def _name(self, slot: Slot) -> None:
+        """Use a slot through the variable that holds its address."""
+        self.workspace.use(slot)
+        slot.named = True
+
+    def passed(self, leaf: Leaf) -> Expression:
+        """A tensor as functions take it."""
+        in_register = tir.by_value(leaf.layout.base, leaf.layout.elements)
+        return self.load(leaf) if in_register else self.address(leaf)
+
     def address(self, leaf: Leaf) -> Expression:
         """Where a tensor lies."""
         match leaf.place:
             case Memory(address, slot):
                 if slot is not None:
-                    self.workspace.use(slot)
+                    self._name(slot)
                 return address
             case Register(_, address):
                 return address

@@ -33,7 +33,7 @@ class Constants:
         if constant not in self._places:
             place = self._places[constant] = self._table.reserve(1)
             self.arrays[place] = np.array(constant.value, order="C")
-        return Leaf(layout, Memory(code.bind(code.table(self._places[constant]), name="constant")))
+        return self._array(code, layout, self._places[constant])
 
     def packed(self, code: Code, constant: Constant, packing: Packing) -> Leaf:
         """A constant array arranged as a kernel reads it."""
@@ -44,4 +44,7 @@ class Constants:
             place = self._packed[constant, packing] = self._table.reserve(1)
             self.arrays[place] = packing(constant.value)
         layout = TensorLayout(base, self.arrays[place].shape)
-        return Leaf(layout, Memory(code.bind(code.table(place), name="constant")))
+        return self._array(code, layout, place)
+
+    def _array(self, code: Code, layout: TensorLayout, place: int) -> Leaf:
+        return Leaf(layout, Memory(code.table(place), entry=place))

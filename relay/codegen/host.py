@@ -17,7 +17,7 @@ import attrs
 
 from relay.codegen import tir
 from relay.codegen.arena import Arena
-from relay.codegen.code import Code, Failures, build
+from relay.codegen.code import Code, Failures, KernelCall, build
 from relay.codegen.constants import Constants
 from relay.codegen.context import BUDGET, DEPTH, EXTERNAL, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, TOO_DEEP
 from relay.codegen.donation import NOTHING, Donation
@@ -38,6 +38,7 @@ from relay.codegen.layout import (
     TupleLayout,
     leaves,
 )
+from relay.codegen.parts import cut
 from relay.codegen.pools import Pools
 from relay.codegen.schedules import Packing
 from relay.codegen.sharing import Sharing, has_exits
@@ -151,16 +152,18 @@ def generate(
         generator.donated[given[source].place] = function.body
     generator.replacing = {variable: given[source].place for variable, source in donation.made.items()}
     generator.exits[function.label] = (build(layouts.results[function.name], iter(results)),)
+    code.parameters.update(leaf.place for leaf in (*given, *results))
     generator.block(function.body, ())
-    body, frame = code.finish()
     name = shared.names[function.name]
+    made = cut(code, name.name_hint)
+    body, frame = code.finish()
     whole = [code.context, code.frame, *parameters, *addresses]
     if not recursive:
         shared.frames[function.name] = frame
-        return {name: tir.function(whole, body)}
+        return {name: tir.function(whole, body), **made}
     shared.frames[function.name] = 0
     inner = GlobalVar(f"{name.name_hint}_body")
-    return {inner: tir.function(whole, body), name: _guarded(inner, whole, frame, shared.sizes)}
+    return {inner: tir.function(whole, body), name: _guarded(inner, whole, frame, shared.sizes), **made}
 
 
 def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId, int]) -> Any:
@@ -344,17 +347,9 @@ class _Generator:
             self._external(last.value, group.outputs[-1], outputs[-1])
             return
         kernel = self.shared.kernels.kernel(group)
-        sizes = [code.size(dim) for dim in kernel.sizes]
         temporaries = [code.leaf(TensorLayout(UINT8, (size,))) for size in kernel.temporaries]
-        for temporary in temporaries:
-            code.touch(temporary)
-        arguments = [
-            self._passed(self._operand(atom, kernel.packed.get(position)))
-            for position, atom in enumerate(kernel.operands)
-        ]
-        addresses = [code.address(leaf) for leaf in (*outputs, *temporaries)]
-        results, others = addresses[: len(outputs)], addresses[len(outputs) :]
-        code.check(tir.call(kernel.function, [*arguments, *results, *sizes, *others]))
+        operands = [self._operand(atom, kernel.packed.get(place)) for place, atom in enumerate(kernel.operands)]
+        code.call_kernel(KernelCall(kernel.function, operands, outputs, kernel.sizes, temporaries), kernel.may_fail)
 
     def _external(self, call: OpCall, target: Var, output: Leaf) -> None:
         """Emit the call of an operator that brings its own code."""
@@ -378,11 +373,6 @@ class _Generator:
             return self.leaf(atom)
         assert isinstance(atom, Constant)
         return self.shared.constants.packed(self.code, atom, packing)
-
-    def _passed(self, leaf: Leaf) -> Expression:
-        """A tensor as functions take it."""
-        in_register = tir.by_value(leaf.layout.base, leaf.layout.elements)
-        return self.code.load(leaf) if in_register else self.code.address(leaf)
 
     # ---- everything else
 
@@ -618,7 +608,7 @@ class _Generator:
         for leaf in (*result_leaves, frame):
             code.touch(leaf)
         arguments = [
-            self._passed(leaf) if leaf is not None else _absent(layout)
+            code.passed(leaf) if leaf is not None else _absent(layout)
             for atom in call.arguments
             for leaf, layout in _flat(self.value(atom), self.shared.layouts.atom(atom))
         ]

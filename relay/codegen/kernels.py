@@ -50,13 +50,14 @@ from relay.transform.fusion import Group
 class Kernel:
     """A group's function, the operands in the order of its parameters, those among them, by position, that it wants
     arranged in its own way, the dims whose sizes it takes after the results' addresses, and the bytes of the temporary
-    buffers whose addresses it takes then."""
+    buffers whose addresses it takes then. It may fail where it starts threads."""
 
     function: Any
     operands: tuple[Atom, ...]
     packed: Mapping[int, Packing]
     sizes: tuple[TypeId, ...]
     temporaries: tuple[Dim, ...]
+    may_fail: bool
 
 
 class Kernels:
@@ -68,7 +69,7 @@ class Kernels:
         self.calls = 0  # the places that call kernels
         self._threads = threads
         self._choices = choices
-        self._known: dict[object, tuple[Any, tuple[Dim, ...], Mapping[int, Packing]]] = {}
+        self._known: dict[object, tuple[Any, tuple[Dim, ...], Mapping[int, Packing], bool]] = {}
 
     def kernel(self, group: Group) -> Kernel:
         """The kernel for a group. Raises CompileError if an operator's `compute` fails, NeedsSizes if it does for
@@ -85,9 +86,11 @@ class Kernels:
             if options is not None:
                 self.options[kernel_name(key)] = options
             # In terms of the first dim, the second, ..: other groups with this kernel have others.
-            self._known[key] = name, tuple(in_terms(size, sizes, _DIMS) for size in bytes_), packed
-        function, temporaries, packed = self._known[key]
-        return Kernel(function, operands, packed, sizes, tuple(in_terms(size, _DIMS, sizes) for size in temporaries))
+            general = tuple(in_terms(size, sizes, _DIMS) for size in bytes_)
+            self._known[key] = name, general, packed, self._threads > 1 and _starts_threads(function)
+        function, general, packed, may_fail = self._known[key]
+        temporaries = tuple(in_terms(size, _DIMS, sizes) for size in general)
+        return Kernel(function, operands, packed, sizes, temporaries, may_fail)
 
 
 _DIMS = tuple(TypeId(f"d{number}", Kind.Dim) for number in range(100))
@@ -279,6 +282,13 @@ def _build(
     flat, more = tir.flat_kernel(function)
     temporaries = [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)]
     return flat, temporaries, e.options, {given[constant]: found for constant, found in e.packings.items()}
+
+
+def _starts_threads(function: Any) -> bool:
+    """Whether some loop of a kernel is for several threads."""
+    found: list[Any] = []
+    structural_walk(function.body, ((tirx.For, found.append),))
+    return any(loop.kind == tirx.ForKind.PARALLEL for loop in found)
 
 
 def _reads(statement: Statement, buffer: Any) -> bool:

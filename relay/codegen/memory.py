@@ -20,10 +20,12 @@ _MOST_COMPARED = 1000
 
 @attrs.define(eq=False)
 class Slot:
-    """A buffer of the workspace: its bytes, the TIR variable that holds its address, and its life."""
+    """A buffer of the workspace: its bytes, the TIR variable that holds its address, whether code names that variable,
+    and its life."""
 
     bytes: Dim
     address: object
+    named: bool = False
     first: int | None = None
     last: int = -1
     offset: Dim = 0

@@ -14,10 +14,12 @@ from relay.codegen.tir import Expression
 
 @attrs.frozen(eq=False)
 class Memory:
-    """At an address; in the workspace if there is a slot."""
+    """At an address; in the workspace if there is a slot, and of a constant array if there is an entry of the context
+    table that holds its address."""
 
     address: Expression
     slot: Slot | None = None
+    entry: int | None = None
 
 
 @attrs.frozen(eq=False)
