@@ -141,6 +141,44 @@ def fourth(x: Tensor[Float, (n,)]):
     return x[3] if n > 3 else 0.0
 
 
+@relay
+def between(x: Tensor[Float, (n,)]):
+    return x[1] if n > 1 and n < 5 else 0.0
+
+
+@relay
+def fourth_if_wanted(x: Tensor[Float, (n,)], wanted: bool):
+    return x[3] if wanted else 0.0
+
+
+@relay
+def second_and_fourth_if_wanted(x: Tensor[Float, (n,)], wanted: bool):
+    fourth = x[3] if wanted else 0.0
+    return fourth + x[1]
+
+
+@relay
+def second_and_fourth_after_another(x: Tensor[Float, (n,)], wanted: bool):
+    def fourth(y):
+        if not wanted:
+            return 0.0
+        return y[3]
+
+    return fourth(x) + x[1]
+
+
+@relay
+def fourth_if_two(x: Tensor[Float, (n,)]):
+    return x[3] if n > 1 else 0.0
+
+
+@relay
+def shorter_if_asked(x: Tensor[Float, (n,)], wanted: bool):
+    if wanted and n > 3:
+        return x[1:].sum()
+    return x[1]
+
+
 @pytest.mark.parametrize(
     ("function", "text"),
     [
@@ -186,6 +224,18 @@ def fourth(x: Tensor[Float, (n,)]):
         (without_the_first, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, (Any,)]"),
         (shorter_if_long, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, (Any,)]"),
         (fourth, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
+        (between, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
+        (fourth_if_two, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
+        (fourth_if_wanted, "forall (n: Dim). fn(Tensor[float32, (n,)], Tensor[bool, ()]) -> Tensor[float32, ()]"),
+        (
+            second_and_fourth_if_wanted,
+            "forall (n: Dim). fn(Tensor[float32, (n,)], Tensor[bool, ()]) -> Tensor[float32, ()] where n >= 2",
+        ),
+        (
+            second_and_fourth_after_another,
+            "forall (n: Dim). fn(Tensor[float32, (n,)], Tensor[bool, ()]) -> Tensor[float32, ()] where n >= 2",
+        ),
+        (shorter_if_asked, "forall (n: Dim). fn(Tensor[float32, (n,)], Tensor[bool, ()]) -> Tensor[float32, ()]"),
     ],
     ids=lambda x: x.__name__ if isinstance(x, R.RelayFunction) else "",
 )

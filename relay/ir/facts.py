@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 
 import attrs
@@ -170,6 +170,8 @@ class Facts:
             return False
         if self._positive(difference) or self._positive(opposite) or _never_zero(difference):
             return False
+        if self._nonnegative and self._positive(add(difference, 1)) and self._positive(add(opposite, 1)):
+            return True
         return None
 
     def at_least(self, left: Dim, right: Dim) -> bool | None:
@@ -230,6 +232,31 @@ class Facts:
     def least(self, dim: Dim) -> int | None:
         """A number that the dim is never below, or None."""
         return self._least(self.normal(dim))
+
+    def smallest(self, variable: TypeId | Unknown) -> int:
+        """A number that a variable is never below: 0 if nothing is known."""
+        own = self._bounds.get(variable, 0)
+        return own if self._outer is None else max(own, self._outer.smallest(variable))
+
+    def allow(self, sizes: Mapping[TypeId, int]) -> bool:
+        """Whether sizes satisfy all that is known of them alone."""
+
+        def value(dim: Dim) -> int | None:
+            found = set(variables(dim))
+            try:
+                return evaluate(dim, sizes) if all(v in sizes for v in found) else None
+            except ZeroDivisionError:
+                return None
+
+        if any(sizes[v] < bound for v, bound in self._bounds.items() if v in sizes):  # type: ignore[index]
+            return False
+        if any(v in sizes and value(dim) not in (None, sizes[v]) for v, dim in self._values.items()):  # type: ignore[index]
+            return False
+        if any(value(dim) not in (None, 0) for dim in self._zero) or any(value(dim) == 0 for dim in self._nonzero):
+            return False
+        if any((found := value(dim)) is not None and found < 0 for dim in self._nonnegative):
+            return False
+        return self._outer is None or self._outer.allow(sizes)
 
 
 def solve(
@@ -313,14 +340,18 @@ def _multiple_of(divisor: Dim, dividend: Dim) -> tuple[TypeId | Unknown, Dim] | 
 
 
 def counterexample(constraint: DimConstraint) -> str | None:
-    """Small sizes for which a constraint does not hold, as `n = 2, m = 3`; None if there are none among the smallest,
-    or a variable of the solver occurs."""
+    """Small sizes for which a constraint does not hold, as `n = 2, m = 3`; None if there are none among the smallest
+    that the facts in force allow, or a variable of the solver occurs."""
     found = sorted({*variables(constraint.left), *variables(constraint.right)}, key=lambda v: v.name)
     named = [v for v in found if isinstance(v, TypeId)]
     if len(named) < len(found) or len(named) > 4 or ANY in (constraint.left, constraint.right):
         return None
-    for sizes in itertools.product((2, 3, 1, 4, 5), repeat=len(named)):
+    known = facts()
+    tried = [[max(known.smallest(v) - 1, 0) + size for size in (2, 3, 1, 4, 5)] for v in named]
+    for sizes in itertools.product(*tried):
         values = dict(zip(named, sizes, strict=True))
+        if not known.allow(values):
+            continue
         try:
             left, right = evaluate(constraint.left, values), evaluate(constraint.right, values)
         except ZeroDivisionError:

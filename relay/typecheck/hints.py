@@ -78,10 +78,11 @@ class SizeQuestion(TypeCheckError):
 
 @attrs.frozen
 class Snapshot:
-    """The facts of a moment, and how much had been assumed."""
+    """The facts of a moment, how much had been assumed, and what held at that place only."""
 
     facts: tuple[dict[TypeId | Unknown, Dim], dict[Factor, int], list[Dim], list[Dim], list[Dim]]
     assumed: int
+    here: tuple[DimConstraint, ...]
 
 
 class Hints(Facts):
@@ -104,6 +105,7 @@ class Hints(Facts):
         self._dims: list[Unknown] = []
         self._own: set[TypeId | Unknown] = set()
         self.assumed: list[DimConstraint] = []
+        self.here: tuple[DimConstraint, ...] = ()  # what holds at the place at hand, by the conditions around it
 
     def symbolic(self, name: str, hint: int) -> Unknown:
         """A new symbolic dim, for an axis of an argument."""
@@ -143,13 +145,21 @@ class Hints(Facts):
     def snapshot(self) -> Snapshot:
         """What holds now, for `restore`."""
         kept = dict(self._values), dict(self._bounds), list(self._zero), list(self._nonzero), list(self._nonnegative)
-        return Snapshot(kept, len(self.assumed))
+        return Snapshot(kept, len(self.assumed), self.here)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Forget what was added since, but what the whole program assumes."""
         self._values, self._bounds, self._zero, self._nonzero, self._nonnegative = snapshot.facts
+        self.here = snapshot.here
         for constraint in self.assumed[snapshot.assumed :]:
+            if constraint.always:
+                self.add(constraint)
+
+    def learn(self, constraints: Iterable[DimConstraint]) -> None:
+        """These hold from here on, until what was known before is restored."""
+        for constraint in constraints:
             self.add(constraint)
+            self.here = (*self.here, constraint)
 
     @contextlib.contextmanager
     def where_holds(self, constraints: Iterable[DimConstraint]) -> Iterator[None]:
@@ -159,8 +169,7 @@ class Hints(Facts):
             yield
             return
         before = self.snapshot()
-        for constraint in found:
-            self.add(constraint)
+        self.learn(found)
         try:
             yield
         finally:
@@ -262,11 +271,12 @@ class Hints(Facts):
             if dim.binding is None:
                 dim.binding = TypeId(dim.name, Kind.Dim)
 
-    def where(self) -> tuple[DimConstraint, ...]:
-        """What the finished program assumes, after `close`: without what the rest implies."""
+    def where(self, always: bool = False) -> tuple[DimConstraint, ...]:
+        """What the finished program assumes, after `close`: without what the rest implies. `always`: only what every
+        way through it needs."""
         left = list(dict.fromkeys(d for dim in self._dims if isinstance(d := settled(dim), TypeId)))
         kept = [DimConstraint(d, AT_LEAST, SMALLEST, "programs for the sizes 0 and 1 differ") for d in left]
-        kept += dict.fromkeys(self._closed())
+        kept += dict.fromkeys(c for c in self._closed() if c.always or not always)
         for constraint in tuple(kept):
             rest = [c for c in kept if c is not constraint]
             if Facts(rest).ask(constraint.left, constraint.relation, constraint.right) is True:

@@ -197,7 +197,9 @@ def scheme(definition: Definition | DerivedDefinition) -> Scheme:
     session, module = _run(True, definition, [None] * (len(base.function.parameters) + seeds))
     type_ = resolve(module.main.type)
     assert isinstance(type_, FunctionType)
-    closed = quantified(session, attrs.evolve(type_, effects=session.globals[module.entry].effects), module.where)
+    closed = quantified(
+        session, attrs.evolve(type_, effects=session.globals[module.entry].effects), session.hints.where(always=True)
+    )
     name_the_rest(session, closed.identifiers if isinstance(closed, QuantifiedType) else ())
     return Scheme(module, closed, session.is_partial, erased(resolve(session.globals[module.entry].result)))
 

@@ -278,6 +278,8 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
                 raise texts.never_holds(message, span)
             condition = require_bool(session, out, held, span, "the condition of assert")
             out.items.append(Binding((), Assert(condition.atom, message, span)))
+            if (said := size_conditions.of(session, condition)) is not None:
+                session.keep_knowing(said.holds)
             entity = None
         case _:
             raise InternalError(f"the surface IR holds {type(value).__name__}")
@@ -394,11 +396,22 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
     join = Join(session, [t.name for t in targets])
     arms: list[tuple[Output, Output]] = []
     orelse: Block | None = None
-    is_refused = by_sizes = False
+    is_refused, by_sizes, decided = False, False, True
     known_of_sizes: list[DimConstraint] = []  # since the arms before are not taken
+    paths: list[list[size_conditions.Path]] = [[] for _ in targets]
+
+    def arriving(holds: Sequence[DimConstraint], decided: bool) -> OnYield:
+        def add(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+            join.add(place, entities, span)
+            for ways, entity in zip(paths, entities, strict=False):
+                ways.append(size_conditions.Path(tuple(holds), entity, decided))
+
+        return add
+
     for arm in node.arms:
         condition_out, failures = Output() if arms else out, session.failures
-        condition = _condition(session, context, arm.condition, condition_out, node.span)
+        with size_conditions.behind(session, known_of_sizes, by_sizes, bool(arms)):
+            condition = _condition(session, context, arm.condition, condition_out, node.span)
         is_refused = is_refused or session.failures > failures
         known = is_constant_bool(condition)
         if (known is False and not condition_out.items) or (known is False and not arms):
@@ -413,12 +426,15 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
             condition_out.terminator = Yield((condition.atom,), node.span)
         body = Output()
         said = size_conditions.of(session, condition)
-        by_sizes = by_sizes or said is not None
-        holds = known_of_sizes if said is None else [*known_of_sizes, said.holds]
-        with session.where_it_may_not_run(), size_conditions.arm(session, holds, by_sizes):
-            elaborate_block(session, context, arm.body, body, join.add)
+        decided, by_sizes = (
+            decided and said is not None and said.decided,
+            by_sizes or (said is not None and said.decided),
+        )
+        holds = known_of_sizes if said is None else [*known_of_sizes, *said.holds]
+        with size_conditions.arm(session, holds, by_sizes):
+            elaborate_block(session, context, arm.body, body, arriving(holds, decided))
         if said is not None:
-            known_of_sizes.append(said.fails)
+            known_of_sizes += said.fails
         arms.append((condition_out, body))
     otherwise = orelse if orelse is not None else node.orelse
     if not arms:
@@ -429,8 +445,8 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         elaborate_block(session, context, otherwise, out, direct)
         return
     last = Output()
-    with session.where_it_may_not_run(), size_conditions.arm(session, known_of_sizes, by_sizes):
-        elaborate_block(session, context, otherwise, last, join.add)
+    with size_conditions.arm(session, known_of_sizes, by_sizes):
+        elaborate_block(session, context, otherwise, last, arriving(known_of_sizes, decided))
     if is_refused:  # what the arms give may be of other types only because the condition is
         assign(context, targets, [Failed()] * len(targets))
         return
@@ -447,6 +463,8 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
     out.items.append(Later(bound, build))
     if join.paths:
         assign(context, targets, [made_sizes.all_opened(session, out, e, node.span) for e in entities])
+        for entity, ways in zip(entities, paths, strict=False):
+            size_conditions.note_joined(session, entity, ways)
 
 
 def _condition(session: Session, context: Context, block: Block, out: Output, span: Span | None) -> Typed:

@@ -465,7 +465,7 @@ def _elaborate_body(
     session.active.append(instance)
     session.call_spans.append((function.name, span))
     try:
-        with session.effects_of(instance.effects):
+        with session.effects_of(instance.effects), session.inside_of_function():
             elaborate_block(session, context, function.body, body, None)
     finally:
         session.active.pop()

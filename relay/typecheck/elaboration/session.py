@@ -110,6 +110,8 @@ class Pending:
     question: DimConstraint | None = None  # what annotated sizes, for which it must always hold, leave open
     force: Callable[[], None] | None = None  # solves it with what is known, if nothing else moves
     unseen: Callable[[], None] | None = None  # notes the effects of what a scheme leaves unsolved
+    known: tuple[DimConstraint, ...] = ()  # what the conditions around it say of sizes
+    maybe: int = 0  # in how many branches and loops it arose
 
 
 def _undetermined(names: str, text: str, wanted: Dim, span: Span | None) -> ShapeError:
@@ -222,12 +224,28 @@ class Session(EffectNotes):
 
     @contextlib.contextmanager
     def where_it_may_not_run(self) -> Iterator[None]:
-        """While a branch or the body of a loop is elaborated."""
+        """While a branch or the body of a loop is elaborated. What only that needs of sizes, in a scheme, is not known
+        behind it."""
         self.maybe += 1
+        before = self.hints.snapshot() if self.generic else None
         try:
             yield
         finally:
             self.maybe -= 1
+            if before is not None:
+                self.hints.restore(before)
+
+    @contextlib.contextmanager
+    def inside_of_function(self) -> Iterator[None]:
+        """While a function's body is elaborated. What it needs behind an early `return` is not known where it was
+        called."""
+        before, ended = self.hints.snapshot() if self.generic else None, self.may_have_ended
+        try:
+            yield
+        finally:
+            if before is not None and self.may_have_ended and not ended:
+                self.hints.restore(before)
+            self.may_have_ended = ended
 
     @contextlib.contextmanager
     def scope(self, out: Output) -> Iterator[int]:
@@ -256,8 +274,7 @@ class Session(EffectNotes):
     def keep_knowing(self, constraints: Sequence[DimConstraint]) -> None:
         """These hold in the rest of the block at hand."""
         self._facts_before.append(self.hints.snapshot())
-        for constraint in constraints:
-            self.hints.add(constraint)
+        self.hints.learn(constraints)
 
     def made_since(self, depth: int) -> frozenset[MadeDim]:
         """The sizes that are made in the scopes inside of the first ones."""
@@ -359,6 +376,8 @@ class Session(EffectNotes):
             application=application,
             at_any_rank=at_any_rank,
             unseen=unseen,
+            known=self.hints.here,
+            maybe=self.maybe,
         )
         self._try(pending)
         if not pending.done:
@@ -380,11 +399,22 @@ class Session(EffectNotes):
 
     def _retry(self, pending: Pending) -> None:
         """Try again what waited. A mistake found now is that of the waiting constraint, not of what woke it."""
+        with self._where_it_arose(pending):
+            try:
+                self._try(pending)
+            except (Consequence, RelayError, Clash) as error:
+                pending.done = True
+                self.report(undecided(error, pending.span), pending.labels)
+
+    @contextlib.contextmanager
+    def _where_it_arose(self, pending: Pending) -> Iterator[None]:
+        """Know what is known of sizes at the place of a constraint."""
+        self.maybe, maybe = pending.maybe, self.maybe
         try:
-            self._try(pending)
-        except (Consequence, RelayError, Clash) as error:
-            pending.done = True
-            self.report(undecided(error, pending.span), pending.labels)
+            with self.hints.where_holds(pending.known):
+                yield
+        finally:
+            self.maybe = maybe
 
     def _postpone(self, left: Dim, right: Dim) -> None:
         """An equation of dims that no variable can be solved for yet."""
@@ -510,7 +540,8 @@ class Session(EffectNotes):
             if pending.done or pending.at_any_rank is None:
                 continue
             try:
-                pending.done = pending.at_any_rank()
+                with self._where_it_arose(pending):
+                    pending.done = pending.at_any_rank()
                 self.solver.run()
             except RelayError as error:
                 pending.done = True
@@ -520,7 +551,8 @@ class Session(EffectNotes):
         """Report what does not hold for all sizes that the annotations allow."""
         for pending in self.pending:
             question = None if pending.done else pending.question
-            example = None if question is None else counterexample(question)
+            with self.hints.where_holds(pending.known):
+                example = None if question is None else counterexample(question)
             if example is not None:
                 assert question is not None
                 self.report(not_for_all(question, example, pending.span), pending.labels)

@@ -12,29 +12,49 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from relay.ir.dims import add
-from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
-from relay.typecheck.elaboration.entities import Entity, Number, Typed, dim_of
+from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Typed, dim_of, is_constant_bool
 from relay.typecheck.elaboration.session import Session
+
+MANY_PATHS = 8
+"""Of more paths that a truth value comes from, nothing is found that holds on all of them."""
 
 
 @attrs.frozen
 class SizeCondition:
-    """What holds of sizes where a condition does, and where it does not."""
+    """What holds of sizes where a condition does, and where it does not. `decided`: sizes alone decide it."""
 
-    holds: DimConstraint
-    fails: DimConstraint
+    holds: tuple[DimConstraint, ...] = ()
+    fails: tuple[DimConstraint, ...] = ()
+    decided: bool = True
 
 
 def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> None:
-    """Remember what a comparison says of sizes."""
-    if len(operands) != 2 or not isinstance(result, Typed):
+    """Remember what a comparison, or `not`, `&` and `|` of comparisons, says of sizes."""
+    if not isinstance(result, Typed):
         return
-    left, right = operands
-    if not isinstance(left, Number) or not isinstance(right, Number):
-        return
+    found = None
+    match name, operands:
+        case "logical_not", [Typed() as operand]:
+            said = of(session, operand)
+            found = None if said is None else attrs.evolve(said, holds=said.fails, fails=said.holds)
+        case (("logical_and" | "bitwise_and" | "logical_or" | "bitwise_or"), [Typed() as first, Typed() as second]):
+            sides = of(session, first), of(session, second)
+            if sides != (None, None):
+                a, b = (s or SizeCondition(decided=False) for s in sides)
+                both = (*a.holds, *b.holds), _common([a.fails, b.fails])
+                either = _common([a.holds, b.holds]), (*a.fails, *b.fails)
+                found = SizeCondition(*(both if name.endswith("and") else either), a.decided and b.decided)
+        case _, [Number() as left, Number() as right]:
+            found = _comparison(name, left, right)
+    if found is not None:
+        session.size_conditions[result.atom] = found
+
+
+def _comparison(name: str, left: Number, right: Number) -> SizeCondition | None:
     a, b = dim_of(left), dim_of(right)
     if a is None or b is None:
-        return
+        return None
     at_least = DimConstraint(a, AT_LEAST, b), DimConstraint(b, AT_LEAST, add(a, 1))
     at_most = DimConstraint(b, AT_LEAST, a), DimConstraint(a, AT_LEAST, add(b, 1))
     equal = DimConstraint(a, EQUAL, b), DimConstraint(a, DIFFERENT, b)
@@ -46,8 +66,10 @@ def note(session: Session, name: str, operands: Sequence[Entity], result: Entity
         "equal": equal,
         "not_equal": equal[::-1],
     }
-    if name in meanings:
-        session.size_conditions[result.atom] = SizeCondition(*meanings[name])
+    if name not in meanings:
+        return None
+    holds, fails = meanings[name]
+    return SizeCondition((holds,), (fails,))
 
 
 def of(session: Session, condition: Typed) -> SizeCondition | None:
@@ -55,15 +77,72 @@ def of(session: Session, condition: Typed) -> SizeCondition | None:
     return session.size_conditions.get(condition.atom)
 
 
+@attrs.frozen
+class Path:
+    """One way to a truth value: what holds of sizes on it, and the value; `decided`: sizes alone choose it."""
+
+    known: tuple[DimConstraint, ...]
+    value: Entity
+    decided: bool
+
+
+def note_joined(session: Session, result: Entity, paths: Sequence[Path]) -> None:
+    """Remember what a truth value says of sizes that comes from several paths, as those of `a and b` do."""
+    if not isinstance(result, Typed) or not all(isinstance(p.value, Typed | Object) for p in paths):
+        return
+    true: list[tuple[DimConstraint, ...]] = []
+    false: list[tuple[DimConstraint, ...]] = []
+    decided = True
+    for path in paths:
+        known = is_constant_bool(path.value)
+        said = (of(session, path.value) if isinstance(path.value, Typed) else None) or SizeCondition(
+            decided=known is not None
+        )
+        decided = decided and path.decided and said.decided
+        if known is not False:
+            true.append((*path.known, *said.holds))
+        if known is not True:
+            false.append((*path.known, *said.fails))
+    found = SizeCondition(_common(true), _common(false), decided)
+    if found.holds or found.fails or decided:
+        session.size_conditions[result.atom] = found
+
+
+def _common(ways: Sequence[Sequence[DimConstraint]]) -> tuple[DimConstraint, ...]:
+    """What holds on all of several ways."""
+    if len(ways) == 1:
+        return tuple(ways[0])
+    if len(ways) > MANY_PATHS or not all(ways):
+        return ()
+    facts = [Facts(way) for way in ways]
+    candidates = dict.fromkeys(weaker for way in ways for constraint in way for weaker in _weaker(constraint))
+    return tuple(c for c in candidates if all(f.ask(c.left, c.relation, c.right) is True for f in facts))
+
+
+def _weaker(constraint: DimConstraint) -> tuple[DimConstraint, ...]:
+    """A constraint, and for an equation its two inequalities."""
+    if constraint.relation != EQUAL:
+        return (constraint,)
+    left, right = constraint.left, constraint.right
+    return constraint, DimConstraint(left, AT_LEAST, right), DimConstraint(right, AT_LEAST, left)
+
+
 @contextlib.contextmanager
 def arm(session: Session, known: Sequence[DimConstraint], is_chosen: bool) -> Iterator[None]:
-    """While an arm is elaborated in which these hold; `is_chosen`: a condition on sizes chooses it."""
+    """While an arm is elaborated in which these hold; `is_chosen`: sizes choose it."""
     session.chosen_by_sizes += is_chosen
     try:
-        with session.hints.where_holds(known):
+        with session.where_it_may_not_run(), session.hints.where_holds(known):
             yield
     finally:
         session.chosen_by_sizes -= is_chosen
+
+
+def behind(
+    session: Session, known: Sequence[DimConstraint], is_chosen: bool, is_later: bool
+) -> contextlib.AbstractContextManager[None]:
+    """While the condition of an arm is elaborated, which is looked at only if the arms before are not taken."""
+    return arm(session, known, is_chosen) if is_later else contextlib.nullcontext()
 
 
 def is_lenient(session: Session) -> bool:
