@@ -40,6 +40,7 @@ from relay.errors import (
 from relay.executable import Executable, load
 from relay.frontend.annotations import base_type_var, dims, shape_var, type_var
 from relay.frontend.values import replace as _replace
+from relay.ir.annotation import Ref as _Ref
 from relay.ir.axes import CHW, HWC, HWIO, NCDHW, NCHW, NCW, NDHWC, NHWC, NWC, OIHW
 from relay.ir.types import ANY as Any
 from relay.ir.types import (
@@ -132,7 +133,12 @@ def _inside_only(name: str, documentation: str) -> Callable[..., _Any]:
     return function
 
 
-ref = _inside_only("ref", "A new mutable cell with this content.")
+def ref(content: _Any) -> _Any:
+    """A new mutable cell with this content. Programs take the ones that are made outside, and write what they hold."""
+    return _Ref(content)
+
+
+ref.__relay_builtin__ = "ref"  # type: ignore[attr-defined]
 read = _inside_only("read", "The content of a cell; also `cell.value`.")
 rename_axes = _inside_only(
     "rename_axes",

@@ -1,8 +1,8 @@
-"""From Python's arguments to run-time values, and from results to what the caller gets.
+"""What Python's arguments are to the compiler, and calls that are like earlier ones.
 
-An argument is an array, a number, a structure of them, a value of a data type, or something that specialises the
-program: None, a string, a dtype, a function, the value of a static parameter. What it adds to a call's signature is
-its `key`.
+An argument is an array, a number, a structure of them, a value of a data type, a reference, or something that
+specialises the program: None, a string, a dtype, a function, the value of a static parameter. What it adds to a call's
+signature is its `key`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,27 @@ import numpy as np
 
 from relay import exchange
 from relay.array import Array
+from relay.conversion import wrap
 from relay.errors import Label, RelayError, TypeMismatch
-from relay.eval.values import Data, Reference, Stack
+from relay.ir.annotation import Ref
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
-from relay.ir.structure import build, field_names, fields_of, form_of, is_record_class
-from relay.ir.types import ANY, BaseType, DataType, Form, RefType, StackType, TensorType, TupleType, Type, base_of_dtype
+from relay.ir.structure import field_names, fields_of, form_of, is_record_class
+from relay.ir.types import (
+    ANY,
+    BaseType,
+    Form,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    base_of_dtype,
+    prune,
+)
 from relay.operator import Operator
 from relay.packing import ROWS, DataCall, Unpackable
-from relay.typecheck.elaboration import Argument, Fixed, Scalar, Structure
-from relay.typecheck.unification import holds
+from relay.typecheck.elaboration import Argument, Content, Fixed, Items, Scalar, Structure
 
 if TYPE_CHECKING:
     from relay.codegen.cpu import Program
@@ -252,15 +263,26 @@ class Described:
     value: Any
 
 
-def describe(value: Any, function: Function, position: int, path: str = "") -> Described:
+def describe(
+    value: Any,
+    function: Function,
+    position: int,
+    path: str = "",
+    annotation: Type | None = None,
+    held: bool = False,
+) -> Described:
     """What an argument, or the part of one that `path` reads, is to the compiler.
 
-    Raises TypeMismatch at the parameter for what Relay cannot take.
+    `annotation`: what is written of its type; there `list[A]` is a list of any length, and in a reference or such a
+    list (`held`), an `Any` is any size. Raises TypeMismatch at the parameter for what Relay cannot take.
     """
+    annotation = None if annotation is None else prune(annotation)  # type: ignore[assignment]
     if isinstance(value, TensorType):
         if not isinstance(value.base, BaseType) or not all(isinstance(dim, int) for dim in value.shape):
             raise _bad_argument(function, position, f"is the type {value}, in which something is open", path=path)
         return Described((value.base.name, value.shape), value, None)
+    if isinstance(value, RefType | StackType):
+        return Described(value, value, None)
     if isinstance(value, Array):
         value = value.numpy()
     if isinstance(value, np.ma.MaskedArray):
@@ -274,25 +296,34 @@ def describe(value: Any, function: Function, position: int, path: str = "") -> D
             raise _bad_argument(function, position, f"has dtype {array.dtype}, which Relay does not have", path=path)
         if not array.dtype.isnative:
             array = array.astype(base.dtype)
-        return Described((base.name, array.shape), TensorType(base, array.shape), array)
+        shape = _with_any(array.shape, annotation) if held else array.shape
+        return Described((base.name, shape), TensorType(base, shape), array)
     if isinstance(value, bool):
         return Described(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
     if isinstance(value, int | float):
         return Described(type(value), Scalar(value), value)
     if exchange.is_value(value):
         return _describe_data(value, function, position, path)
+    if isinstance(value, Ref):
+        content = annotation.content if isinstance(annotation, RefType) else None
+        part = describe(value.value, function, position, path + ".value", content, True)
+        _refuse_fixed(part, function, position, path + ".value", "a reference")
+        return Described(("reference", part.key), Content(part.argument), value)
     form = form_of(value)
+    if isinstance(annotation, StackType) and form is not None and form.cls is list:
+        return _describe_items(value, annotation, function, position, path)
     if form is not None or isinstance(value, tuple):
         inside = value if form is None else fields_of(value, form)
-        inside = value if form is None else fields_of(value, form)
         names = _part_names(form, len(inside))
-        parts = [describe(v, function, position, path + name) for v, name in zip(inside, names, strict=True)]
+        written: Sequence[Any] = [None] * len(inside)
+        if isinstance(annotation, TupleType) and len(annotation.items) == len(inside):
+            written = annotation.items
+        parts = [
+            describe(v, function, position, path + name, type_, held)
+            for v, name, type_ in zip(inside, names, written, strict=True)
+        ]
         for name, part in zip(names, parts, strict=True):
-            if isinstance(part.argument, Fixed) and part.argument.value is not None:
-                text = f"is {part.argument.value!r}, and a structure holds arrays, numbers and None"
-                raise _bad_argument(
-                    function, position, text, path=path + name, help="give it as a static argument of its own"
-                )
+            _refuse_fixed(part, function, position, path + name, "a structure")
         items, values = tuple(p.argument for p in parts), tuple(p.value for p in parts)
         structure = ("tuple", form, *(p.key for p in parts))
         return Described(structure, items if form is None else Structure(form, items), values)
@@ -314,6 +345,31 @@ def describe(value: Any, function: Function, position: int, path: str = "") -> D
     )
 
 
+def _refuse_fixed(part: Described, function: Function, position: int, path: str, holder: str) -> None:
+    """Raise TypeMismatch if a part of an argument is no value of the run, nor None."""
+    if isinstance(part.argument, Fixed) and part.argument.value is not None:
+        text = f"is {part.argument.value!r}, and {holder} holds arrays, numbers and None"
+        raise _bad_argument(function, position, text, path=path, help="give it as a static argument of its own")
+
+
+def _with_any(shape: tuple[int, ...], annotation: Type | None) -> tuple[Any, ...]:
+    """The shape with `Any` where the annotation has it."""
+    if not isinstance(annotation, TensorType) or len(annotation.shape) != len(shape):
+        return shape
+    return tuple(ANY if dim is ANY else size for dim, size in zip(annotation.shape, shape, strict=True))
+
+
+def _describe_items(value: list[Any], annotation: StackType, function: Function, position: int, path: str) -> Described:
+    """What a list whose length only the run knows is to the compiler: each kind of its elements once."""
+    element = annotation.element.content if isinstance(annotation.element, RefType) else None
+    found: dict[object, Argument] = {}
+    for index, item in enumerate(value):
+        part = describe(item, function, position, f"{path}[{index}]", element, True)
+        _refuse_fixed(part, function, position, f"{path}[{index}]", "a list")
+        found.setdefault(part.key, part.argument)
+    return Described(("list", frozenset(found)), Items(tuple(found.values())), value)
+
+
 def _part_names(form: Form | None, count: int) -> Sequence[str]:
     """How the parts of a structure are read."""
     if form is None or not form.names:
@@ -324,8 +380,8 @@ def _part_names(form: Form | None, count: int) -> Sequence[str]:
 def _describe_data(value: Any, function: Function, position: int, path: str) -> Described:
     """What a value of a data type is to the compiler."""
 
-    def part(field: Any) -> tuple[object, Argument]:
-        described = describe(field, function, position, path)
+    def part(field: Any, declared: Type) -> tuple[object, Argument]:
+        described = describe(field, function, position, path, declared, True)
         if isinstance(described.argument, Fixed) and described.argument.value is not None:
             text = f"holds {described.argument.value!r}, and data holds arrays, numbers and None"
             raise _bad_argument(function, position, text, path=path)
@@ -375,57 +431,6 @@ def _bad_argument(function: Function, position: int, text: str, help: str | None
     return TypeMismatch(
         f"argument {parameter.name}{path} of {function.name} {text}", parameter.span, labels=labels, help=help
     )
-
-
-def run_time_value(value: Any, type_: Type, name: str) -> Any:
-    """An argument as the run-time value of its (known) type."""
-    if isinstance(type_, DataType):
-        return exchange.to_data(value, type_, lambda part, part_type: run_time_value(_plain(part), part_type, name))
-    if isinstance(type_, TupleType):
-        return (
-            () if value is None else tuple(run_time_value(v, t, name) for v, t in zip(value, type_.items, strict=True))
-        )
-    assert isinstance(type_, TensorType)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        assert isinstance(type_.base, BaseType)
-        if not holds(type_.base, value):
-            help = "pass np.int64(n)" if isinstance(value, int) and -(2**63) <= value < 2**63 else None
-            raise TypeMismatch(f"argument {name}: the number {value} is no {type_.base}", help=help)
-        return np.asarray(value, dtype=type_.dtype)
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """What a field of a Python object holds, as an array, a number, a tuple or an object of a data type."""
-    if isinstance(value, Array):
-        return value.numpy()
-    if isinstance(value, bool | np.generic):
-        return np.asarray(value)
-    form = form_of(value)
-    if form is not None or isinstance(value, tuple):
-        return tuple(map(_plain, value if form is None else fields_of(value, form)))
-    return np.from_dlpack(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
-
-
-def wrap(value: Any, type_: Type) -> Any:
-    """A run-time value as what the caller gets: arrays, Python structures of them, None for unit."""
-    if isinstance(value, tuple) and isinstance(type_, TupleType):
-        parts = tuple(wrap(v, t) for v, t in zip(value, type_.items, strict=True))
-        return build(type_.form, parts) if type_.form is not None else parts if parts else None
-    if isinstance(value, np.ndarray):
-        return Array(value)
-    if isinstance(value, Data):
-        return exchange.from_data(value, type_, wrap)
-    if isinstance(value, Stack | list) and isinstance(type_, StackType) and isinstance(type_.element, RefType):
-        content = type_.element.content  # a list of the language is a stack of cells
-        items = value if isinstance(value, list) else [_content(cell) for cell in value.buffer[: value.length]]
-        return [wrap(item, content) for item in items]
-    return value
-
-
-def _content(cell: object) -> object:
-    assert isinstance(cell, Reference)
-    return cell.content
 
 
 def _is_function(value: Any) -> bool:

@@ -32,11 +32,10 @@ from relay.arguments import (
     holds_data,
     repeat,
     repeat_with_data,
-    run_time_value,
     unwrapping,
-    wrap,
 )
 from relay.array import Array
+from relay.conversion import Values, wrap
 from relay.donation import Donated, donated_names
 from relay.errors import (
     CompileError,
@@ -53,10 +52,9 @@ from relay.frontend import data_classes, lower
 from relay.frontend.functions import with_static
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
-from relay.ir.exchanged import refuse_references
 from relay.ir.expr import Atom, Constant, Function, Global, Module, Parameter, Static
 from relay.ir.extents import Place, symbolic_dims
-from relay.ir.types import Kind, SymbolicSize, Type, type_variables
+from relay.ir.types import Kind, StackType, SymbolicSize, Type, type_variables
 from relay.lowering import DEFAULT_LEVEL, Lowered, derivative_text
 from relay.operator import Undetermined
 from relay.packing import DataCall, Unpackable
@@ -167,7 +165,11 @@ class RelayFunction:
                     return result
         lowered, values = self._compiled(arguments, keywords)
         program = lowered.program
-        result = wrap(program(values), lowered.result)
+        try:
+            found = program(values)
+        finally:
+            values.give_back(lowered.parameters)
+        result = wrap(found, lowered.result)
         if plain:
             self._remember(arguments, signature, leaves, lowered)
         return result
@@ -217,7 +219,7 @@ class RelayFunction:
         except (Unsuited, Unpackable):
             return
 
-    def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, list[Any]]:
+    def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
         """As `_lower`: a program that code generation takes."""
         lowered, values = self._lower(arguments, keywords)
         while lowered.is_symbolic and not self._lowers(lowered, lambda lowered=lowered: lowered.program):  # type: ignore[misc]
@@ -247,8 +249,11 @@ class RelayFunction:
         """Run the same program on the reference interpreter."""
         __tracebackhide__ = True
         lowered, values = self._lower(arguments, keywords, symbolic=True)
-        refuse_references(lowered.typed.main)
-        return wrap(interpreter.run(lowered.typed, values), lowered.result)
+        try:
+            found = interpreter.run(lowered.typed, values)
+        finally:
+            values.give_back(lowered.parameters)
+        return wrap(found, lowered.result)
 
     def reload(self) -> None:
         """Forget what was compiled, and read the captured numbers and arrays anew at the next call.
@@ -320,7 +325,7 @@ class RelayFunction:
         lowered, _ = self._compiled(arguments, keywords)
         program = lowered.program
         parameters = [(p.name, p.type) for p in lowered.typed.main.parameters if p.type is not None]
-        return Executable(self.__name__, program, parameters, lowered.result, self._donated)
+        return Executable(self.__name__, program, parameters, lowered.result, self._donated, lowered.parameters)
 
     # ---- looking inside
 
@@ -403,7 +408,7 @@ class RelayFunction:
 
     def _lower(
         self, arguments: Sequence[Any], keywords: Mapping[str, Any], symbolic: bool | None = None
-    ) -> tuple[Lowered, list[Any]]:
+    ) -> tuple[Lowered, Values]:
         """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes."""
         if symbolic is None:
             symbolic = COMPILES_SYMBOLIC_SIZES
@@ -411,7 +416,9 @@ class RelayFunction:
         signature = self._function.signature
         static = [position < len(signature) and signature[position].static for position in range(len(given))]
         described = [
-            describe_static(v, self._function, i) if static[i] else describe(v, self._function, i)
+            describe_static(v, self._function, i)
+            if static[i]
+            else describe(v, self._function, i, annotation=self._annotation(i))
             for i, v in enumerate(given)
         ]
         key = tuple(d.key for d in described)
@@ -422,13 +429,21 @@ class RelayFunction:
                 if lowered is None:
                     lowered = self._find_or_make(key, [d.argument for d in described], symbolic)
         parameters = iter(lowered.typed.main.parameters)
-        values = []
+        values = Values(types=True)
         for d in described:
             if not isinstance(d.argument, Fixed):
                 parameter = next(parameters)
                 assert parameter.type is not None
-                values.append(run_time_value(d.value, parameter.type, parameter.name))
+                values.add(d.value, parameter.type, parameter.name)
         return lowered, values
+
+    def _annotation(self, position: int) -> Type | None:
+        """What is written of a parameter's type. A list by which is differentiated keeps its length: its gradient is a
+        list of as many."""
+        parameters = self._function.parameters
+        annotation = parameters[position].type if position < len(parameters) else None
+        derived = isinstance(self.__relay__, DerivedDefinition)
+        return None if derived and isinstance(annotation, StackType) else annotation
 
     def _find_or_make(self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool) -> Lowered:
         """A symbolic program that is for these arguments, or a new program."""
@@ -462,7 +477,9 @@ class RelayFunction:
         if self._has_annotated_sizes():
             self._refuse_sizes(arguments)
         self._used.update(made.used)
-        lowered = self._cache[key] = Lowered(made.module, made.result, self._options.opt_level, self._donated)
+        lowered = self._cache[key] = Lowered(
+            made.module, made.result, self._options.opt_level, self._donated, made.parameters
+        )
         return lowered
 
     def _has_annotated_sizes(self) -> bool:
@@ -494,7 +511,7 @@ class RelayFunction:
             return None
         log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
         self._used.update(made.used)
-        return Lowered(made.module, made.result, self._options.opt_level, self._donated)
+        return Lowered(made.module, made.result, self._options.opt_level, self._donated, made.parameters)
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """One value for each parameter (and the seeds), as Python binds arguments. Raises TypeCheckError."""

@@ -6,31 +6,32 @@ What is neither data nor a tuple of a field's type is the caller's to describe, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from relay.errors import InternalError
 from relay.eval.values import Data
 from relay.frontend.values import is_value, make
+from relay.ir.annotation import Ref
 from relay.ir.definition import DataClass, completed, data_class
-from relay.ir.types import Constructor, DataDefinition, DataType, Type, mentioned_definitions, prune
+from relay.ir.types import Constructor, DataDefinition, DataType, RefType, Type, mentioned_definitions, prune
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import Argument, DataValue
 from relay.typecheck.unification import resolve
 
-__all__ = ["classes", "describe", "from_data", "is_recursive", "is_value", "to_data"]
+__all__ = ["classes", "describe", "fields", "from_data", "is_recursive", "is_value", "to_data"]
 
 
-def describe(value: Any, part: Callable[[Any], tuple[object, Argument]]) -> tuple[object, DataValue]:
+def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -> tuple[object, DataValue]:
     """What a value is to the compiler: a key, and the types of its parts. Its size and form do not matter.
 
-    `part` describes what a field holds.
+    `part` describes what a field holds, whose declared type it gets. Values of the same type in it, and those of types
+    without parameters, are gone through here, also in references: they make chains, and lead back.
     """
     owner: DataClass = type(value).__relay_data__
     owner.complete()
     definition = owner.definition
     own = DataType(definition, definition.parameters)
-    constructors = {c.name: c for c in definition.constructors}
     parts: dict[tuple[Type, object], Argument] = {}
     seen: set[int] = set()
     pending = [value]
@@ -39,17 +40,30 @@ def describe(value: Any, part: Callable[[Any], tuple[object, Argument]]) -> tupl
         if id(current) in seen:
             continue
         seen.add(id(current))
-        constructor = constructors[type(current).__relay_constructor__]
-        for name, declared in zip(constructor.names, constructor.fields, strict=True):
-            field = vars(current)[name]
-            if declared == own and is_value(field) and type(field).__relay_data__ is owner:
-                pending.append(field)
-            else:
-                key, argument = part(field)
-                parts[declared, key] = argument
+        for field, declared in _held(current):
+            inside, content = declared, field
+            while isinstance(inside, RefType) and isinstance(content, Ref):
+                inside, content = inside.content, content.value
+            if isinstance(inside, DataType) and is_value(content):
+                other = type(content).__relay_data__.definition
+                if other is inside.definition and (inside == own or not (inside.arguments or other.parameters)):
+                    pending.append(content)
+                    continue
+            key, argument = part(field, declared)
+            parts[declared, key] = argument
     return ("data", definition, frozenset(parts)), DataValue(
         definition, tuple((declared, argument) for (declared, _), argument in parts.items())
     )
+
+
+def _held(value: Any) -> Iterator[tuple[Any, Type]]:
+    """What the fields of a value hold, with their declared types."""
+    owner: DataClass = type(value).__relay_data__
+    owner.complete()
+    name = type(value).__relay_constructor__
+    constructor = owner.definition.constructors[owner.definition.index(name)]
+    for field, declared in zip(constructor.names, constructor.fields, strict=True):
+        yield vars(value)[field], declared
 
 
 @functools.cache
@@ -87,14 +101,14 @@ def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Da
         name = type(current).__relay_constructor__
         definition = expected.definition
         constructor = definition.constructors[definition.index(name)]
-        fields = [(vars(current)[n], t) for n, t in zip(constructor.names, constructor.fields, strict=True)]
-        missing = [(f, t) for f, t in fields if isinstance(t, DataType) and (id(f), t) not in done]
+        held = [(vars(current)[n], t) for n, t in zip(constructor.names, constructor.fields, strict=True)]
+        missing = [(f, t) for f, t in held if isinstance(t, DataType) and (id(f), t) not in done]
         if missing:
             pending += missing
             continue
         pending.pop()
         done[id(current), expected] = Data(
-            definition, name, tuple(done[id(f), t] if isinstance(t, DataType) else part(f, t) for f, t in fields)
+            definition, name, tuple(done[id(f), t] if isinstance(t, DataType) else part(f, t) for f, t in held)
         )
     return done[id(value), type_]
 
@@ -111,20 +125,20 @@ def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any]) -> Any
             continue
         layout = layouts.get((found, current.constructor))
         if layout is None:
-            layout = layouts[found, current.constructor] = _fields(found, current.constructor)
+            layout = layouts[found, current.constructor] = fields(found, current.constructor)
         owner, constructor, types = layout
-        fields = list(zip(current.fields, types, strict=True))
-        missing = [(f, t) for f, t in fields if isinstance(f, Data) and id(f) not in done]
+        held = list(zip(current.fields, types, strict=True))
+        missing = [(f, t) for f, t in held if isinstance(f, Data) and id(f) not in done]
         if missing:
             pending += missing
             continue
         pending.pop()
-        values = [done[id(f)] if isinstance(f, Data) else part(f, t) for f, t in fields]
+        values = [done[id(f)] if isinstance(f, Data) else part(f, t) for f, t in held]
         done[id(current)] = make(owner, current.constructor, dict(zip(constructor.names, values, strict=True)))
     return done[id(value)]
 
 
-def _fields(type_: Type, name: str) -> tuple[DataClass, Constructor, list[Type]]:
+def fields(type_: Type, name: str) -> tuple[DataClass, Constructor, list[Type]]:
     """A constructor of a data type, and the types of its fields at the type's arguments."""
     known = prune(type_)
     assert isinstance(known, DataType)

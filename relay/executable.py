@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relay.arguments import MISFIT, Repeat, Unsuited, flatten, repeat, run_time_value, wrap
+from relay.arguments import MISFIT, Repeat, Unsuited, flatten, repeat
 from relay.array import Array
 from relay.codegen.header import header as c_header
+from relay.conversion import Values, holds_references, run_time_value, wrap
 from relay.donation import Donated
 from relay.errors import CompileError, TypeMismatch
-from relay.eval.values import Data
+from relay.eval.values import Data, Reference
 from relay.ir.dims import TypeId, evaluate
 from relay.ir.structure import fields_of, form_of
 from relay.ir.types import DataType, TensorType, TupleType, Type, show
@@ -39,12 +40,15 @@ class Executable:
         parameters: Sequence[tuple[str, Type]],
         result: Type,
         donated: frozenset[str] = frozenset(),
+        structures: Sequence[Type] | None = None,
     ) -> None:
+        """`structures` are the parameters' types with the structures of Python that tuples stand for."""
         self.name = name
         self.parameters = tuple(parameters)
         self.result = result
         self._program = program
         self._donated = donated
+        self._structures = [type_ for _, type_ in parameters] if structures is None else structures
         self._known: dict[tuple[object, ...], Repeat] = {}  # by the arguments' structure and Python types
 
     @property
@@ -76,11 +80,17 @@ class Executable:
         if len(arguments) != len(self.parameters):
             raise TypeMismatch(f"{self.name} takes {len(self.parameters)} arguments, found {len(arguments)}")
         sizes: dict[TypeId, tuple[int, str]] = {}
-        values = [
-            _value(argument, type_, name, sizes)
-            for argument, (name, type_) in zip(arguments, self.parameters, strict=True)
-        ]
-        result = wrap(self._program(values), self.result)
+        values = Values()
+        for argument, (name, type_) in zip(arguments, self.parameters, strict=True):
+            if holds_references(type_):
+                values.add(argument, type_, name)
+            else:
+                values.pass_on(argument, _value(argument, type_, name, sizes))
+        try:
+            found = self._program(values)
+        finally:
+            values.give_back(self._structures)
+        result = wrap(found, self.result)
         if plain and signature not in self._known:
             try:
                 types = [type_ for _, type_ in self.parameters]
@@ -130,7 +140,7 @@ def load(path: str | Path) -> Executable:
         native, (name, parameters, result, donated) = library.load(Path(path))
     except library.Unreadable as reason:
         raise CompileError(f"{path}: {reason}") from None
-    return Executable(name, Program(native, Data), parameters, result, donated)
+    return Executable(name, Program(native, Data, Reference), parameters, result, donated)
 
 
 def _check_exported(type_: Type) -> None:

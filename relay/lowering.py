@@ -16,7 +16,7 @@ import relay.composites  # noqa: F401  (composite operators are lowered with the
 from relay import progress
 from relay.ad import reverse
 from relay.donation import unused_donations
-from relay.eval.values import Data
+from relay.eval.values import Data, Reference
 from relay.ir.expr import Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.types import Type
@@ -40,6 +40,7 @@ class Lowered:
     result: Type  # with the Python structures that its tuples stand for
     level: int
     donated: frozenset[str] = frozenset()  # the names of parameters whose memory results may take
+    parameters: tuple[Type, ...] = ()  # with the structures that tuples stand for, as `result`
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
 
@@ -88,7 +89,7 @@ class Lowered:
         )
         if unused := unused_donations(native, parameters, donated):
             log.warning("%s: no result is made in the memory of %s", self.typed.main.name, ", ".join(unused))
-        return cpu.Program(native, Data)
+        return cpu.Program(native, Data, Reference)
 
     def forget_program(self) -> None:
         """Let the next call generate code anew."""

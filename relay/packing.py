@@ -86,7 +86,7 @@ class Packing:
         self._constructors: dict[type, _Constructor] = {}
         self._of: dict[Pool, list[_Constructor]] = {}
         for pool in pools:
-            if not isinstance(pool.element, DataLayout):
+            if not isinstance(pool.element, DataLayout) or pool.cells:
                 raise Unpackable
             found = self._of[pool] = []
             column = 1
@@ -206,7 +206,7 @@ class Packing:
 def _checked(layout: Layout) -> TensorLayout | RowLayout:
     if isinstance(layout, TensorLayout) and all(isinstance(d, int) for d in layout.dims):
         return layout
-    if isinstance(layout, RowLayout) and isinstance(layout.pool.element, DataLayout):
+    if isinstance(layout, RowLayout) and isinstance(layout.pool.element, DataLayout) and not layout.pool.cells:
         return layout
     raise Unpackable
 
@@ -338,9 +338,8 @@ class DataCall:
             given[place] = leaves[position]
         for (place, _, _), row in zip(self._roots, found[0], strict=True):
             given[place] = np.asarray(row, np.int64)
-        outputs = program.run(given, context)
-        if outputs is None:
-            return None
-        result = program.read(outputs, context)
-        program.give(context)
-        return (result,)
+        try:
+            outputs = program.run(given, context)
+            return None if outputs is None else (program.read(outputs, context),)
+        finally:
+            program.give(context)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from random_programs import function_of, random_program
 
 import relay
-from relay.arguments import wrap
+from relay.conversion import wrap
 from relay.eval import interpreter
 
 POINT = (np.float64(0.6), np.float64(-0.9))

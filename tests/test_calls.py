@@ -174,17 +174,6 @@ def test_an_empty_dict_is_no_dict_of_other_keys() -> None:
             unchanged({1: 2.0})
 
 
-@relay
-def held(x):
-    return x, relay.ref(x)
-
-
-def test_references_stay_inside_of_a_call() -> None:
-    for run in (held, held.interpret):
-        with pytest.raises(CompileError, match=r"held returns a reference, Ref\[Tensor"):
-            run(1.0)
-
-
 def test_masked_arrays_are_refused() -> None:
     with pytest.raises(TypeMismatch, match="masked array, whose mask would be lost"):
         unchanged(np.ma.masked_array([1.0, 2.0], mask=[True, False]))

@@ -11,8 +11,9 @@ import pytest
 
 from relay import relay
 from relay.codegen.cpu import DataResult, Program, compile_module
-from relay.errors import CompileError, ExecutionError, InternalError, Source, Span
+from relay.errors import ExecutionError, InternalError, Source, Span
 from relay.eval.interpreter import run
+from relay.eval.values import Reference
 from relay.ir.expr import (
     Arm,
     Assert,
@@ -771,9 +772,15 @@ def test_lists_at_the_border() -> None:
         assert count == length
 
 
-def test_references_at_the_border_are_refused() -> None:
-    with pytest.raises(CompileError, match="references live within a call"):
-        compile_module(module(function([RefType(F)], lambda b, x: b.pack())))
+def test_references_at_the_border() -> None:
+    def body(b: Builder, r: Value) -> Value:
+        b.effect(RefWrite(r.atom, (b.bind(RefRead(r.atom), F) + 1.0).atom))
+        return r
+
+    program = compile_module(module(function([RefType(F)], body)))
+    cell = Reference(f32(2))
+    assert program([cell]) is cell
+    equal(cell.content, f32(3))
 
 
 # ---- external operators

@@ -12,7 +12,7 @@ import pytest
 from programs import Program, programs
 
 import relay
-from relay.arguments import wrap
+from relay.conversion import wrap
 from relay.errors import ExecutionError, FrontendError, RelayError, TypeCheckError
 from relay.eval import interpreter
 from relay.eval.values import Data

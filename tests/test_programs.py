@@ -14,7 +14,7 @@ from programs import Program, programs
 
 import relay
 from relay import differentiation
-from relay.arguments import wrap
+from relay.conversion import wrap
 from relay.eval import interpreter
 from relay.frontend.values import is_value, make
 from relay.ir.check import check

@@ -13,8 +13,9 @@ from programs import Program, programs
 from test_programs import assert_close
 
 import relay
-from relay.arguments import describe, run_time_value, wrap
+from relay.arguments import describe
 from relay.compiler import RelayFunction
+from relay.conversion import run_time_value, wrap
 from relay.errors import ExecutionError, InternalError, RelayError, TypeCheckError
 from relay.eval import interpreter
 from relay.eval.sizes import sizes_of

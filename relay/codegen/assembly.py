@@ -40,16 +40,14 @@ from relay.codegen.pools import make_pools
 from relay.codegen.sharing import share
 from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
-from relay.errors import CompileError, InternalError
+from relay.errors import InternalError
 from relay.ir.dims import ANY, TypeId
-from relay.ir.exchanged import refuse_references
 from relay.ir.expr import Ascribe, Derivative, Function, Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
 from relay.ir.made import made_by
 from relay.ir.metering import Meter
 from relay.ir.traverse import walk
-from relay.ir.types import DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
 from relay.transform.given_sizes import given_sizes
 from relay.transform.graph import call_graph, reachable, strong_components
 
@@ -87,10 +85,6 @@ def _generate(
     module = _prepared(module)
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     entry = module.main
-    refuse_references(entry)
-    for type_ in entry.type.parameters:
-        _check_exchanged(type_, entry, set(), is_result=False)
-    _check_exchanged(entry.type.result, entry, set(), is_result=True)
     layouts = analyse(module)
     table = Table()
     dims = symbolic_dims(module)
@@ -198,28 +192,6 @@ def _prepared(module: Module) -> Module:
                 raise InternalError(f"function {function.name} goes by the name {name}")
             functions[name] = loops_for_tail_calls(function)
     return Module(functions, module.entry, module.data, module.where)
-
-
-def _check_exchanged(type_: Type, entry: Function, seen: set[DataDefinition], *, is_result: bool) -> None:
-    """Only tensors, tuples and data of them go between Python and a compiled program; lists come out of it."""
-    match type_:
-        case TensorType():
-            pass
-        case TupleType(items):
-            for item in items:
-                _check_exchanged(item, entry, seen, is_result=is_result)
-        case DataType(definition):
-            if definition not in seen:
-                seen.add(definition)
-                for constructor in definition.constructors:
-                    for field in constructor.fields:
-                        _check_exchanged(field, entry, seen, is_result=is_result)
-        case StackType(RefType(content)) if is_result:
-            _check_exchanged(content, entry, seen, is_result=True)
-        case _:
-            message = f"{entry.name} takes or returns a value of type {show(type_)}, which cannot be compiled yet"
-            help = "use f.interpret(..), or pass and return tensors, tuples and data of them"
-            raise CompileError(message, entry.span, help=help)
 
 
 def _received(layouts: Sequence[Layout]) -> Iterator[tuple[TensorLayout, bool]]:

@@ -1,7 +1,6 @@
 """Compiling a program for the CPU, and calling it.
 
 Everything that the structured first-order core can say is compiled, with these exceptions, which are CompileErrors:
-- parameters and results of the entry that hold references or stacks (lists, stacks of cells, may be results);
 - function values, which earlier passes remove;
 - data types that are not recursive but have more than `layout.MAXIMUM_LEAVES` tensors in them;
 - symbolic sizes in operators whose loops need numbers, such as convolutions (NeedsSizes: the caller compiles for each
@@ -40,7 +39,7 @@ from relay.codegen.context import (
     TOO_DEEP,
     WORKSPACE,
 )
-from relay.codegen.exchange import Make, Passing, Reading
+from relay.codegen.exchange import Make, Passing, Reading, Reference
 from relay.codegen.limits import UNLIMITED, memory_limit, number, on_large_stack, stack_limit, stack_size
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
@@ -106,12 +105,13 @@ class Run(Protocol):
 class Program:
     """A compiled program: call it with one value for each parameter. Calls from several threads may overlap."""
 
-    def __init__(self, native: Native, make: Make) -> None:
+    def __init__(self, native: Native, make: Make, reference: Callable[[Any], Any] = Reference) -> None:
+        """`make` makes the values of data types in results, `reference` the references that were not passed in."""
         from relay.codegen.layout import TensorLayout, leaves
 
         check_heads()
         self.native = native
-        self._make = make
+        self._make, self._reference = make, reference
         self._function = native.function
         self._expected = [(leaf.base.dtype, leaf.dims) for layout in native.parameters for leaf in leaves(layout)]
         results = list(leaves(native.result))
@@ -136,7 +136,8 @@ class Program:
         overwritten, and are then among the result's leaves, unless they are read-only. Raises ExecutionError."""
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
-        """Arrays, tuples and data as the entry's parameter types say; likewise the result, which is new memory.
+        """Arrays, tuples, data, references and stacks as the entry's parameter types say; likewise the result, which is
+        new memory. References hold afterwards what the run has written, also if it has failed.
 
         Raises ExecutionError for what the run finds.
         """
@@ -146,17 +147,26 @@ class Program:
         def size(dim: Dim) -> int:
             return dim if isinstance(dim, int) else evaluate(dim, sizes)
 
-        given = arguments if self._flat else self._pass(arguments, context, size)
+        passing = None if self._flat else self._pass(arguments, context, size)
+        given = arguments if passing is None else passing.leaves
         inputs = [
             _normalised(array, dtype, tuple(map(size, dims)))
             for array, (dtype, dims) in zip(given, self._expected, strict=True)
         ]
-        outputs = self.run(inputs, context)
-        if outputs is None:
-            raise InternalError("a program does not take the arrays that were made for it")
-        result = self.read(outputs, context, size)
-        self.give(context)
-        return result
+        known = {} if passing is None else passing.references
+        reading = Reading(context.table, self._make, size, known, self._reference)
+        if passing is not None and known:
+            context.refill = lambda: passing.fill(context.table, self.native.inputs)
+        try:
+            outputs = self.run(inputs, context)
+            if outputs is None:
+                raise InternalError("a program does not take the arrays that were made for it")
+            return outputs[0] if self._single else reading.read(self._result, iter(outputs))
+        finally:
+            if passing is not None and known:
+                context.refill = None
+                reading.give_back(passing)
+            self.give(context)
 
     def take(self) -> _Context:
         """A context that no call uses, for one call."""
@@ -166,7 +176,7 @@ class Program:
             return _Context(self.native)
 
     def give(self, context: _Context) -> None:
-        """Let further calls use a context. `run` does so where it returns None, or raises."""
+        """Let further calls use a context."""
         self._contexts.append(context)
 
     def read(self, outputs: Sequence[np.ndarray], context: _Context, size: Callable[[Dim], int] | None = None) -> Any:
@@ -174,15 +184,21 @@ class Program:
         symbolic sizes."""
         if self._single:
             return outputs[0]
-        return Reading(context.table, self._make, size or _known).read(self._result, iter(outputs))
+        return Reading(context.table, self._make, size or _known, None, self._reference).read(
+            self._result, iter(outputs)
+        )
 
     def _runner(self) -> Run:
-        """What `run` is. A closure: a call through attributes of `self` takes noticeably longer."""
+        """What `run` is. A closure: a call through attributes of `self` takes noticeably longer.
+
+        A program that cannot be started again, since it calls Python or overwrites its arguments, has a large stack
+        from the start if it is recursive.
+        """
         function, recursive, makers = self._function, self._recursive, self._outputs
         shapes, replaced = self._shapes, self._replaced
         only = makers[0] if len(makers) == 1 and shapes is None else None
         take, give = self._contexts.pop, self._contexts.append
-        repeatable = self.native.externals is None and not replaced
+        once = recursive and (self.native.externals is not None or bool(replaced))
 
         def run(leaves: list[np.ndarray], context: _Context | None = None) -> list[np.ndarray] | None:
             if context is None:
@@ -204,31 +220,35 @@ class Program:
                 try:
                     outputs = [make(dims) for make, dims in zip(makers, shapes(leaves), strict=True)]
                 except (IndexError, ValueError, ZeroDivisionError, MemoryError):  # sizes that the program is not for
-                    give(own)
+                    if context is None:
+                        give(own)
                     return None
             for result, argument in replaced:
                 if not leaves[argument].flags.writeable:
                     leaves[argument] = leaves[argument].copy()
                 outputs[result] = leaves[argument]
-            function(own.address, id(leaves), id(outputs))  # raises what a signal's handler has raised
+            if not once or not self._run_deeply(own, leaves, outputs):
+                function(own.address, id(leaves), id(outputs))  # raises what a signal's handler has raised
             status = words[STATUS]
-            if status == TOO_DEEP and repeatable:
-                status = self._run_deeply(own, leaves, outputs)
-            if not status:
-                if context is None:
-                    give(own)
-                return outputs
+            if status == TOO_DEEP and not once and self._run_deeply(own, leaves, outputs):
+                status = words[STATUS]
             depth = words[DEPTH]
-            give(own)
+            if context is None:
+                give(own)
+            if not status:
+                return outputs
             if status == MISFIT:
                 return None
             raise self._error(status, depth)
 
         return run
 
-    def _run_deeply(self, context: _Context, leaves: list[np.ndarray], outputs: list[np.ndarray]) -> int:
-        """Run it once more, on a stack for deep recursion; returns the status. The first run has left no trace."""
+    def _run_deeply(self, context: _Context, leaves: list[np.ndarray], outputs: list[np.ndarray]) -> bool:
+        """Run it on a stack for deep recursion; False if the system does not give any. An earlier run has left no
+        trace but in references that were passed in."""
         words = context.words
+        if context.refill is not None:
+            context.refill()
 
         def run() -> None:
             words[STACK_LIMIT] = stack_limit()
@@ -238,17 +258,16 @@ class Program:
         def stop() -> None:
             words[STACK_LIMIT] = UNLIMITED
 
-        on_large_stack(run, stop)
-        return words[STATUS]
+        return on_large_stack(run, stop)
 
-    def _pass(self, arguments: Sequence[Any], context: _Context, size: Callable[[Dim], int]) -> list[Any]:
-        """The leaves of the arguments; recursive parts go to the pools of the context."""
+    def _pass(self, arguments: Sequence[Any], context: _Context, size: Callable[[Dim], int]) -> Passing:
+        """The leaves of the arguments; recursive parts, references and stacks go to the pools of the context."""
         passing = Passing(size)
         for argument, layout in zip(arguments, self.native.parameters, strict=True):
             passing.add(argument, layout)
         if self.native.inputs:
             passing.fill(context.table, self.native.inputs)
-        return passing.leaves
+        return passing
 
     def _error(self, status: int, depth: int) -> BaseException:
         if status == RUNNING_OUT_OF_MEMORY:
@@ -258,11 +277,6 @@ class Program:
             )
         if status == TOO_DEEP:
             help = f"use a loop, or set RELAY_STACK_SIZE to more than its {stack_size()} bytes"
-            if self.native.externals is not None or self._replaced:
-                help = (
-                    "use a loop, or run it in a thread with a larger stack (threading.stack_size): a program that calls"
-                    " Python or has donated arguments is not started again on a larger one"
-                )
             return ExecutionError(f"recursion deeper than {depth}: the stack is used up", help=help)
         if status == EXTERNAL:
             assert self.native.externals is not None
@@ -279,6 +293,7 @@ class _Context:
 
     def __init__(self, native: Native) -> None:
         self.table = np.zeros(native.table_size, np.int64)
+        self.refill: Callable[[], None] | None = None  # passes once more what an earlier start may have changed
         self.words = memoryview(self.table)  # type: ignore[arg-type]  # the same, faster to read
         self.address = self.table.ctypes.data
         self._workspace = np.empty(native.workspace + _ALIGNMENT, np.uint8)

@@ -1,17 +1,19 @@
-"""Values of data types between Python and compiled code.
+"""Values of data types, references and lists between Python and compiled code.
 
-Compiled code sees the leaves of a layout: the tensors of a value, a tag for data, a row for recursive data. Recursive
-values that are passed in become rows of their pools before the call, parts before wholes; those that come out are read
-from the pools after it. Values may be of any depth, and what they share is passed once.
+Compiled code sees the leaves of a layout: the tensors of a value, a tag for data, a row for recursive data and for
+references, offset and length of a stack. What is passed in becomes rows of the pools before the call; what comes out is
+read from the pools after it. Values may be of any depth, and what they share is passed once.
 
-In Python a value is an object with `constructor` and `fields`, as `make(definition, constructor, fields)` makes it.
+In Python a value is an object with `constructor` and `fields`, as `make(definition, constructor, fields)` makes it. A
+reference is a `Reference`, the same one on both ways; a stack that is passed is a `Stack`, and one that is returned a
+list: of the contents, if it is a stack of cells.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
 import attrs
@@ -29,11 +31,13 @@ from relay.codegen.layout import (
     has_fixed_rows,
     leaves,
 )
-from relay.errors import ExecutionError, InternalError
+from relay.errors import ExecutionError
 from relay.ir.dims import ANY, Dim
 from relay.ir.types import DataDefinition
 
 Make: TypeAlias = Callable[[DataDefinition, str, tuple[Any, ...]], Any]
+
+_ALIGNMENT = 64
 
 
 def storage(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -51,12 +55,27 @@ def input_pools(layouts: Sequence[Layout]) -> set[Pool]:
                 pending += items
             case DataLayout(_, fields):
                 pending += (field for constructor in fields for field in constructor)
-            case RowLayout(pool) if pool not in found:
-                found.add(pool)
-                pending.append(pool.element)
+            case (RowLayout() | StackLayout()) as rows if rows.pool not in found:
+                found.add(rows.pool)
+                pending.append(rows.pool.element)
             case _:
                 pass
     return found
+
+
+@attrs.define(eq=False)
+class Reference:
+    """A reference outside of compiled code, unless the caller has a class of its own with a `content`."""
+
+    content: Any
+
+
+@attrs.frozen
+class Cell:
+    """A row of a pool of references."""
+
+    pool: Pool
+    number: int
 
 
 # ---- in
@@ -68,9 +87,11 @@ class Passing:
     def __init__(self, number: Callable[[Dim], int]) -> None:
         """`number`: what a dim is in this call."""
         self.leaves: list[Any] = []
+        self.references: dict[Cell, Any] = {}
         self._number = number
         self._rows: dict[Pool, list[list[Any]]] = {}
         self._numbers: dict[tuple[int, Pool], int] = {}
+        self._kept: list[np.ndarray] = []  # memory whose address stands in a row
 
     def add(self, value: Any, layout: Layout) -> None:
         """Append an argument's leaves."""
@@ -79,11 +100,22 @@ class Passing:
         self._flatten(value, layout, self.leaves)
 
     def _add_rows(self, value: Any, pool: Pool) -> None:
+        """Parts before wholes, but a reference has its number before its content: it may lead back to itself."""
         pending = [(value, pool)]
+        opened: list[tuple[Any, list[Any], Pool]] = []  # references whose rows are still empty
         while pending:
             current, home = pending[-1]
             if (id(current), home) in self._numbers:
                 pending.pop()
+                continue
+            rows = self._rows.setdefault(home, [])
+            if home.cells:
+                pending.pop()
+                number = self._numbers[id(current), home] = len(rows)
+                rows.append([])
+                self.references[Cell(home, number)] = current
+                opened.append((current, rows[-1], home))
+                pending += _rows_in(current.content, home.element)
                 continue
             missing = [(v, p) for v, p in _rows_in(current, home.element) if (id(v), p) not in self._numbers]
             if missing:
@@ -92,14 +124,20 @@ class Passing:
             pending.pop()
             row: list[Any] = []
             self._flatten(current, home.element, row)
-            rows = self._rows.setdefault(home, [])
             self._numbers[id(current), home] = len(rows)
             rows.append(row)
+        for reference, row, home in opened:
+            self._flatten(reference.content, home.element, row)
 
     def _flatten(self, value: Any, layout: Layout, found: list[Any]) -> None:
         match layout:
             case TensorLayout():
                 found.append(value)
+            case SizedLayout(_, base, dims):
+                array = _aligned(np.asarray(value, base.dtype))
+                self._kept.append(array)
+                extents = [size for dim, size in zip(dims, array.shape, strict=True) if dim is ANY]
+                found += (np.asarray(word, np.int64) for word in (array.ctypes.data, *extents))
             case TupleLayout(items):
                 for part, item in zip(value, items, strict=True):
                     self._flatten(part, item, found)
@@ -115,7 +153,12 @@ class Passing:
             case RowLayout(pool):
                 found.append(np.asarray(self._numbers[id(value), pool], np.int64))
             case StackLayout():
-                raise InternalError("a stack as an argument")
+                made: list[list[Any]] = [[] for _ in range(value.length)]
+                for item, row in zip(value.buffer, made, strict=False):
+                    self._flatten(item, layout.pool.element, row)
+                rows = self._rows.setdefault(layout.pool, [])
+                found += (np.asarray(len(rows), np.int64), np.asarray(len(made), np.int64))
+                rows += made
             case _:
                 assert_never(layout)
 
@@ -136,17 +179,54 @@ class Passing:
                         raise ExecutionError("there is not enough memory for the data of the program")
                     table[slot + 2 + position] = base
                 table[slot + 1] = len(rows)
-            for position, layout in enumerate(parts):
-                column = np.empty((len(rows), *map(self._number, layout.dims)), layout.base.dtype)
-                for number, row in enumerate(rows):
-                    column[number] = row[position]
+            for position, column in enumerate(self._columns(pool, parts)):
                 ctypes.memmove(int(table[slot + 2 + position]), column.ctypes.data, column.nbytes)
             table[slot] = len(rows)
 
+    def _columns(self, pool: Pool, parts: Sequence[TensorLayout]) -> Iterator[np.ndarray]:
+        rows = self._rows.get(pool, [])
+        for position, layout in enumerate(parts):
+            column = np.empty((len(rows), *map(self._number, layout.dims)), layout.base.dtype)
+            for number, row in enumerate(rows):
+                column[number] = row[position]
+            yield column
+
+    def is_unchanged(self, table: np.ndarray, cell: Cell) -> bool:
+        """Whether a reference still has the content that it was passed with, bit by bit. Of stacks nobody knows."""
+        if _holds_stack(cell.pool.element):
+            return False
+        slot = cell.pool.slot
+        assert slot is not None
+        row = self._rows[cell.pool][cell.number]
+        for position, layout in enumerate(leaves(cell.pool.element)):
+            size = self._number(layout.bytes)
+            shape = tuple(map(self._number, layout.dims))
+            before = np.ascontiguousarray(np.broadcast_to(np.asarray(row[position], layout.base.dtype), shape))
+            if (
+                size
+                and ctypes.string_at(int(table[slot + 2 + position]) + cell.number * size, size) != before.tobytes()
+            ):
+                return False
+        return True
+
+
+def _holds_stack(layout: Layout) -> bool:
+    match layout:
+        case StackLayout():
+            return True
+        case TupleLayout(items):
+            return any(map(_holds_stack, items))
+        case DataLayout(_, fields):
+            return any(_holds_stack(field) for constructor in fields for field in constructor)
+        case _:
+            return False
+
 
 def _rows_in(value: Any, layout: Layout) -> Iterator[tuple[Any, Pool]]:
-    """The recursive parts of a value that are rows themselves."""
+    """The recursive parts and references of a value, which are rows themselves."""
     match layout:
+        case SizedLayout() | TensorLayout():
+            return
         case TupleLayout(items):
             for part, item in zip(value, items, strict=True):
                 yield from _rows_in(part, item)
@@ -155,10 +235,20 @@ def _rows_in(value: Any, layout: Layout) -> Iterator[tuple[Any, Pool]]:
                 yield from _rows_in(part, item)
         case RowLayout(pool):
             yield value, pool
-        case TensorLayout() | StackLayout():
-            return
+        case StackLayout():
+            for item in value.buffer[: value.length]:
+                yield from _rows_in(item, layout.pool.element)
         case _:
             assert_never(layout)
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """A copy in memory as an arena's."""
+    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
 
 
 def reallocate(address: int, size: int) -> int:
@@ -172,7 +262,7 @@ def reallocate(address: int, size: int) -> int:
 
 @attrs.frozen
 class _Row:
-    """A recursive part that is still to be read."""
+    """A recursive part, or an element of a stack, that is still to be read."""
 
     pool: Pool
     number: int
@@ -190,19 +280,47 @@ class _Made:
 class Reading:
     """The result of one call, read from its leaves and the pools."""
 
-    def __init__(self, table: np.ndarray, make: Make, number: Callable[[Dim], int]) -> None:
+    def __init__(
+        self,
+        table: np.ndarray,
+        make: Make,
+        number: Callable[[Dim], int],
+        known: Mapping[Cell, Any] | None = None,
+        reference: Callable[[Any], Any] = Reference,
+    ) -> None:
+        """`known`: the references that were passed in. `reference`: what makes others, with their content."""
         self._table = table
         self._number = number
         self._make = make
         self._columns: dict[Pool, list[np.ndarray]] = {}
         self._done: dict[_Row, Any] = {}
+        self._references: dict[Cell, Any] = dict(known or {})
+        self._reference = reference
+        self._opened: list[Cell] = []  # references whose contents are still to be read
 
     def read(self, layout: Layout, arrays: Iterator[Any]) -> Any:
         """The value of a layout with these leaves."""
-        whole = self._parse(layout, arrays)
-        for row in _rows_of(whole):
+        result = self._whole(self._parse(layout, arrays))
+        self._read_contents()
+        return result
+
+    def give_back(self, passing: Passing) -> None:
+        """Let the references that were passed in hold what the call has left in them."""
+        self._opened += (cell for cell in passing.references if not passing.is_unchanged(self._table, cell))
+        self._read_contents()
+
+    def _read_contents(self) -> None:
+        while self._opened:
+            cell = self._opened.pop()
+            self._references[cell].content = self._whole(self._row(cell.pool, cell.number))
+
+    def _whole(self, parsed: Any) -> Any:
+        for row in _rows_of(parsed):
             self._read_rows(row)
-        return self._finish(whole)
+        return self._finish(parsed)
+
+    def _row(self, pool: Pool, number: int) -> Any:
+        return self._parse(pool.element, (np.array(column[number]) for column in self._of(pool)))
 
     def _read_rows(self, row: _Row) -> None:
         parsed: dict[_Row, Any] = {}
@@ -213,8 +331,7 @@ class Reading:
                 pending.pop()
                 continue
             if current not in parsed:
-                columns = self._of(current.pool)
-                parsed[current] = self._parse(current.pool.element, (np.array(c[current.number]) for c in columns))
+                parsed[current] = self._row(current.pool, current.number)
             missing = [r for r in _rows_of(parsed[current]) if r not in self._done]
             if missing:
                 pending += missing
@@ -258,10 +375,15 @@ class Reading:
                                 next(arrays)
                 return _Made(definition, tag, found)
             case RowLayout(pool):
-                return _Row(pool, int(next(arrays)))
+                number = int(next(arrays))
+                return Cell(pool, number) if pool.cells else _Row(pool, number)
             case StackLayout():
                 offset, length = int(next(arrays)), int(next(arrays))
-                return [_Row(layout.pool, offset + i) for i in range(length)]
+                pool = layout.pool
+                if isinstance(pool.element, RowLayout) and pool.element.pool.cells:  # a list, which has no cells
+                    numbers = self._of(pool)[0][offset : offset + length].tolist() if length else ()
+                    return [_Row(pool.element.pool, number) for number in numbers]
+                return [_Row(pool, offset + i) for i in range(length)]
             case _:
                 assert_never(layout)
 
@@ -284,6 +406,11 @@ class Reading:
                 )
             case _Row():
                 return self._done[part]
+            case Cell():
+                if part not in self._references:
+                    self._references[part] = self._reference(None)
+                    self._opened.append(part)
+                return self._references[part]
             case _:
                 return part
 

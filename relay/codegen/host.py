@@ -487,6 +487,9 @@ class _Generator:
     # ---- branches
 
     def _branch(self, branch: If, results: Sequence[Value]) -> None:
+        if not branch.arms:  # a block by itself
+            self.block(branch.orelse, results)
+            return
         code = self.code
         nested: list[tuple[Expression, Any, Any]] = []
         for arm in branch.arms:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from relay.codegen import tir
 from relay.codegen.code import Code
-from relay.codegen.context import CALLS, INTERRUPTED
+from relay.codegen.context import CALLS, INTERRUPTED, STACK_LIMIT
+from relay.codegen.limits import UNLIMITED
 from relay.codegen.tir import Expression, Statement, integer, tirx
 from relay.codegen.values import Leaf
 from relay.ir.expr import Constant, Loop
@@ -70,6 +71,8 @@ def _ask(code: Code) -> None:
     with code.collect() as interrupted:
         code.emit(*code.failure(INTERRUPTED))
     code.when(tirx.NE(raised, integer(0, "int32")), interrupted)
+    # A thread that is not Python's main one gets no signals; whoever waits for it takes its stack away.
+    code.when(tirx.EQ(code.table(STACK_LIMIT), integer(UNLIMITED)), interrupted)
 
 
 def let_python_raise(status: Expression) -> Sequence[Statement]:

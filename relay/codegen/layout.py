@@ -142,11 +142,13 @@ class StackLayout:
 
 @attrs.define(eq=False)
 class Pool:
-    """Rows of one layout. `slot` is its first place in the context table: top, capacity, then a base for each leaf."""
+    """Rows of one layout: those of references (`cells`), of recursive data, or of stacks. `slot` is its first place in
+    the context table: top, capacity, then a base for each leaf."""
 
     name: str
     element: Layout = attrs.field(factory=lambda: TupleLayout(()))
     slot: int | None = None
+    cells: bool = False
 
 
 def has_fixed_rows(pool: Pool) -> bool:
@@ -305,7 +307,7 @@ class Layouts:
 
     def _pool_of(self, type_: RefType | DataType, span: Span | None) -> Pool:
         if type_ not in self._shared:
-            pool = self._shared[type_] = Pool(show(type_))
+            pool = self._shared[type_] = Pool(show(type_), cells=isinstance(type_, RefType))
             pool.element = (
                 self._sum(type_.definition, span) if isinstance(type_, DataType) else self.fresh(type_.content, span)
             )

@@ -138,7 +138,10 @@ def settle(value: _T) -> _T:
 
 
 def unboxed(value: object) -> object:
-    """A result without boxes, sharing no memory with anything else."""
+    """A result without boxes, sharing no memory with anything else. References in it stay what they are, and their
+    contents become so."""
+    references: dict[Reference, None] = {}
+    pending: list[Reference] = []
 
     def leaf(part: object) -> object:
         match part:
@@ -146,12 +149,19 @@ def unboxed(value: object) -> object:
                 return primal(part).copy()
             case Stack(buffer, length):  # a list, of cells
                 return Stack([leaf(cell) for cell in buffer[:length]], length)
-            case Reference(content):
-                return Reference(unboxed(content))
+            case Reference():
+                if part not in references:
+                    references[part] = None
+                    pending.append(part)
+                return part
             case _:
                 return part
 
-    return map_leaves(value, leaf)
+    result = map_leaves(value, leaf)
+    while pending:
+        reference = pending.pop()
+        reference.content = map_leaves(reference.content, leaf)
+    return result
 
 
 class Differentiator:

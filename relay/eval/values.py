@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 
 @attrs.define(slots=True, eq=False, repr=False)
 class Reference:
-    """A mutable cell."""
+    """A mutable cell. `outside` is the object of Python that it stands for, if any."""
 
     content: object
+    outside: object = None
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)

@@ -6,6 +6,7 @@ n, n)]`. In the functions of a program the front end reads the same notation fro
 
 from __future__ import annotations
 
+import reprlib
 import types
 import typing
 from collections.abc import Iterable, Sequence
@@ -105,7 +106,17 @@ def forall(variables: Sequence[object], body: Type) -> QuantifiedType:
 
 
 class Ref:
-    """The type of references: `Ref[content]`."""
+    """`Ref[content]` is the type of references. Its objects are references outside of programs, made by
+    `relay.ref(content)`: programs take and return them. What a call writes, `value` is afterwards."""
+
+    __slots__ = ("__weakref__", "value")
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    @reprlib.recursive_repr()
+    def __repr__(self) -> str:
+        return f"Ref({self.value!r})"
 
     def __class_getitem__(cls, item: object) -> RefType:
         if isinstance(item, tuple):
@@ -228,6 +239,8 @@ def to_type(item: object) -> Type:
         return scalar(_SCALARS[item])
     if isinstance(item, types.GenericAlias) and item.__origin__ is tuple:
         return tuple_type(item.__args__)
+    if isinstance(item, types.GenericAlias) and item.__origin__ is list:
+        return StackType(RefType(to_type(item.__args__[0])))
     if isinstance(item, BaseType):
         raise FrontendError(f"{item} is an element type, not a type", help=f"write Tensor[{item}, ()] for a scalar")
     if isinstance(item, type) and item in _CONSTRUCTORS:

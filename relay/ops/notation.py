@@ -155,6 +155,18 @@ def broadcast_dims(*shapes: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(result)
 
 
+def _named(
+    elements: Sequence[Element], uses: list[Element], body: Callable[[Sequence[Element]], Element]
+) -> Element:
+    """`body` of names for the elements."""
+    if len(uses) == len(elements):
+        return body(uses)
+    element = elements[len(uses)]
+    if str(element.ty) == "bool":
+        return _named(elements, [*uses, element], body)
+    return scalar.let(element, lambda name: _named(elements, [*uses, name], body))
+
+
 def elementwise(
     function: Callable[..., Element],
     *,
@@ -184,12 +196,7 @@ def elementwise(
             if direct:
                 return rounded(applied(*elements, **attributes), narrow)
             # LLVM code generation takes no name for vectors of bools; these are used as they are.
-            named = [(element, tirx.Var("x", element.ty)) for element in elements if str(element.ty) != "bool"]
-            uses = [next((v for e, v in named if e is element), element) for element in elements]
-            result = rounded(applied(*uses, **attributes), narrow)
-            for element, variable in reversed(named):
-                result = tirx.Let(variable, element, result)
-            return result
+            return _named(elements, [], lambda uses: rounded(applied(*uses, **attributes), narrow))
 
         return te.compute(shape, body)
 

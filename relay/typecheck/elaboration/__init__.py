@@ -53,6 +53,7 @@ from relay.ir.types import (
     FunctionType,
     Kind,
     QuantifiedType,
+    RefType,
     StackType,
     TensorType,
     TupleType,
@@ -80,8 +81,10 @@ from relay.typecheck.unification import is_known, resolve
 
 __all__ = [
     "Argument",
+    "Content",
     "Elaborated",
     "Fixed",
+    "Items",
     "Scalar",
     "Scheme",
     "Structure",
@@ -122,7 +125,21 @@ class DataValue:
     parts: tuple[tuple[Type, Argument], ...]
 
 
-Argument: TypeAlias = "Type | Scalar | Fixed | Structure | DataValue | tuple[Argument, ...] | None"
+@attrs.frozen(eq=False)
+class Content:
+    """A reference as an argument, by what it holds."""
+
+    content: Argument
+
+
+@attrs.frozen(eq=False)
+class Items:
+    """A list of any length as an argument: what its elements are."""
+
+    items: tuple[Argument, ...]
+
+
+Argument: TypeAlias = "Type | Scalar | Fixed | Structure | DataValue | Content | Items | tuple[Argument, ...] | None"
 """What is known of one argument; None: nothing."""
 
 
@@ -136,11 +153,12 @@ def elaborate(definition: Definition | DerivedDefinition, arguments: Sequence[Ar
 
 @attrs.frozen
 class Elaborated:
-    """A program, its result's type with the Python structures that its tuples stand for, the decorated functions in it,
-    the symbolic axes that became numbers or equal to others, and what it does beside computing."""
+    """A program, its result's and parameters' types with the Python structures that tuples stand for, the decorated
+    functions in it, the symbolic axes that became numbers or equal to others, and what it does beside computing."""
 
     module: Module
     result: Type
+    parameters: tuple[Type, ...]
     used: list[Definition]
     pins: tuple[Pin, ...]
     effects: tuple[Effect, ...]
@@ -160,7 +178,8 @@ def elaborate_structured(
     entry = session.globals[module.entry]
     result = resolve(entry.result)
     pins, effects = tuple(session.hints.pins), tuple(entry.effects.all())
-    return Elaborated(module, erased(result), used, pins, effects, _names(result))
+    parameters = tuple(erased(resolve(type_)) for type_ in session.received)
+    return Elaborated(module, erased(result), parameters, used, pins, effects, _names(result))
 
 
 def _names(result: Type) -> ResultNames:
@@ -280,6 +299,14 @@ class _Reader:
                 return self._data(definition, parts, path)
             case Structure(form, items):
                 return TupleType(self._parts(items, path), form)
+            case Content(content):
+                return RefType(attrs.evolve(self, symbolic=frozenset()).type(content, path))
+            case Items(items):
+                element = self.session.solver.fresh(Kind.Type)
+                for item in items:
+                    found = attrs.evolve(self, symbolic=frozenset()).type(item, path)
+                    self.session.unify_at(found, element, self.span, f"an element of {self.name}")
+                return StackType(RefType(element))
             case Fixed():
                 return TupleType(())  # None: others are refused before
             case TensorType(base, shape):
@@ -375,6 +402,7 @@ def _values(
         typed = Typed(session.variable(parameter.name, type_, parameter.span), type_)
         entities.append(typed)
         values.append(typed)
+        session.received.append(type_)
     return entities, values, written.annotated if session.generic else {}
 
 
@@ -416,6 +444,7 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     for position, type_ in enumerate(arguments[count:] or [None] * seeds, start=count):
         found = _Reader(session, symbolic, function.span, "seed", position).type(type_)
         extra.append(Typed(session.variable("seed", found, function.span), found))
+        session.received.append(found)
     body, span = Output(), function.span
     label = LoopLabel(name)
     inputs = [expand(session, body, e, span) if isinstance(e, Typed) else e for e in (*entities, *extra)]

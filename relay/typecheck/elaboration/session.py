@@ -189,6 +189,7 @@ class Session(EffectNotes):
         self.variables: list[Var] = []
         self.instances: dict[object, Instance] = {}
         self.globals: dict[str, Instance] = {}
+        self.received: list[Type] = []  # the types of the program's arguments
         self.active: list[Instance] = []
         self.call_spans: list[tuple[str, Span | None]] = []
         self.finishers: list[Callable[[], None]] = []
