@@ -65,6 +65,39 @@ def test_products(extents, dtype, threads, monkeypatch):
 
 
 @relay
+def rows_by_rows(a, b, batches):
+    """Products whose right operand runs along the inner axes, of which there may be several."""
+    return relay.dense(a, b), relay.dense(a, b) * a[0, 0], batches @ b.T, relay.einsum("bik,bjk->bij", batches, batches)
+
+
+@pytest.mark.parametrize("extents", [(5, 16, 40), (17, 37, 33), (64, 8, 70), (4, 100, 4), (70, 33, 129)])
+@pytest.mark.parametrize(("dtype", "threads"), [("float32", 1), ("float32", 3), ("float64", 1), ("int32", 1)])
+def test_right_operands_along_the_inner_axis(extents, dtype, threads, monkeypatch):
+    from relay.codegen.schedules import product
+
+    monkeypatch.setattr(product, "PARALLEL_PRODUCTS", 0)
+    monkeypatch.setenv("RELAY_NUM_THREADS", str(threads))
+    rows_by_rows.reload()
+    rows, inner, columns = extents
+    rng = np.random.default_rng(0)
+    a, b, batches = (
+        (rng.standard_normal(shape) * 9).astype(dtype) for shape in ((rows, inner), (columns, inner), (2, rows, inner))
+    )
+    wanted = a @ b.T, a @ b.T * a[0, 0], batches @ b.T, batches @ batches.transpose(0, 2, 1)
+    tolerance = 0 if dtype == "int32" else np.finfo(dtype).eps * inner * 8 * 400  # NumPy adds in another order
+    for found, expected in zip(rows_by_rows(a, b, batches), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+def test_right_operands_along_an_inner_axis_of_symbolic_size():
+    dynamic = relay.from_source("def f(x, y):\n    return relay.dense(x, y)\n", {"relay": relay})
+    for rows, inner, columns in ((5, 7, 9), (6, 40, 33), (70, 64, 65), (3, 15, 4)):
+        rng = np.random.default_rng(0)
+        x, y = rng.standard_normal((rows, inner)), rng.standard_normal((columns, inner))
+        np.testing.assert_allclose(dynamic(x, y), x @ y.T, rtol=1e-12, atol=1e-12)
+
+
+@relay
 def convolutions(x, weight, narrow):
     return (
         relay.conv2d(x, weight, padding=1),

@@ -19,7 +19,7 @@ Extents may be symbolic; then the run decides whether to pack and whether to use
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -32,9 +32,9 @@ from relay.codegen.schedules.clusters import Cluster
 from relay.codegen.schedules.emission import Emission, Given, Place
 from relay.codegen.schedules.loops import cast, decoded, enough, loop, number
 from relay.codegen.schedules.packing import NoArithmetic, packing
+from relay.codegen.schedules.panels import Panel, inner_loops, operand_at, right, unravelled
 from relay.codegen.schedules.recognition import (
     PACKED_ROWS,
-    Axis,
     Product,
     constant_right,
     pieces,
@@ -165,39 +165,14 @@ class Generator:
                 size_ = number(size(self.product.inner), self.e.index) * self.width
                 statements.append(tirx.Bind(self.start, (number_ * panels + place) * size_))
             elif self.packed is not None:
-                statements += self._pack(column, batch)
+                form = self.vectors, self.lanes, self.ragged
+                statements += Panel(self.e, self.product, self.packed.buffer, batch, column, *form).statements()
             tiles = loop(self.tiles.count(part), self.e.index, partial(self._tile, part, column, batch))
             return [*statements, *tiles]
 
         return loop(self.panels.count(part), self.e.index, panel)
 
     # ---- the operands
-
-    def _inner(self, body: Callable[[Any, dict[Any, Expression]], list[Statement]]) -> list[Statement]:
-        """Loops over the inner axes; `body` gets the place in their order, and the variables."""
-        axes = self.product.inner
-
-        def level(depth: int, place: Any, found: dict[Any, Expression]) -> list[Statement]:
-            if depth == len(axes):
-                return body(place, found)
-
-            def inside(index: Any) -> list[Statement]:
-                here = index if depth == 0 else place * number(axes[depth].extent, self.e.index) + index
-                return level(depth + 1, here, {**found, axes[depth].variable: index})
-
-            return loop(axes[depth].extent, self.e.index, inside)
-
-        return level(0, tirx.const(0, self.e.index), {})
-
-    def _element(self, operand: Expression, *variables: Mapping[Any, Expression]) -> Expression:
-        found = self.e.bound(
-            [axis for part in variables for axis in part], [value for part in variables for value in part.values()]
-        )
-        return self.e.element(operand, found)
-
-    def _right(self, batch: Mapping[Any, Expression], inner: Mapping[Any, Expression], column: Any) -> Expression:
-        columns = _unravelled(self.product.columns, column, self.e.index)
-        return self._element(self.product.right, batch, inner, columns)
 
     def _inside(self, end: Expression) -> Expression:
         """Whether columns up to here are there."""
@@ -214,7 +189,7 @@ class Generator:
         total = int(volume(sizes)) * panels * self.width
         column = tirx.Var("column", self.e.index)
         same = {axis.variable: axis.variable for axis in (*product.batch, *product.inner)}
-        element = self._right(same, {}, column)
+        element = right(self.e, self.product, same, {}, column)
         if constant in self.e.packings:  # with threads and without
             self.packed = self.e.pack(constant, self.e.packings[constant], total)
             return True
@@ -226,30 +201,6 @@ class Generator:
             return False
         self.packed = self.e.pack(constant, found, total)
         return True
-
-    def _pack(self, column: Any, batch: dict[Any, Expression]) -> list[Statement]:
-        """Copy a panel of the right operand."""
-        assert self.packed is not None
-        packed = self.packed
-        last, zero = number(self.columns, self.e.index) - 1, tirx.const(0, str(self.product.right.ty))
-
-        def row(place: Any, inner: dict[Any, Expression]) -> list[Statement]:
-            def whole(lane: Any) -> list[Statement]:
-                element = self._right(batch, inner, column + lane)
-                return [tirx.BufferStore(packed.buffer, element, [place * self.width + lane])]
-
-            def guarded(lane: Any) -> list[Statement]:
-                element = self._right(batch, inner, tirx.Min(column + lane, last))
-                value = tirx.Select(column + lane <= last, element, zero)
-                return [tirx.BufferStore(packed.buffer, value, [place * self.width + lane])]
-
-            vectors = loop(self.width, self.e.index, whole, "VECTORIZED")
-            if not self.ragged:
-                return vectors
-            rest = loop(self.width, self.e.index, guarded)
-            return [tirx.IfThenElse(self._inside(column + self.width), sequence(vectors), sequence(rest))]
-
-        return self._inner(row)
 
     # ---- a tile
 
@@ -292,7 +243,7 @@ class Generator:
         whole = isinstance(self.rows, int) and self.rows % self.height == 0
         last = None if whole else number(self.rows, self.e.index) - 1
         rows = [
-            _unravelled(self.product.rows, row + r if last is None else tirx.Min(row + r, last), self.e.index)
+            unravelled(self.product.rows, row + r if last is None else tirx.Min(row + r, last), self.e.index)
             for r in range(self.height)
         ]
         end = number(self.columns, self.e.index) - 1
@@ -304,15 +255,15 @@ class Generator:
             statements: list[Statement] = []
             for r, accumulator in enumerate(sums):
                 factor = tirx.Var("left", str(self.product.left.ty))
-                statements.append(tirx.Bind(factor, self._element(self.product.left, batch, inner, rows[r])))
+                statements.append(tirx.Bind(factor, operand_at(self.e, self.product.left, batch, inner, rows[r])))
 
                 def add(at: Any, accumulator: Any = accumulator, factor: Any = factor) -> list[Statement]:
                     if self.packed is not None:
                         element = tirx.BufferLoad(self.packed.buffer, [self.start + place * self.width + at])
                     elif guarded:
-                        element = self._right(batch, inner, tirx.Min(column + at, end))
+                        element = right(self.e, self.product, batch, inner, tirx.Min(column + at, end))
                     else:
-                        element = self._right(batch, inner, column + at)
+                        element = right(self.e, self.product, batch, inner, column + at)
                     update, old = self.product.update, tirx.BufferLoad(accumulator, [at])
                     value = rewritten(update.value, {update.old: old, update.left: factor, update.right: element})
                     return [tirx.BufferStore(accumulator, value, [at])]
@@ -325,7 +276,7 @@ class Generator:
 
         statements: list[Statement] = [tirx.AllocBuffer(accumulator) for accumulator in sums]
         statements += [statement for accumulator in sums for statement in clear(accumulator)]
-        statements += self._inner(step)
+        statements += inner_loops(self.e, self.product, step)
         for r, accumulator in enumerate(sums):
             stores = self._stores(accumulator, row + r, column, batch, vectors, lanes)
             statements += stores if last is None else [tirx.IfThenElse(row + r <= last, sequence(stores), None)]
@@ -341,8 +292,8 @@ class Generator:
         def element(at: Any) -> list[Statement]:
             place = {
                 **batch,
-                **_unravelled(self.product.rows, row, self.e.index),
-                **_unravelled(self.product.columns, column + at, self.e.index),
+                **unravelled(self.product.rows, row, self.e.index),
+                **unravelled(self.product.columns, column + at, self.e.index),
             }
             return self.done([place[v] for v in self.product.stage.axes], [tirx.BufferLoad(sums, [at])])
 
@@ -386,14 +337,6 @@ class _Share:
 def _vector(index: str, start: int, lanes: int, body: Callable[[Any], list[Statement]]) -> list[Statement]:
     """Statements for each lane of one vector."""
     return loop(lanes, index, lambda lane: body(lane + start), "VECTORIZED")
-
-
-def _unravelled(axes: Sequence[Axis], place: Any, index: str) -> dict[Any, Expression]:
-    """The variables of axes that are counted through as one."""
-    if not axes:
-        return {}
-    indices = decoded(place, [axis.extent for axis in axes], index)
-    return {axis.variable: i for axis, i in zip(axes, indices, strict=True)}
 
 
 __all__ = ["Generator", "emit", "recognise"]
