@@ -370,13 +370,27 @@ ERRORS = [
     ),
     ("x", f"let %y: Tensor[float32, («{'9' * 5000}»,)] = %x; %y", "a number has at most 1000 characters"),
     ("", "entry fn f() -> () { dead } derivative g: fn() -> () = grad «@h»", "there is no function `@h`"),
+    ("x", "let %y: {F} = «reshape(%x)»; %y", "reshape needs the attribute `shape`"),
+    ("x", "let %y: {F} = sum(%x, keepdims=«1»); %y", "the attribute `keepdims` is `true` or `false`"),
+    ("x", "let %y: {F} = «3»; %y", "the number 3 has no dtype; write 3i32, for example"),
+    ("", f"data D {{ «C(a: {F}, a: {F})» }} fn f() -> () {{ dead }}", "two fields of `C` have one name"),
     # what only the types show
-    ("x", "let %y: Tensor[int32, ()] = «add(%x, %x)»; %y", "Tensor[float32, ()] where Tensor[int32, ()] is wanted"),
+    ("x", "let %y: {F} = if «%x» then { yield %x } else { yield %x }; %y", "the condition: expected Tensor[bool, ()]"),
+    ("x", "let %y: {F} = «%x.1»; %y", "Tensor[float32, ()] has no component 1"),
+    ("x", "let %y: {F} = loop 'l (%z: {F} = %x) { «next 'l()» }; %y", "`next 'l`: expected 1 value, found 0"),
+    ("x", "let %y: {F} = «match %x» { A -> { yield %x } }; %y", "`match` on Tensor[float32, ()], which"),
+    (
+        "",
+        "data D { A, B(()) } fn f(%d: D) -> D { match %d { A -> { return %d } B(«%u»: D) -> { return %d } }; dead }",
+        "the fields of B: expected (), found D",
+    ),
+    ("x", "let %y: {F} = «reshape(%x, shape=3)»; %y", "reshape(Tensor[float32, ()], shape=3): "),
+    ("x", "let %y: Tensor[int32, ()] = «add(%x, %x)»; %y", "%y: expected Tensor[int32, ()], found Tensor[float32, ()]"),
     ("x", "let %y: {F} = «add(%x, 1i32)»; %y", "add(Tensor[float32, ()], Tensor[int32, ()])"),
-    ("x", "let %y: {F} = «sum(%x, axis=float32, keepdims=false)»; %y", "sum(Tensor[float32, ()]) with"),
+    ("x", "let %y: {F} = «sum(%x, axis=float32, keepdims=false)»; %y", "sum(Tensor[float32, ()], axis=float32"),
     ("x", "let %y: {F} = «%x()»; %y", "a call of Tensor[float32, ()]"),
-    ("x", "«()»; %x", "MakeTuple for an effect"),
-    ("x", "«yield %x»", "a Yield outside of an arm"),
+    ("x", "«()»; %x", "a statement without `let`: expected 0 values, found 1"),
+    ("x", "«yield %x»", "`yield` outside of an arm"),
 ]  # fmt: skip
 
 

@@ -189,7 +189,7 @@ ERRORS = [
     ("fn f(%x) { let %a = «write %x %x»; %x }", "RefWrite binds 0 variables, found 1"),
     ("fn f(%x) { let %a = if %x then { «yield» } else { yield %x }; %a }", "this Yield has 1 values, found 0"),
     ("fn f(%x) { loop 'l for %v in %x () { «next 'l(%v)» }; %x }", "this Next has 0 values, found 1"),
-    ("fn f(%x) { «yield %x» }", "a Yield outside of an arm"),
+    ("fn f(%x) { «yield %x» }", "`yield` outside of an arm"),
 ]
 
 

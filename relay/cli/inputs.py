@@ -41,7 +41,7 @@ def check_program(name: str) -> Module:
     path = Path(name)
     beside = path.with_suffix(".npz")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors mark UTF-8
     except OSError as error:
         raise Refusal(f"cannot read {name}: {_reason(error)}") from None
     except UnicodeDecodeError as error:

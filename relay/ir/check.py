@@ -95,6 +95,7 @@ class _Surroundings:
     yields: tuple[Type, ...] | None
     labels: Mapping[LoopLabel, tuple[tuple[Type, ...] | None, tuple[Type, ...]]]
     innermost: LoopLabel | None
+    purpose: str = "`yield`"  # what a Yield gives
 
 
 class _Checker(Values):
@@ -187,21 +188,22 @@ class _Checker(Values):
         match block.terminator:
             case Yield(values):
                 if around.yields is None:
-                    raise self.fail("a Yield outside of an arm")
-                self.same("a Yield", self.atoms(values), around.yields)
+                    raise self.fail("`yield` outside of an arm")
+                self.same(around.purpose, self.atoms(values), around.yields)
             case Next(label, values):
-                parameters, _ = self.leave("Next", label, around)
+                parameters, _ = self.leave("next", label, around)
                 if parameters is None:
-                    raise self.fail(f"a Next to the function {label.name}")
-                self.same(f"the Next of {label.name}", self.atoms(values), parameters)
+                    raise self.fail(f"`next` to the function {label.name}")
+                self.same(f"`next '{label.name}`", self.atoms(values), parameters)
             case Exit(label, values):
-                _, results = self.leave("Exit", label, around)
+                parameters, results = self.leave("exit", label, around)
                 self.left.add(label)
-                self.same(f"the Exit of {label.name}", self.atoms(values), results)
+                what = f"the result of {label.name}" if parameters is None else f"`exit '{label.name}`"
+                self.same(what, self.atoms(values), results)
             case Dead():
                 last = block.bindings[-1].value if block.bindings else None
                 if last is None or (self.may_end(last) and not _fails(last)):
-                    raise self.fail("Dead after something that may end")
+                    raise self.fail("`dead` after something that may end")
             case other:
                 assert_never(other)
 
@@ -211,9 +213,9 @@ class _Checker(Values):
         """The types of Next and Exit for a label."""
         found = around.labels.get(label)
         if found is None:
-            raise self.fail(f"{what} with the label {label.name}, which is not around it")
+            raise self.fail(f"`{what} '{label.name}`: no loop or function of this label is around it")
         if self.structured and label is not around.innermost:
-            raise self.fail(f"{what} with the label {label.name} leaves several constructs at once")
+            raise self.fail(f"`{what} '{label.name}` leaves several constructs at once")
         return found
 
     def may_end(self, expression: Expr) -> bool:
@@ -246,8 +248,8 @@ class _Checker(Values):
                 self.ascribed(self.atom(value), targets[0])
             case other:
                 found = self.simple(other)
-                name = ", ".join(f"%{t.name}" for t in binding.targets) or "an effect"
-                self.same(f"{type(other).__name__} for {name}", found, targets)
+                name = ", ".join(f"%{t.name}" for t in binding.targets) or "a statement without `let`"
+                self.same(name, found, targets)
 
     def ascribed(self, found: Type, wanted: Type) -> None:
         """Two types of one tensor differ in dims that the run makes only."""
@@ -274,21 +276,22 @@ class _Checker(Values):
                     # A condition may leave too, except in the structured form.
                     no_exit = None if self.structured else around.innermost
                     labels = {} if self.structured else around.labels
-                    self.block(arm.condition, _Surroundings((scalar(BOOL),), labels, no_exit))
+                    self.block(arm.condition, _Surroundings((scalar(BOOL),), labels, no_exit, "the condition"))
                     self.block(arm.body, inside)
                 self.block(orelse, inside)
             case Match(value, match_arms):
                 bodies = [a.body for a in match_arms]
                 type_ = self.atom(value)
                 if not isinstance(type_, DataType):
-                    raise self.fail(f"a Match on {show(type_)}")
+                    raise self.fail(f"`match` on {show(type_)}, which is no data type")
                 wanted = [c.name for c in type_.definition.constructors]
                 if sorted(a.constructor for a in match_arms) != sorted(wanted):
-                    found = ", ".join(a.constructor for a in match_arms)
-                    raise self.fail(f"a Match on {show(type_)} with arms for {found}; wanted {', '.join(wanted)}")
+                    found = ", ".join(a.constructor for a in match_arms) or "none"
+                    raise self.fail(f"`match` on {show(type_)}: expected arms for {', '.join(wanted)}, found {found}")
                 for match_arm in match_arms:
                     constructor = type_.definition.constructors[type_.definition.index(match_arm.constructor)]
                     types = tuple(f.type for f in match_arm.fields if f.type is not None)
+                    self.span = match_arm.fields[0].span if match_arm.fields else branch.span
                     self.same(f"the fields of {constructor.name}", types, constructor.fields)
                     self.block(match_arm.body, inside, match_arm.fields)
         if self.structured:

@@ -159,10 +159,11 @@ class Scopes:
     def same(self, what: str, found: Sequence[Type], wanted: Sequence[Type]) -> None:
         """Two sequences of types are equal."""
         if len(found) != len(wanted):
-            raise self.fail(f"{what}: {len(found)} values where {len(wanted)} are wanted")
+            raise self.fail(f"{what}: expected {len(wanted)} value{'s' * (len(wanted) != 1)}, found {len(found)}")
         for position, (f, w) in enumerate(zip(found, wanted, strict=True)):
             if f is not w and f != w:
-                raise self.fail(f"{what}: value {position} is {show(f)} where {show(w)} is wanted")
+                place = f", value {position}" if len(found) > 1 else ""
+                raise self.fail(f"{what}{place}: expected {show(w)}, found {show(f)}")
 
     # ---- variables and atoms
 

@@ -114,7 +114,7 @@ def _terminator(block: Block, around: _Surroundings, span: Span | None) -> None:
         case Yield(values, place):
             wanted: int | None = around.yields
             if wanted is None:
-                raise Violation("a Yield outside of an arm", place or span)
+                raise Violation("`yield` outside of an arm", place or span)
             found = "Yield"
         case Next(label, values, place) | Exit(label, values, place):
             if label not in around.labels:

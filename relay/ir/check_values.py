@@ -54,6 +54,7 @@ from relay.ir.expr import (
 from relay.ir.traverse import blocks
 from relay.ir.types import (
     INT64,
+    BaseType,
     DataType,
     FunctionType,
     RefType,
@@ -102,7 +103,7 @@ class Values(Scopes, abc.ABC):
                     raise self.fail("a call of a function value in the core")
                 callee = self.atom(function, callee=True)
                 if not isinstance(callee, FunctionType):
-                    raise self.fail(f"a call of {show(callee)}")
+                    raise self.fail(f"a call of {show(callee)}, which is no function")
                 self.same(f"the call of {_name(function)}", self.atoms(arguments), callee.parameters)
                 return (callee.result,)
             case MakeTuple(items):
@@ -110,7 +111,7 @@ class Values(Scopes, abc.ABC):
             case Project(value, index):
                 whole = self.atom(value)
                 if not isinstance(whole, TupleType) or not 0 <= index < len(whole.items):
-                    raise self.fail(f"component {index} of {show(whole)}")
+                    raise self.fail(f"{show(whole)} has no component {index}")
                 return (whole.items[index],)
             case Lambda(function):
                 if self.core:
@@ -132,15 +133,15 @@ class Values(Scopes, abc.ABC):
             case RefRead(reference):
                 return (self.content(reference),)
             case RefWrite(reference, value):
-                self.same("a write", (self.atom(value),), (self.content(reference),))
+                self.same("`write`", (self.atom(value),), (self.content(reference),))
                 return ()
             case Assert(condition):
-                self.scalar_bool("an Assert", self.atom(condition))
+                self.scalar_bool("`assert`", self.atom(condition))
                 return ()
             case Print(pieces, values, formats):
                 for value in values:
                     if not isinstance(type_ := self.atom(value), TensorType):
-                        raise self.fail(f"a Print of {show(type_)}")
+                        raise self.fail(f"`print` of {show(type_)}, which is no tensor")
                 if not len(pieces) - 1 == len(values) == len(formats):
                     raise self.fail("a Print whose parts do not match")
                 return ()
@@ -154,7 +155,7 @@ class Values(Scopes, abc.ABC):
                 return (StackType(element),)
             case StackPush(stack, value):
                 element_type = self.element(stack)
-                self.same("a push", (self.atom(value),), (element_type,))
+                self.same("`push`", (self.atom(value),), (element_type,))
                 return (StackType(element_type),)
             case StackGet(stack, position):
                 self.index("the index of a get", self.atom(position))
@@ -202,10 +203,9 @@ class Values(Scopes, abc.ABC):
         except KeyError:
             raise self.fail(f"there is no operator {call.operator!r}") from None
         except Exception as error:  # an operator's rule may raise anything for an attribute that it is not made for
-            message = error.message if isinstance(error, RelayError) else str(error)
-            raise self.fail(
-                f"{call.operator}({', '.join(map(show, types))}) with {dict(call.attributes)}: {message}"
-            ) from error
+            message = error.message if isinstance(error, RelayError) else "the attributes do not fit"
+            given = (*map(show, types), *(f"{name}={_shown(value)}" for name, value in call.attributes.items()))
+            raise self.fail(f"{call.operator}({', '.join(given)}): {message}") from error
 
     def content(self, reference: Atom) -> Type:
         type_ = self.atom(reference)
@@ -218,6 +218,12 @@ class Values(Scopes, abc.ABC):
         if not isinstance(type_, StackType):
             raise self.fail(f"{show(type_)} is used as a stack")
         return type_.element
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool | None):
+        return str(value).lower()
+    return str(value) if isinstance(value, BaseType) else repr(value)
 
 
 def _name(atom: Atom) -> str:

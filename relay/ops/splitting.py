@@ -11,6 +11,8 @@ from relay.ops.notation import Value, expansion
 from relay.ops.samples import case, cases
 from relay.typecheck.dims import equal, needs_at_least, normalise_axis, resolve
 
+_MOST = 1 << 16  # parts; each is a value of its own
+
 
 def _bounds(extent: Dim, indices_or_sections: int | tuple[int, ...], axis: int, x: Value) -> list[Dim]:
     """Where the parts begin, and the extent, behind the last one."""
@@ -18,6 +20,8 @@ def _bounds(extent: Dim, indices_or_sections: int | tuple[int, ...], axis: int, 
     if isinstance(sections, int) and not isinstance(sections, bool) and sections > 0:
         if not equal(arithmetic.modulo(extent, sections), 0):
             raise ShapeError(f"axis {axis} of {show_shape(x.shape)} cannot be split into {sections} equal parts")
+        if sections > _MOST:
+            raise ShapeError(f"a tensor is split into at most {_MOST} parts, found {sections}")
         part = arithmetic.floor_divide(extent, sections)
         return [arithmetic.multiply(part, i) for i in range(sections + 1)]
     if not isinstance(sections, tuple) or not all(isinstance(i, int) and not isinstance(i, bool) for i in sections):

@@ -18,6 +18,7 @@ from relay.ir.expr import (
     Ascribe,
     Assert,
     Atom,
+    AttributeValue,
     AxisSize,
     BindDim,
     Binding,
@@ -59,6 +60,7 @@ from relay.ir.expr import (
 )
 from relay.ir.types import BaseType, DataDefinition, Type
 from relay.operator import get_env
+from relay.operator.definition import REQUIRED
 from relay.text.atoms import AtomParser, Declared
 from relay.text.lexer import Cursor, Kind, Token
 from relay.text.type_parser import TypeParser
@@ -310,7 +312,7 @@ class BodyParser:
             raise cursor.unknown("operator", start, name, get_env().names())
         cursor.expect("(")
         arguments: list[Atom] = []
-        attributes = {}
+        attributes: dict[str, AttributeValue] = {}
         while not cursor.at(")"):
             token = cursor.next
             if token.kind in (Kind.NAME, Kind.STRING) and cursor.after().text == "=":
@@ -320,7 +322,7 @@ class BodyParser:
                 cursor.expect("=")
                 if attribute in attributes:
                     raise FrontendError(f"the attribute `{attribute}` is given twice", cursor.span(token))
-                attributes[attribute] = self.values.attribute()
+                attributes[attribute] = self._attribute(attribute, operator.attributes[attribute])
             elif attributes:
                 raise cursor.expected("an attribute or `)`", help="attributes follow the operands")
             else:
@@ -328,7 +330,19 @@ class BodyParser:
             if not cursor.at(")"):
                 cursor.expect(",", " or `)`")
         cursor.take()
+        for attribute, default in operator.attributes.items():
+            if default is REQUIRED and attribute not in attributes:
+                raise FrontendError(f"{name} needs the attribute `{attribute}`", cursor.span_from(start))
+            attributes.setdefault(attribute, default)
         return OpCall(operator.name, tuple(arguments), attributes, cursor.span_from(start))
+
+    def _attribute(self, name: str, default: object) -> AttributeValue:
+        cursor = self.cursor
+        start = cursor.next
+        value = self.values.attribute()
+        if isinstance(default, bool) and not isinstance(value, bool):
+            raise FrontendError(f"the attribute `{name}` is `true` or `false`", cursor.span_from(start))
+        return value
 
     def _construct(self) -> Construct:
         cursor = self.cursor

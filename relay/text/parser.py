@@ -47,8 +47,9 @@ def parse(
     `constants` are the arrays that the text has by name only, `objects` what an untyped program mentions of Python, but
     for builtins. Raises FrontendError for what is not in the notation, TypeCheckError where the types do not fit.
     """
+    cursor = Cursor(text, filename)
     try:
-        parser = _Parser(Cursor(text, filename), constants or {}, objects or {})
+        parser = _Parser(cursor, constants or {}, objects or {})
         module = parser.module()
         pending = any(isinstance(f, Derivative) for f in module.functions.values())
         if parser.is_surface:
@@ -58,7 +59,7 @@ def parse(
     except Violation as error:
         raise TypeCheckError(error.violation, error.span) from None
     except RecursionError:
-        raise FrontendError("this text is nested too deeply") from None
+        raise FrontendError("this text is nested too deeply", cursor.span(cursor.next)) from None
     return module
 
 

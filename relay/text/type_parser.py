@@ -122,6 +122,8 @@ class TypeParser:
         names = tuple(n for n, _ in fields if n is not None)
         if names and len(names) < len(fields):
             raise FrontendError("all fields of a constructor have names, or none", cursor.span_from(token))
+        if len(set(names)) < len(names):
+            raise FrontendError(f"two fields of `{name}` have one name", cursor.span_from(token))
         return token, Constructor(name, tuple(t for _, t in fields), names)
 
     def _field(self) -> tuple[str | None, Type]:

@@ -45,9 +45,9 @@ class ValueParser:
         elif cursor.next.kind is Kind.NAME and cursor.next.start == last.end:
             base = self._suffix()
         elif last.kind is Kind.NUMBER:
-            raise FrontendError(
-                f"the number {last.text} has no dtype", cursor.span(last), help=f"write {last.text}f32, for example"
-            )
+            suffix = "i32" if last.text.lstrip("-").isdigit() else "f32"
+            help = f"write {last.text}{suffix}, for example"
+            raise FrontendError(f"the number {last.text} has no dtype", cursor.span(last), help=help)
         try:
             return array_of(elements, base)
         except ValueError as error:
