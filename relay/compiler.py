@@ -35,6 +35,7 @@ from relay.arguments import (
     unwrapping,
 )
 from relay.array import Array
+from relay.collection import without_collection
 from relay.conversion import Values, wrap
 from relay.donation import Donated, donated_names
 from relay.errors import (
@@ -427,7 +428,8 @@ class RelayFunction:
             with self._lock:
                 lowered = self._cache.get(key)
                 if lowered is None:
-                    lowered = self._find_or_make(key, [d.argument for d in described], symbolic)
+                    with without_collection():
+                        lowered = self._find_or_make(key, [d.argument for d in described], symbolic)
         parameters = iter(lowered.typed.main.parameters)
         values = Values(types=True)
         for d in described:

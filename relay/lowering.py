@@ -15,6 +15,7 @@ import attrs
 import relay.composites  # noqa: F401  (composite operators are lowered with these phases)
 from relay import progress
 from relay.ad import reverse
+from relay.collection import without_collection
 from relay.donation import unused_donations
 from relay.eval.values import Data, Reference
 from relay.ir.expr import Module
@@ -66,7 +67,7 @@ class Lowered:
         """The native program."""
         with self._lock:
             if "program" not in self._made:
-                with progress.shown(f"compiling {self.typed.main.name}"):
+                with progress.shown(f"compiling {self.typed.main.name}"), without_collection():
                     self._made["program"] = self._compiled()
             program: Program = self._made["program"]
             return program

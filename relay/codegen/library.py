@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib.util
 import io
 import math
 import os
@@ -139,17 +138,9 @@ _VECTORS = ("avx", "fma", "f16c", "sse", "asimd", "sve", "bmi")
 
 def _load(path: Path) -> Any:
     """A library's functions, through TVM's runtime alone."""
-    import tvm_ffi  # loads the library that the runtime is linked with
+    from relay.codegen import runtime
 
-    _load_runtime()
-    return tvm_ffi.load_module(str(path))
-
-
-def _load_runtime() -> None:
-    """Load the library with TVM's thread pool and allocator, without importing TVM."""
-    found = importlib.util.find_spec("tvm")
-    if found is not None and found.origin is not None:
-        ctypes.CDLL(str(Path(found.origin).parent / "lib" / "libtvm_runtime.so"), mode=ctypes.RTLD_GLOBAL)
+    return runtime.load(path)
 
 
 def _constants(native: Native, name: str, folder: Path) -> Path | None:

@@ -11,6 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import relay.codegen.without_torch  # noqa: F401  (before TVM)
+
+# isort: split
 import numpy as np
 import tvm
 from tvm import s_tir, tirx

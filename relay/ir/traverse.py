@@ -1,12 +1,13 @@
 """Looking at and rebuilding the parts of expressions.
 
 One function, `map_parts`, knows where each node has atoms, bound variables, labels and blocks; `operands`, `blocks` and
-`bound` list them. Everything recurses on nesting and loops on length, and returns new nodes.
+`bound` list them. Everything recurses on nesting and loops on length, and returns new nodes where something changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import TypeVar, assert_never
 
 import attrs
@@ -88,8 +89,12 @@ def _same(part: _T) -> _T:
 # ---- listing
 
 
-def operands(expression: Expr) -> Iterator[Atom]:
+def operands(expression: Expr) -> Iterable[Atom]:
     """The atoms that an expression reads itself, in order, without those inside its blocks."""
+    return expression.arguments if isinstance(expression, OpCall) else _operands(expression)
+
+
+def _operands(expression: Expr) -> Iterator[Atom]:
     match expression:
         case Var() | Constant() | Global() | Static():
             yield expression
@@ -279,28 +284,34 @@ def terminator_operands(terminator: Terminator) -> tuple[Atom, ...]:
     return () if isinstance(terminator, Dead) else terminator.values
 
 
+_NESTING = frozenset((If, Match, PatternMatch, Loop, ForEach, Lambda))
+"""The expressions that have blocks. Most bindings are of others, and need no look inside."""
+
+
 def walk(block: Block) -> Iterator[Binding]:
     """All bindings of a block and of the blocks inside it, each before those inside it. Linear."""
     pending = [iter(block.bindings)]
     while pending:
-        binding = next(pending[-1], None)
-        if binding is None:
+        for binding in pending[-1]:
+            yield binding
+            if binding.value.__class__ in _NESTING:
+                pending += [iter(b.bindings) for b in reversed(tuple(blocks(binding.value)))]
+                break
+        else:
             pending.pop()
-            continue
-        yield binding
-        pending += [iter(b.bindings) for b in reversed(tuple(blocks(binding.value)))]
 
 
 def all_blocks(block: Block) -> Iterator[Block]:
     """A block and all blocks inside it. Linear."""
     yield block
     for binding in walk(block):
-        yield from blocks(binding.value)
+        if binding.value.__class__ in _NESTING:
+            yield from blocks(binding.value)
 
 
 def count_bindings(block: Block) -> int:
     """The number of bindings in a block and inside it."""
-    return sum(1 for _ in walk(block))
+    return sum(len(inner.bindings) for inner in all_blocks(block))
 
 
 def free_variables(part: Block | Function) -> dict[Var, None]:
@@ -312,7 +323,7 @@ def free_variables(part: Block | Function) -> dict[Var, None]:
     bound_here: set[Var] = set(part.parameters) if isinstance(part, Function) else set()
     used: dict[Var, None] = {}
 
-    def use(atoms: Iterator[Atom] | tuple[Atom, ...]) -> None:
+    def use(atoms: Iterable[Atom]) -> None:
         used.update((a, None) for a in atoms if isinstance(a, Var))
 
     for binding in walk(body):
@@ -342,14 +353,21 @@ def map_parts(
     `atom` maps what it reads, `var` the variables and `label` the labels that it binds for its blocks (called before
     `block` is called for the blocks that they are visible in), `block` the blocks directly inside it; `dims` are others
     for sizes that the run makes, also for those that the expression binds.
+
+    Calls of operators, branches and loops in which nothing changes are the same objects, unless they are copied: where
+    `var` is given.
     """
+    keeps = var is _same and not dims
     match expression:
         case Var() | Constant() | Global() | Static():
             return atom(expression)
         case OpCall(operator, arguments, attributes, span):
             if dims:
                 attributes = {name: renamed_attribute(value, dims) for name, value in attributes.items()}
-            return OpCall(operator, tuple(map(atom, arguments)), attributes, span)
+            new_arguments = tuple(map(atom, arguments))
+            if keeps and all(map(is_, new_arguments, arguments)):
+                return expression
+            return OpCall(operator, new_arguments, attributes, span)
         case Call(function, arguments, span):
             return Call(atom(function), tuple(map(atom, arguments)), span)
         case MakeTuple(items, span):
@@ -357,7 +375,10 @@ def map_parts(
         case Project(value, index, span):
             return Project(atom(value), index, span)
         case If(arms, orelse, span):
-            return If(tuple(Arm(block(a.condition), block(a.body)) for a in arms), block(orelse), span)
+            new_arms = tuple(Arm(block(a.condition), block(a.body)) for a in arms)
+            new_orelse = block(orelse)
+            same = all(a.condition is b.condition and a.body is b.body for a, b in zip(arms, new_arms, strict=True))
+            return expression if keeps and same and new_orelse is orelse else If(new_arms, new_orelse, span)
         case Match(value, match_arms, span):
             new_value = atom(value)
             return Match(
@@ -370,7 +391,11 @@ def map_parts(
             new_count = None if counter is None else atom(counter.count)
             new_label, new_parameters = label(loop_label), tuple(map(var, parameters))
             new_counter = None if counter is None or new_count is None else Counter(var(counter.index), new_count)
-            return Loop(new_label, new_parameters, new_initial, block(body), new_counter, span)
+            new_body = block(body)
+            same = new_body is body and new_label is loop_label and all(map(is_, new_initial, initial))
+            if keeps and same and (counter is None or new_count is counter.count):
+                return expression
+            return Loop(new_label, new_parameters, new_initial, new_body, new_counter, span)
         case Lambda(function, span):
             return Lambda(_map_function(function, atom, block, var, label, dims), span)
         case Grad(function):
@@ -506,8 +531,21 @@ def map_atoms(expression: Expr, function: Callable[[Atom], Atom]) -> Expr:
 
 
 def map_blocks(expression: Expr, function: Callable[[Block], Block]) -> Expr:
-    """The expression with other blocks directly inside it."""
-    return map_parts(expression, block=function)
+    """The expression with other blocks directly inside it; the same one if it has no blocks."""
+    return map_parts(expression, block=function) if expression.__class__ in _NESTING else expression
+
+
+def rebound(binding: Binding, value: Expr) -> Binding:
+    """The binding with another value; the same one if it is the value that it has."""
+    return binding if value is binding.value else Binding(binding.targets, value)
+
+
+def rebuilt(block: Block, bindings: Sequence[Binding], terminator: Terminator) -> Block:
+    """The block with other contents; the same one if they are the same objects."""
+    same = terminator is block.terminator and len(bindings) == len(block.bindings)
+    if same and all(map(is_, bindings, block.bindings)):
+        return block
+    return Block(tuple(bindings), terminator)
 
 
 def map_terminator(
@@ -516,15 +554,18 @@ def map_terminator(
     label: Callable[[LoopLabel], LoopLabel] = _same,
 ) -> Terminator:
     """The terminator passing on other atoms, with `label` applied to where it leads."""
+    if isinstance(terminator, Dead):
+        return terminator
+    values = tuple(map(atom, terminator.values))
+    if label is _same and all(map(is_, values, terminator.values)):
+        return terminator
     match terminator:
-        case Yield(values, span):
-            return Yield(tuple(map(atom, values)), span)
-        case Next(target, values, span):
-            return Next(label(target), tuple(map(atom, values)), span)
-        case Exit(target, values, span):
-            return Exit(label(target), tuple(map(atom, values)), span)
-        case Dead():
-            return terminator
+        case Yield(_, span):
+            return Yield(values, span)
+        case Next(target, _, span):
+            return Next(label(target), values, span)
+        case Exit(target, _, span):
+            return Exit(label(target), values, span)
         case _:
             assert_never(terminator)
 

@@ -56,7 +56,9 @@ class Environment:
 
     def find(self, name: str) -> Operator | None:
         """The operator with this name or alias, or None."""
-        found = self._operators.get(self._aliases.get(name, name))
+        found = self._operators.get(name)  # no alias is an operator's name
+        if found is None and name in self._aliases:
+            found = self._operators.get(self._aliases[name])
         if found is None and (find := _finder.get()) is not None:
             return find(name)
         return found

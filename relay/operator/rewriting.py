@@ -104,18 +104,24 @@ def equations_of(operator: str, exactness: frozenset[Exactness]) -> tuple[Equati
     return tuple(e for e in _equations.get(operator, ()) if e.exactness in exactness)
 
 
-def applied(
-    equation_: Equation, call: OpCall, emitter: Emitter, definition: Callable[[Atom], OpCall | None]
-) -> Value | None:
-    """What a call equals by an equation, emitted; None where it does not fit."""
+class Application:
+    """The use of equations on one call. `emitter` has what the last one emitted."""
 
-    def made_by(value: Value, name: str) -> Made | None:
-        found = definition(value.atom)
+    def __init__(self, call: OpCall, definition: Callable[[Atom], OpCall | None]) -> None:
+        """`definition` looks up the call that an operand was bound to."""
+        self.emitter = Emitter(call.span)
+        self._definition = definition
+        self._attributes = call.attributes
+        operands = tuple(map(self.emitter.value, call.arguments))
+        self._operands = (operands,) if lookup(call.operator).variadic else operands
+
+    def by(self, equation_: Equation) -> Value | None:
+        """What the call equals by an equation, emitted; None where it does not fit."""
+        self.emitter.bindings.clear()
+        return equation_.result(self._made_by, *self._operands, **self._attributes)
+
+    def _made_by(self, value: Value, name: str) -> Made | None:
+        found = self._definition(value.atom)
         if found is None or lookup(found.operator) is not lookup(name):
             return None
-        return Made(tuple(emitter.value(a) for a in found.arguments), found.attributes)
-
-    operands = tuple(emitter.value(a) for a in call.arguments)
-    if lookup(call.operator).variadic:
-        return equation_.result(made_by, operands, **call.attributes)
-    return equation_.result(made_by, *operands, **call.attributes)
+        return Made(tuple(map(self.emitter.value, found.arguments)), found.attributes)

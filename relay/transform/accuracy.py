@@ -23,8 +23,8 @@ from relay.errors import RelayError, Span
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Module, OpCall, Var
 from relay.ir.traverse import map_blocks
 from relay.ir.types import BaseClass, BaseType, TensorType
-from relay.operator import Emitter, lookup
-from relay.operator.rewriting import applied, stable_forms_of
+from relay.operator import lookup
+from relay.operator.rewriting import Application, stable_forms_of
 from relay.transform.functions import map_bodies
 
 LOW, HIGH, SAMPLES = -1e4, 1e4, 256
@@ -118,17 +118,18 @@ class _Improving:
         if not isinstance(type_, TensorType) or not _is_float(type_):
             return kept
         best: tuple[float, float, str, list[Binding]] | None = None
+        application = Application(call, lambda a: self.calls.get(a) if isinstance(a, Var) else None)
         for form in stable_forms_of(lookup(call.operator).name):
-            emitter = Emitter(call.span)
             try:
-                value = applied(form, call, emitter, lambda a: self.calls.get(a) if isinstance(a, Var) else None)
+                value = application.by(form)
             except _FAILURES:  # shapes that do not fit, or a dim that is no number
                 continue
             if value is None or value.type != type_:
                 continue
-            bits = self._bits(target, call, value.atom, emitter.bindings)
+            emitted = application.emitter.bindings
+            bits = self._bits(target, call, value.atom, emitted)
             if bits is not None and bits[1] <= bits[0] - _GAIN and (best is None or bits[1] < best[1]):
-                best = (*bits, form.text, [*emitter.bindings, Binding((target,), value.atom)])
+                best = (*bits, form.text, [*emitted, Binding((target,), value.atom)])
         if best is None:
             return kept
         before, after, text, bindings = best

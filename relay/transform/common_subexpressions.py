@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Hashable
+from weakref import WeakSet
 
 from relay.ir.dims import DimExpr, TypeId
 from relay.ir.expr import (
@@ -30,7 +31,7 @@ from relay.ir.expr import (
     Static,
     Var,
 )
-from relay.ir.traverse import map_parts, map_terminator
+from relay.ir.traverse import map_parts, map_terminator, rebound, rebuilt
 from relay.operator import lookup
 from relay.transform.functions import map_bodies
 
@@ -40,7 +41,10 @@ LARGEST = 64
 
 def eliminate_common_subexpressions(module: Module) -> Module:
     """The module with equal pure expressions computed once where the first is in scope at the second."""
-    return map_bodies(module, lambda function: _Scopes().block(function.body))
+    return map_bodies(module, lambda function: _Scopes().block(function.body), _SETTLED)
+
+
+_SETTLED: WeakSet[Block] = WeakSet()
 
 
 class _Scopes:
@@ -63,9 +67,9 @@ class _Scopes:
                     self.same[binding.targets[0]] = found
                     continue
                 self.known[key] = binding.targets[0]
-            bindings.append(Binding(binding.targets, value))
+            bindings.append(rebound(binding, value))
         self.known = outer
-        return Block(tuple(bindings), map_terminator(block.terminator, self.atom))
+        return rebuilt(block, bindings, map_terminator(block.terminator, self.atom))
 
 
 def _key(value: Expr) -> Hashable | None:

@@ -6,7 +6,7 @@ import math
 
 from relay.errors import RelayError
 from relay.ir.expr import Atom, Binding, Block, Constant, Module, OpCall, Terminator, Var
-from relay.ir.traverse import map_parts, map_terminator
+from relay.ir.traverse import map_parts, map_terminator, rebound, rebuilt
 from relay.ir.types import TensorType, Type
 from relay.operator import lookup
 from relay.transform.functions import map_bodies
@@ -63,5 +63,5 @@ class _Folding:
                 if constant is not None:
                     self.known[binding.targets[0]] = constant
                     continue
-            bindings.append(Binding(binding.targets, value))
-        return Block(tuple(bindings), self.terminator(block.terminator))
+            bindings.append(rebound(binding, value))
+        return rebuilt(block, bindings, self.terminator(block.terminator))

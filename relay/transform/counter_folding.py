@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ir.expr import Atom, Binding, Block, Constant, Loop, Module, OpCall, Var
-from relay.ir.traverse import map_parts, map_terminator
+from relay.ir.traverse import map_parts, map_terminator, rebound, rebuilt
 from relay.transform.functions import map_bodies
 from relay.transform.integers import Integers
 from relay.transform.loop_facts import Rounds
@@ -42,14 +42,14 @@ class _Folding:
                     assert isinstance(made, OpCall)
                     if self._decided(binding.targets[0], made):
                         continue
-                    bindings.append(Binding(binding.targets, made))
+                    bindings.append(rebound(binding, made))
                 case Loop() as loop:
                     self.around.append(Rounds(loop))
-                    bindings.append(Binding(binding.targets, map_parts(loop, atom=self.atom, block=self.block)))
+                    bindings.append(rebound(binding, map_parts(loop, atom=self.atom, block=self.block)))
                     self.around.pop()
                 case value:
-                    bindings.append(Binding(binding.targets, map_parts(value, atom=self.atom, block=self.block)))
-        return Block(tuple(bindings), map_terminator(block.terminator, self.atom))
+                    bindings.append(rebound(binding, map_parts(value, atom=self.atom, block=self.block)))
+        return rebuilt(block, bindings, map_terminator(block.terminator, self.atom))
 
     def _decided(self, target: Var, call: OpCall) -> bool:
         for loop in self.around:

@@ -42,7 +42,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import operands
+from relay.ir.traverse import operands, rebuilt
 from relay.transform.effects import effectful
 from relay.transform.functions import map_bodies, select, with_functions
 from relay.transform.graph import call_graph, reachable
@@ -194,12 +194,12 @@ class Sweep:
             made = self.binding(binding)
             if made is not None:
                 bindings.append(made)
-        return Block(tuple(bindings), self.terminator(block.terminator, kept))
+        return rebuilt(block, bindings, self.terminator(block.terminator, kept))
 
     def terminator(self, terminator: Terminator, kept: tuple[bool, ...]) -> Terminator:
         match terminator:
             case Yield(values, span):
-                return Yield(select(values, kept), span)
+                return terminator if all(kept) else Yield(select(values, kept), span)
             case Exit(label, values, span):
                 return terminator if label is self.label else Exit(label, select(values, self._results(label)), span)
             case Next(label, values, span):

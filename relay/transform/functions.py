@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
+from weakref import WeakSet
 
 from relay.ir.expr import Block, Derivative, Function, Module
 from relay.ir.types import DataDefinition, Type
@@ -13,7 +14,9 @@ _Value = TypeVar("_Value")
 
 def with_body(function: Function, body: Block, result: Type | None = None) -> Function:
     """The function with another body (and type of its result) and the same parameters and label, which takes its place
-    in the module."""
+    in the module; itself, if nothing is another."""
+    if body is function.body and (result is None or result is function.result):
+        return function
     return Function(
         function.name,
         function.parameters,
@@ -34,15 +37,20 @@ def with_functions(
     return Module(functions, module.entry, (*module.data, *data), module.where)
 
 
-def map_bodies(module: Module, change: Callable[[Function], Block]) -> Module:
-    """The module with every function's body changed. What is still to be derived stays."""
+def map_bodies(module: Module, change: Callable[[Function], Block], settled: WeakSet[Block] | None = None) -> Module:
+    """The module with every function's body changed. What is still to be derived stays.
+
+    `settled` are the bodies in which such a change finds nothing to do, and gets others that it leaves as they are. It
+    is for changes that look at the body alone.
+    """
     functions: dict[str, Function | Derivative] = {}
     for name, function in module.functions.items():
-        if isinstance(function, Function):
-            body = change(function)
-            functions[name] = function if body is function.body else with_body(function, body)
-        else:
-            functions[name] = function
+        functions[name] = function
+        if isinstance(function, Function) and (settled is None or function.body not in settled):
+            made = change(function)
+            functions[name] = with_body(function, made)
+            if settled is not None and made is function.body:
+                settled.add(made)
     return with_functions(module, functions)
 
 

@@ -9,7 +9,7 @@ the way through the row it would be a whole row each time.
 from __future__ import annotations
 
 from relay.ir.expr import Atom, Binding, Block, Derivative, Expr, Module, OpCall, Var
-from relay.ir.traverse import map_blocks
+from relay.ir.traverse import map_blocks, rebound, rebuilt
 from relay.ir.types import INT64
 from relay.operator import Emitter, lookup
 from relay.transform.functions import map_bodies
@@ -33,8 +33,8 @@ class _Joining:
             if isinstance(value, OpCall) and lookup(value.operator).selects_row:
                 bindings += self._read(value, binding.targets[0])
             else:
-                bindings.append(Binding(binding.targets, map_blocks(value, self.block)))
-        return Block(tuple(bindings), block.terminator)
+                bindings.append(rebound(binding, map_blocks(value, self.block)))
+        return rebuilt(block, bindings, block.terminator)
 
     def _read(self, call: OpCall, target: Var) -> list[Binding]:
         row, index = call.arguments

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Expr, Function, Global, LoopLabel, Module, Var
-from relay.ir.traverse import all_blocks, copy_block, count_bindings, map_blocks
+from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Function, Global, LoopLabel, Module, Var
+from relay.ir.traverse import all_blocks, copy_block, count_bindings, map_blocks, rebound, rebuilt
 from relay.transform.dead_code import drop_unreachable
 from relay.transform.functions import with_body, with_functions
 from relay.transform.given_sizes import given_sizes, gives_sizes
@@ -63,9 +63,8 @@ class _Inliner:
                 case Call(Global(name)) if name in self.bodies:
                     bindings += _body_for(binding.targets[0], self.bodies[name], binding.value)
                 case value:
-                    made: Expr = map_blocks(value, self.block)
-                    bindings.append(Binding(binding.targets, made))
-        return Block(tuple(bindings), block.terminator)
+                    bindings.append(rebound(binding, map_blocks(value, self.block)))
+        return rebuilt(block, bindings, block.terminator)
 
 
 def inlined_call(target: Var, function: Function, call: Call) -> list[Binding] | None:

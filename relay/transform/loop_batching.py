@@ -16,7 +16,7 @@ from relay.errors import RelayError
 from relay.ir.dims import ANY, multiply
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, OpCall, Var
 from relay.ir.made import made_by
-from relay.ir.traverse import map_blocks
+from relay.ir.traverse import map_blocks, rebound, rebuilt
 from relay.ir.types import TensorType
 from relay.operator import Emitter, Pattern, Value, lookup
 from relay.transform.functions import map_bodies
@@ -40,8 +40,8 @@ def _block(block: Block, integers: Integers, max_size: int) -> Block:
             batching = _Batching(value, integers, max_size)
             value = batching.loop()
             bindings += batching.before.bindings
-        bindings.append(Binding(binding.targets, value))
-    return Block(tuple(bindings), block.terminator)
+        bindings.append(rebound(binding, value))
+    return rebuilt(block, bindings, block.terminator)
 
 
 def is_product(call: OpCall) -> bool:

@@ -24,7 +24,7 @@ from relay.ir import dims
 from relay.ir.dims import ANY
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, Var
 from relay.ir.made import made_by
-from relay.ir.traverse import map_blocks
+from relay.ir.traverse import map_blocks, rebound, rebuilt
 from relay.ir.types import TensorType
 from relay.operator import ADDITION, Emitter, Pattern, Value, lookup
 from relay.transform.functions import map_bodies
@@ -56,14 +56,14 @@ def _block(block: Block, integers: Integers, max_size: int) -> Block:
     bindings: list[Binding] = []
     for binding in block.bindings:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, integers, max_size))
-        made = Binding(binding.targets, value)
+        made = rebound(binding, value)
         if isinstance(value, Loop) and isinstance(value.body.terminator, Next) and runs_all(value):
             count = None if made_by(value.body) else integers.count(value)
             if count is not None and integers.is_size(count) and likely(count, LARGE_SIZE) <= MOST_ROUNDS:
                 bindings += _Fission(made, value, value.body.terminator, integers, max_size).split()
                 continue
         bindings.append(made)
-    return Block(tuple(bindings), block.terminator)
+    return rebuilt(block, bindings, block.terminator)
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from relay.ir.dims import total
 from relay.ir.expr import Atom, Binding, Block, Expr, Extent, Loop, MakeTuple, Module, OpCall, Project, Var
 from relay.ir.made import made_by, mentioned_here
-from relay.ir.traverse import map_blocks
+from relay.ir.traverse import map_blocks, rebound, rebuilt
 from relay.operator import Pattern, lookup
 from relay.transform.functions import map_bodies
 from relay.transform.leaves import map_branch, tail_branch
@@ -35,8 +35,8 @@ def _block(block: Block) -> Block:
             hoisting = _Hoisting(value)
             value = replaced(value, hoisting.block(value.body))
             bindings += hoisting.before
-        bindings.append(Binding(binding.targets, value))
-    return Block(tuple(bindings), block.terminator)
+        bindings.append(rebound(binding, value))
+    return rebuilt(block, bindings, block.terminator)
 
 
 class _Hoisting:

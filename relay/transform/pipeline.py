@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
+from relay.collection import without_collection
 from relay.ir.check import Stage, check
 from relay.ir.expr import Function, Module
 from relay.ir.facts import assuming
@@ -100,7 +99,7 @@ class Pipeline:
         self.records: tuple[Record, ...] = ()
 
     def __call__(self, module: Module) -> Module:
-        with _uncollected():
+        with without_collection():
             return self._run(module)
 
     def _run(self, module: Module) -> Module:
@@ -120,20 +119,6 @@ class Pipeline:
                 check(module, stage)
         self.records = tuple(records)
         return module
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the search for cycles of garbage: modules have none, and are many objects that live long, so looking
-    through all of them again and again takes more time than the passes. Two threads may do this at once; the first one
-    to end lets the collector run again."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
 
 
 def count(module: Module) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from relay.errors import RelayError
 from relay.ir.expr import Atom, Binding, Block, Constant, Module, OpCall, Var
-from relay.ir.traverse import map_blocks
+from relay.ir.traverse import map_blocks, rebound, rebuilt
 from relay.ir.types import TensorType, Type
 from relay.operator import Operator, lookup
 from relay.transform.functions import map_bodies
@@ -56,8 +56,8 @@ class _Ordering:
                     gone |= parts
                     bindings += reversed(made)
                     continue
-            bindings.append(Binding(binding.targets, map_blocks(binding.value, self.block)))
-        return Block(tuple(reversed(bindings)), block.terminator)
+            bindings.append(rebound(binding, map_blocks(binding.value, self.block)))
+        return rebuilt(block, bindings[::-1], block.terminator)
 
     def _reordered(self, root: Var, calls: dict[Var, OpCall], inner: set[Var]) -> tuple[list[Binding], set[Var]] | None:
         """The bindings of a chain in its best order, the last of which is the root's, and the products that it had in

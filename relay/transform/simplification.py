@@ -13,6 +13,7 @@ operators                           the table `algebra.RULES`, from the facts in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakSet
 
 from relay.ir.expr import (
     Arm,
@@ -25,6 +26,7 @@ from relay.ir.expr import (
     Counter,
     Exit,
     Expr,
+    Function,
     Global,
     If,
     Loop,
@@ -41,9 +43,9 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks, map_atoms, map_terminator
-from relay.operator import Emitter, Operator, lookup
-from relay.operator.rewriting import Equation, Exactness, applied, equations_of
+from relay.ir.traverse import all_blocks, map_atoms, map_terminator, rebound, rebuilt
+from relay.operator import Operator, lookup
+from relay.operator.rewriting import Application, Equation, Exactness, equations_of
 from relay.transform.algebra import Rule, rules_for
 from relay.transform.functions import map_bodies, select
 from relay.transform.leaves import map_branch
@@ -55,13 +57,24 @@ def simplify(module: Module, fast_math: bool = False) -> Module:
     With `fast_math` also those that hold for real numbers only: not for infinities, NaNs and the signs of zeros.
     """
     kinds = frozenset(Exactness) if fast_math else frozenset({Exactness.EXACT})
-    return map_bodies(module, lambda function: _simplified(function.body, kinds))
+    return _with_equations(module, kinds)
 
 
 def reduce_strength(module: Module) -> Module:
     """The same, also with equations that change the rounding of results: x ** 2 = x * x, x / 3 = x * (1 / 3)."""
     kinds = frozenset({Exactness.EXACT, Exactness.ROUNDING})
-    return map_bodies(module, lambda function: _simplified(function.body, kinds))
+    return _with_equations(module, kinds)
+
+
+def _with_equations(module: Module, kinds: frozenset[Exactness]) -> Module:
+    settled = _SETTLED.setdefault(kinds, WeakSet())
+
+    def change(function: Function) -> Block:
+        made = _simplified(function.body, kinds)
+        settled.add(made)
+        return made
+
+    return map_bodies(module, change, settled)
 
 
 def _simplified(body: Block, kinds: frozenset[Exactness]) -> Block:
@@ -71,6 +84,10 @@ def _simplified(body: Block, kinds: frozenset[Exactness]) -> Block:
         if not simplifier.changed:
             return body
         body = made
+
+
+_SETTLED: dict[frozenset[Exactness], WeakSet[Block]] = {}
+"""The bodies in which no equation of these kinds fits."""
 
 
 class _Simplifier:
@@ -110,7 +127,7 @@ class _Simplifier:
     def block(self, block: Block) -> Block:
         out: list[Binding] = []
         end = self.bindings(block.bindings, out)
-        return Block(tuple(out), self.terminator(block.terminator) if end is None else end)
+        return rebuilt(block, out, self.terminator(block.terminator) if end is None else end)
 
     def terminator(self, terminator: Terminator) -> Terminator:
         made = map_terminator(terminator, self.atom)
@@ -141,7 +158,7 @@ class _Simplifier:
                     if not isinstance(made, Project):
                         assert isinstance(made, OpCall | MakeTuple | Construct)
                         self.definitions[targets[0]] = made
-                    out.append(Binding(targets, made))
+                    out.append(rebound(binding, made))
                 case If():
                     end = self.branch(value, targets, out)
                     if end is not None:
@@ -157,7 +174,7 @@ class _Simplifier:
                 case Assert(condition) if _is_true(self.atom(condition)):
                     self.changed = True
                 case _:
-                    out.append(Binding(targets, map_atoms(value, self.atom)))
+                    out.append(rebound(binding, map_atoms(value, self.atom)))
         return None
 
     def known(self, value: Expr, target: Var) -> Atom | None:
@@ -186,16 +203,18 @@ class _Simplifier:
         known = self.equations.get(call.operator)
         if known is None:
             known = self.equations[call.operator] = equations_of(lookup(call.operator).name, self.kinds)
+        if not known:
+            return call
+        application = Application(call, self.definition)
         for each in known:
-            emitter = Emitter(call.span)
             try:
-                found = applied(each, call, emitter, self.definition)
+                found = application.by(each)
             except TypeError:  # a dim that is no number
                 continue
             if found is None or found.type != target.type:
                 continue
             self.changed = True
-            for binding in emitter.bindings:
+            for binding in application.emitter.bindings:
                 if binding.targets[0] is found.atom:
                     assert isinstance(binding.value, OpCall)
                     return binding.value
