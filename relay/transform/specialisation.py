@@ -33,7 +33,8 @@ from relay.ir.expr import (
     Rule,
     Var,
 )
-from relay.ir.traverse import all_blocks, blocks, operands
+from relay.ir.made import made_by
+from relay.ir.traverse import all_blocks, blocks, copy_function, operands
 from relay.ir.types import FunctionType, Type
 from relay.transform.defunctionalisation import Applications, finish
 from relay.transform.drafts import Draft
@@ -89,6 +90,7 @@ class _Specialiser:
         self.bodies = FunctionBodies(self.static, self.flows, self)
         self.functions: dict[str, Function | Derivative] = {}
         self.sizes: dict[Function, int] = {}
+        self.in_place: set[Function] = set()  # those whose bodies stand in place of a call
         self.places: dict[tuple[Function, int], Type] = {}
         self.current: Request | None = None
         self.inside: list[tuple[Function, int]] = []  # the functions whose bodies are being followed, and their sizes
@@ -178,8 +180,11 @@ class _Specialiser:
         size = sum(v.shape.size for v in (*values.values(), *arguments))
         if function in self.recursive or any(f is function and s <= size for f, s in self.inside):
             return None
-        values.update(zip(function.parameters, arguments, strict=True))
         self.inside.append((function, size))
+        if function in self.in_place and made_by(function.body):
+            function = copy_function(function, keep_sizes=False)  # or its sizes would be made twice
+        self.in_place.add(function)
+        values.update(zip(function.parameters, arguments, strict=True))
         return Inlined(function, values, self._returns_once(function), lambda: _pop(self.inside))
 
     def _returns_once(self, function: Function) -> bool:

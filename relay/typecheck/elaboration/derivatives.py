@@ -117,14 +117,14 @@ def from_template(
             wrt = [(name, v) for name, v in given.items() if name == "wrt"]
             function = grad(False)(session, out, [function], wrt, span)
         options = {name: static_value(v, name, span) for name, v in given.items()}
-        made = templates.instantiate(out, template, function, None, options, span)
+        made = templates.instantiate(session, out, template, function, None, options, span)
         if template.repeats:
             evaluated_often(made, function, template.name, span)
         return made
     rest += [given.pop(name) for name in template.options if name in given]
     if given or (template.options and len(rest) != len(template.options)):
         raise TypeCheckError(f"{template.name} takes {_listed(('f', *(template.options or ('its arguments',))))}", span)
-    made = templates.instantiate(out, template, function, len(rest), {}, span)
+    made = templates.instantiate(session, out, template, function, len(rest), {}, span)
     return call_function(session, out, made, rest, (), span)
 
 

@@ -6,14 +6,14 @@ typed atoms where the program needs them as values (`materialise`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import attrs
 
 from relay.errors import InternalError, Span
 from relay.ir.definition import Definition, Scope
-from relay.ir.dims import Dim, settled, variables
+from relay.ir.dims import Dim, MadeDim, settled, variables
 from relay.ir.effects import Purity
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
 from relay.ir.facts import facts
@@ -209,16 +209,34 @@ class GlobalFunction:
     pure: Purity | None = None  # demanded of it, as the argument of a parameter
 
 
+@attrs.frozen(eq=False)
+class SizesInScope:
+    """The sizes of the run that are made before a place, and hold there."""
+
+    _made: tuple[tuple[Sequence[MadeDim], int], ...]  # by the blocks around it: so many of their sizes
+
+    _is_other: bool = False
+
+    def __contains__(self, dim: object) -> bool:
+        return any(dim in made[:count] for made, count in self._made) is not self._is_other
+
+    def others(self) -> SizesInScope:
+        """All other sizes."""
+        return SizesInScope(self._made, not self._is_other)
+
+
 @attrs.define(eq=False)
 class LocalFunction:
     """A nested function with what it captures. Each use elaborates it anew at its own types.
 
-    `slot` is the place of its definition, where its instances are bound.
+    `slot` is the place of its definition, and `sizes` are those in scope there. Its instances are bound there, or where
+    the last of the sizes in their types is made.
     """
 
     function: Function
     environment: dict[Var, Entity]
     slot: Output
+    sizes: SizesInScope
     context: Context
     name: str = ""
     pure: Purity | None = None

@@ -13,14 +13,18 @@ from relay.ir.expr import (
     Binding,
     Block,
     Call,
+    Dead,
     Exit,
     Function,
+    Lambda,
     LoopLabel,
     OpCall,
     Parameter,
+    Print,
     Var,
 )
 from relay.ir.types import (
+    FLOAT32,
     Application,
     BaseType,
     FunctionType,
@@ -33,6 +37,7 @@ from relay.ir.types import (
     Type,
     Unknown,
     prune,
+    scalar,
     show,
 )
 from relay.operator import Operator
@@ -81,7 +86,7 @@ def function_value(
     if fixed is None:
         fixed = defaults(entity)
     if isinstance(entity, Object) and isinstance(entity.value, Operator):
-        entity = operator_function(entity.value, out, span)
+        entity = operator_function(session, entity.value, out, span)
     if isinstance(entity, Derived):
         return _derived_value(session, out, entity, span, fixed)
     if isinstance(entity, Typed):
@@ -95,6 +100,7 @@ def function_value(
     parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
     result = session.solver.fresh(Kind.Type)
     effects = Effects()
+    session.sizes_of_parameters |= dict.fromkeys(parameters, session.sizes_in_scope())
     type_ = FunctionType(parameters, result, (), effects)
     var = session.variable(function.name, type_, span)
     place = out.slot()
@@ -120,6 +126,19 @@ def function_value(
         place.items.append(Later((var,), lambda: instance.target))
         session.unify_at(instance.result, result, span, f"the result of {function.name}")
 
+    def is_uncalled() -> bool:
+        return not session.generic and all(isinstance(prune(p), Unknown) for p in parameters)
+
+    def force() -> None:
+        if not is_uncalled():
+            make()
+            return
+        for parameter in parameters:
+            session.unify_at(parameter, TupleType(()), span, "a parameter")
+        if isinstance(prune(result), Unknown):
+            session.unify_at(result, scalar(FLOAT32), span, "the result")
+        place.items.append(Later((var,), lambda: Lambda(_never(function, session.final(type_)))))
+
     def unseen() -> None:
         from relay.typecheck.elaboration import open_effects
 
@@ -131,11 +150,21 @@ def function_value(
         span,
         f"the parameters of {function.name}",
         result=result,
-        force=make,
+        force=force,
+        is_last=is_uncalled,
         application=lambda: Application(function.name.strip("<>"), parameters),
         unseen=unseen,
     )
     return Typed(var, type_)
+
+
+def _never(function: Function, type_: Type) -> Function:
+    """A function in place of one that nobody calls, whose parameters have no types. It would fail."""
+    assert isinstance(type_, FunctionType)
+    parameters = tuple(Var(p.name, t, p.span) for p, t in zip(function.parameters, type_.parameters, strict=False))
+    fails = Print((f"{function.name} has no types, since nothing calls it",), (), (), function.span, fails=True)
+    body = Block((Binding((), fails),), Dead())
+    return Function(function.name, parameters, body, LoopLabel(function.name), type_.result, (), None, function.span)
 
 
 def _instead(entity: Entity) -> str:
@@ -153,7 +182,7 @@ def _instead(entity: Entity) -> str:
             return "a program computes with numbers, tensors, structures of them, and functions"
 
 
-def operator_function(operator: Operator, out: Output, span: Span | None) -> LocalFunction:
+def operator_function(session: Session, operator: Operator, out: Output, span: Span | None) -> LocalFunction:
     """A function that applies an operator."""
     parameters = tuple(Var(name, None, span) for name in operator.operands)
     label, result = LoopLabel(operator.name), Var("result", None, span)
@@ -169,7 +198,7 @@ def operator_function(operator: Operator, out: Output, span: Span | None) -> Loc
         def names(self) -> list[str]:
             return []
 
-    return LocalFunction(function, {}, out.slot(), Context({}, {}, NoScope()), operator.name)
+    return LocalFunction(function, {}, out.slot(), session.sizes_in_scope(), Context({}, {}, NoScope()), operator.name)
 
 
 def _derived_value(
@@ -268,8 +297,11 @@ def call_value(
     seeded: bool = False,
 ) -> Entity:
     """Call a function value. `seeded`: the last argument is a cotangent."""
-    values = [session.materialise(out, a, span) for a in arguments]
     type_ = prune(callee.type)
+    if isinstance(type_, FunctionType) and len(type_.parameters) == len(arguments) and session.places_of_sizes:
+        pairs = zip(arguments, type_.parameters, strict=True)
+        arguments = [made_sizes.given(session, out, argument, wanted, span) for argument, wanted in pairs]
+    values = [session.materialise(out, a, span) for a in arguments]
     if isinstance(type_, QuantifiedType):  # in a scheme; a call knows the function
         type_ = at_fresh_types(session, type_)
         callee = Typed(callee.atom, type_)

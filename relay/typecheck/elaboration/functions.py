@@ -254,7 +254,7 @@ def _new_instance(
     numbers: Set[ParameterPlace],
     annotated: Mapping[TypeId, object],
 ) -> Instance:
-    from relay.typecheck.elaboration import growing
+    from relay.typecheck.elaboration import growing, made_sizes
 
     types = tuple(map(effects.received, types))
     number, opened = session.made_instances, len(session.opened)
@@ -366,7 +366,8 @@ def _new_instance(
     instance.build = build
     if isinstance(callee, LocalFunction):
         assert isinstance(instance.target, Var)
-        callee.slot.items.append(Later((instance.target,), lambda: Lambda(build(), function.span)))
+        place = made_sizes.place_of(session, callee, types)
+        place.items.append(Later((instance.target,), lambda: Lambda(build(), function.span)))
     return instance
 
 

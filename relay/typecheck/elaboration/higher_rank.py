@@ -67,7 +67,7 @@ def checked(
     what = f"argument {parameter.name} of {function}"
     labels = (Label(parameter.span, f"declared as {show(declared)}"),) if parameter.span is not None else ()
     if isinstance(entity, Object) and isinstance(entity.value, Operator):
-        entity = operator_function(entity.value, out, span)
+        entity = operator_function(session, entity.value, out, span)
     if not isinstance(entity, GlobalFunction | LocalFunction):
         if isinstance(entity, Typed):
             name_unknowns(entity.type)
@@ -167,7 +167,8 @@ def inside(
             return instance.code
     definition = callee.definition
     context = Context({}, {}, definition.scope)
-    return LocalFunction(definition.function, {}, out.slot(), context, definition.function.name)
+    function = definition.function
+    return LocalFunction(function, {}, out.slot(), session.sizes_in_scope(), context, function.name)
 
 
 def require_right(session: Session, definition: Definition) -> None:

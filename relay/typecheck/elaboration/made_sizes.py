@@ -11,7 +11,7 @@ from there on the operator sees one for the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 
 import attrs
 import numpy as np
@@ -31,6 +31,7 @@ from relay.ir.types import (
     TupleType,
     Type,
     TypeId,
+    Unknown,
     map_dims,
     prune,
     scalar,
@@ -65,6 +66,7 @@ def make(session: Session, out: Output, count: Typed, name: str, span: Span | No
     dim = made_dim(name if number == 1 else f"{name}_{number}")
     out.items.append(Binding((), BindDim(dim, count.atom, span)))
     session.scopes[-1][1].append(dim)
+    session.places_of_sizes[dim] = out.slot()
     return dim
 
 
@@ -131,7 +133,7 @@ def packed(
     session: Session,
     out: Output,
     entity: Entity,
-    escaping: Collection[MadeDim] | None,
+    escaping: Container[MadeDim] | None,
     expected: Type | None,
     span: Span | None,
 ) -> Entity:
@@ -167,7 +169,7 @@ def packed_value(
     session: Session,
     out: Output,
     typed: Typed,
-    escaping: Collection[MadeDim] | None,
+    escaping: Container[MadeDim] | None,
     expected: Type | None,
     span: Span | None,
 ) -> Typed:
@@ -208,8 +210,39 @@ def mentioned_in_number(number: Number) -> set[MadeDim]:
     return set() if found is None else mentioned_in(found)
 
 
-def _escapes(found: Collection[MadeDim], escaping: Collection[MadeDim] | None) -> bool:
+def _escapes(found: Collection[MadeDim], escaping: Container[MadeDim] | None) -> bool:
     return bool(found) if escaping is None else any(dim in escaping for dim in found)
+
+
+def place_of(session: Session, function: LocalFunction, parameters: Sequence[Type]) -> Output:
+    """Where an instance of a function is bound: where the function is defined, or, if its parameters have sizes that
+    are made later, behind the last of these."""
+    later = {dim for p in parameters for dim in mentioned(p)}
+    later = {dim for dim in later if dim not in function.sizes}
+    if not later:
+        return function.slot
+    return session.places_of_sizes[max(later, key=list(session.places_of_sizes).index)]
+
+
+def given(session: Session, out: Output, value: Entity, parameter: Type, span: Span | None) -> Entity:
+    """The argument of a function value of whose parameter the sizes are not known yet: with `Any` for those that are
+    made after the function, which it cannot know."""
+    known = prune(parameter)
+    if isinstance(value, Tuple):
+        same = isinstance(known, TupleType) and len(known.items) == len(value.items)
+        wanted = known.items if same and isinstance(known, TupleType) else [parameter] * len(value.items)
+        parts = zip(value.items, wanted, strict=True)
+        return _same_or(value, tuple(given(session, out, v, p, span) for v, p in parts), value.form)
+    if isinstance(value, Typed) and not isinstance(prune(value.type), TensorType):
+        return value
+    if not isinstance(value, Typed | Size | Computed):
+        return value
+    if isinstance(known, Unknown) and known in session.sizes_of_parameters:
+        return packed(session, out, value, session.sizes_of_parameters[known].others(), None, span)
+    is_open = isinstance(known, Unknown)
+    if isinstance(known, TensorType):
+        is_open = any(isinstance(prune(d), Unknown) for d in flat_shape(known.shape))
+    return packed(session, out, value, None if is_open else (), known, span)  # type: ignore[arg-type]
 
 
 def meeting(left: Type, right: Type, of_all_sizes: bool = False) -> Type | None:

@@ -77,6 +77,7 @@ from relay.typecheck.elaboration.entities import (
     Object,
     Output,
     Size,
+    SizesInScope,
     Tuple,
     Typed,
 )
@@ -109,6 +110,7 @@ class Pending:
     at_any_rank: Callable[[], bool] | None = None  # solves it where its one shape variable does not matter
     question: DimConstraint | None = None  # what annotated sizes, for which it must always hold, leave open
     force: Callable[[], None] | None = None  # solves it with what is known, if nothing else moves
+    is_last: Callable[[], bool] = lambda: False  # whether it is forced when nothing else can be
     unseen: Callable[[], None] | None = None  # notes the effects of what a scheme leaves unsolved
     known: tuple[DimConstraint, ...] = ()  # what the conditions around it say of sizes
     maybe: int = 0  # in how many branches and loops it arose
@@ -199,6 +201,9 @@ class Session(EffectNotes):
         self.made: dict[str, int] = {}  # how many sizes of the run have a name
         # the blocks in which elaboration is, and the sizes of the run that each has made
         self.scopes: list[tuple[Output, list[MadeDim]]] = [(Output(), [])]
+        self.places_of_sizes: dict[MadeDim, Output] = {}  # right behind where each is made, in their order
+        # those in scope where a function value is made whose parameter this is
+        self.sizes_of_parameters: dict[Unknown, SizesInScope] = {}
         self.escaping: frozenset[MadeDim] = frozenset()  # the sizes that the `yield`, `next` or `exit` at hand leaves
         self.hints.require = self._require
         self.hints.always = lambda: self.maybe == 0 and not self.may_have_ended
@@ -276,6 +281,10 @@ class Session(EffectNotes):
         """These hold in the rest of the block at hand."""
         self._facts_before.append(self.hints.snapshot())
         self.hints.learn(constraints)
+
+    def sizes_in_scope(self) -> SizesInScope:
+        """The sizes that the run makes before the place at hand."""
+        return SizesInScope(tuple((made, len(made)) for _, made in self.scopes if made))
 
     def made_since(self, depth: int) -> frozenset[MadeDim]:
         """The sizes that are made in the scopes inside of the first ones."""
@@ -364,6 +373,7 @@ class Session(EffectNotes):
         application: Callable[[], Application] | None = None,
         at_any_rank: Callable[[], bool] | None = None,
         unseen: Callable[[], None] | None = None,
+        is_last: Callable[[], bool] = lambda: False,
     ) -> None:
         """Solve a constraint now, or as soon as one of the variables that it waits for is bound."""
         pending = Pending(
@@ -379,6 +389,7 @@ class Session(EffectNotes):
             unseen=unseen,
             known=self.hints.here,
             maybe=self.maybe,
+            is_last=is_last,
         )
         self._try(pending)
         if not pending.done:
@@ -588,11 +599,13 @@ class Session(EffectNotes):
     def _force(self) -> None:
         """Solve what can be solved with what is known, oldest first: functions that wait for each other's types. What
         arises from that in a scheme stays open: of types that nobody knows there might be no end."""
-        position, all_ = 0, len(self.pending)
-        while position < (all_ if self.generic else len(self.pending)):
-            pending = self.pending[position]
-            position += 1
-            if pending.force is not None and not pending.done:
+        for last in (True,) if self.generic else (False, True):
+            position, all_ = 0, len(self.pending)
+            while position < (all_ if self.generic else len(self.pending)):
+                pending = self.pending[position]
+                position += 1
+                if pending.force is None or pending.done or pending.running or (not last and pending.is_last()):
+                    continue
                 pending.done = True
                 with self.effects_of(pending.effects or self.effects):
                     pending.force()

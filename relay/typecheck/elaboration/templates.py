@@ -89,6 +89,7 @@ class Bound(Scope):
 
 
 def instantiate(
+    session: Session,
     out: Output,
     template: Template,
     function: Entity,
@@ -103,7 +104,7 @@ def instantiate(
     except TypeCheckError as error:
         raise error.at(span) from None
     scope = Bound({**template.globals(), "f__": function})
-    return LocalFunction(code, {}, out.slot(), Context({}, {}, scope), code.name)
+    return LocalFunction(code, {}, out.slot(), session.sizes_in_scope(), Context({}, {}, scope), code.name)
 
 
 def plain(count: int) -> list[tuple[str, Parameter]]:

@@ -1,0 +1,80 @@
+"""Functions that are made before the sizes of what they are called with, which the run makes."""
+
+import numpy as np
+
+import relay as rl
+from programs import Program
+from relay import Any, Float64, Fn, Tensor, relay
+
+FOUR = np.array([0.5, 0.2, 0.9, 0.4])
+
+
+@relay
+def local_function(x):
+    def doubled(v):
+        return v * 2.0
+
+    chosen = x[x > 0.3]
+    total = 0.0
+    for _ in range(2):
+        total += rl.sum(doubled(x[x > 0.45]))
+    return rl.sum(doubled(chosen)) * total
+
+
+@relay
+def function_value(x, positive: bool):
+    f = (lambda v: v * 2.0) if positive else (lambda v: v + 1.0)
+    cell = rl.ref(lambda v, w: v * w)
+    chosen = x[x > 0.3]
+    return rl.sum(f(chosen) * chosen) + rl.sum(cell.value(chosen, chosen * 2.0))
+
+
+@relay
+def applied_to_chosen(f: Fn[[Tensor[Float64, (Any,)]], Tensor[Float64, ()]], x: Tensor[Float64, (4,)]):
+    return f(x[x > 0.3]) * f(x)
+
+
+@relay
+def annotated_function(x: Tensor[Float64, (4,)]):
+    return applied_to_chosen(lambda v: rl.sum(v * v), x)
+
+
+@relay
+def pulled_back_twice(x):
+    y, pull = rl.vjp(lambda v: v[v > 0.3] * v[0], x)
+    return rl.sum(pull(y) + pull(y * 2.0) * pull(x[x > 0.3]))
+
+
+@relay
+def with_pullback(x):
+    y, pull = rl.vjp(lambda v: (v[v > 0.3] * v[0], v[v < 0.45]), x)
+    return y, pull
+
+
+@relay
+def pullbacks_of_two_calls(x):
+    (a, b), first = with_pullback(x)
+    other, second = with_pullback(x * 1.3)
+    return rl.sum(first((a, b)) * second(other))
+
+
+@relay
+def pullback_that_nobody_calls(x):
+    y, _ = rl.vjp(lambda v: v[v > 0.3] * v[0], x)
+    return rl.sum(y * y)
+
+
+@relay
+def jacobian_of_chosen(x):
+    return rl.sum(rl.jacobian(lambda v: v[v > 0.3] * v[0])(x) ** 2)
+
+
+PROGRAMS = [
+    Program(local_function, (FOUR,), expected=(3.6 * 5.6)),
+    Program(function_value, (FOUR, True)),
+    Program(annotated_function, (FOUR,), expected=(1.22 * 1.26)),
+    Program(pulled_back_twice, (FOUR,)),
+    Program(pullbacks_of_two_calls, (FOUR,)),
+    Program(pullback_that_nobody_calls, (FOUR,)),
+    Program(jacobian_of_chosen, (FOUR,)),
+]
