@@ -168,6 +168,27 @@ def second_and_fourth_after_another(x: Tensor[Float, (n,)], wanted: bool):
 
 
 @relay
+def every_second(x: Tensor[Float, (n,)]):
+    if n < 2:
+        return 0.0
+    return x[0] + every_second(x[2:])
+
+
+@relay
+def rotated(x: Tensor[Float, (n,)]):
+    if n < 2:
+        return x
+    return R.concatenate((rotated(x[1:]), x[:1]))
+
+
+@relay
+def all_tails(x: Tensor[Float, (n,)]):
+    if n < 2:
+        return x
+    return R.concatenate((x, all_tails(x[1:])))
+
+
+@relay
 def fourth_if_two(x: Tensor[Float, (n,)]):
     return x[3] if n > 1 else 0.0
 
@@ -225,6 +246,9 @@ def shorter_if_asked(x: Tensor[Float, (n,)], wanted: bool):
         (shorter_if_long, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, (Any,)]"),
         (fourth, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
         (between, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
+        (every_second, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
+        (rotated, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, (n,)]"),
+        (all_tails, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, (Any,)]"),
         (fourth_if_two, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
         (fourth_if_wanted, "forall (n: Dim). fn(Tensor[float32, (n,)], Tensor[bool, ()]) -> Tensor[float32, ()]"),
         (

@@ -374,6 +374,20 @@ def test_what_a_type_demands_of_sizes_is_checked_at_calls() -> None:
 
 
 @relay
+def doubled_structure(x, k: int):
+    if k == 0:
+        return x
+    return doubled_structure((x, x), k - 1)
+
+
+def test_a_recursion_over_larger_and_larger_structures_ends() -> None:
+    with pytest.raises(R.TypeCheckError, match="change with the depth of the recursion") as error:
+        doubled_structure(ones(3), np.int32(3))
+    assert len(error.value.message) < 400
+    assert error.value.help == "collect values in a list, or in a data type"
+
+
+@relay
 def nothing_tells(x, k):
     return nothing_tells(x, k - 1)[1:]
 

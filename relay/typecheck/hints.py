@@ -175,6 +175,17 @@ class Hints(Facts):
         finally:
             self.restore(before)
 
+    @contextlib.contextmanager
+    def knowing_nothing(self) -> Iterator[None]:
+        """While something is elaborated that is not at the place at hand."""
+        before = self.snapshot()
+        self._values, self._bounds, self._zero, self._nonzero, self._nonnegative = {}, {}, [], [], []
+        self.here = ()
+        try:
+            yield
+        finally:
+            self.restore(before)
+
     # ---- questions
 
     def likely_equal(self, left: Dim, right: Dim) -> bool:

@@ -80,9 +80,6 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.unification import is_known, resolve
 
-MAX_POLYMORPHIC_DEPTH = 64
-"""How many instances of one function may be under elaboration at once before its recursion counts as growing."""
-
 
 def call_function(
     session: Session,
@@ -213,6 +210,10 @@ def instantiate(
         early_results.used(session, session.instances[key])
         return session.instances[key]
     running = [i for i in session.active if i.code is code and i.statics == (shape, *statics)]
+    if running:
+        general = polymorphic_recursion.general_use(session, callee, running[-1], types, span)
+        if general is not None:
+            return general
     for instance in reversed(running):
         if key is not None and all(is_known(t) for t in instance.parameters):
             continue
@@ -221,19 +222,12 @@ def instantiate(
         early_results.used(session, instance)
         return instance
     if running and key is not None:
-        declared = polymorphic_recursion.declared_use(session, callee, running[-1], types, span)
-        if declared is not None:
-            return declared
         polymorphic_recursion.refuse_other_sizes(session, function, running[-1], types, shape)
-    if len(running) >= MAX_POLYMORPHIC_DEPTH:
-        error = TypeCheckError(
-            f"the types of {function.name}'s arguments change with the depth of the recursion:"
-            f" {', '.join(show(t) for t in types)}",
-            span,
-            help="pass an index instead of a smaller tensor, or annotate sizes that change with Any",
-        )
+    try:
+        polymorphic_recursion.refuse_endless(running, function.name, types, span)
+    except TypeCheckError as error:
         session.report(error)
-        raise Enough  # to go on at every depth would take for ever
+        raise Enough from None  # to go on at every depth would take for ever
     everything = (shape, *statics)
     return _new_instance(
         session, callee, function, code, entities, values, types, everything, key, span, numbers, annotated
@@ -274,8 +268,8 @@ def _new_instance(
     if key is not None:
         session.instances[key] = instance
     context = definition_context(callee)
-    if isinstance(callee, GlobalFunction):
-        context.annotated = dict(annotated)
+    context.annotated = {**context.annotated, **annotated}
+    instance.annotated, instance.is_general = context.annotated, session.generic and bool(annotated)
     parameters: list[Var] = instance.variables
     body = Output()
     label = LoopLabel(name)

@@ -102,7 +102,7 @@ def _mistake(
         return TypeCheckError(f"it has {found} parameter{'s' * (found != 1)}, not {count}", function.span)
     probe = entity if isinstance(entity, GlobalFunction) else attrs.evolve(entity, slot=Output())
     errors, pending, assumed = len(session.errors), len(session.pending), len(session.hints.assumed)
-    with _dropped(session):
+    with dropped(session):
         try:
             values = [
                 Typed(session.variable(p.name, t, p.span), t)
@@ -132,7 +132,7 @@ def _is_refuted(pending: Pending) -> bool:
 
 
 @contextlib.contextmanager
-def _dropped(session: Session) -> Iterator[None]:
+def dropped(session: Session) -> Iterator[None]:
     """While something is elaborated of which only the mistakes matter, as for all sizes."""
     lists: Sequence[list[Any]] = (
         session.pending, session.variables, session.finishers, session.pending_attributes, session.errors,

@@ -7,46 +7,184 @@ is; and sizes that are annotated `Any` are known to the run only, if the recursi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from relay.errors import Span
+from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Function
-from relay.ir.types import Type
+from relay.ir.types import Kind, TensorType, TupleType, Type, TypeId, Unknown, prune, show, type_variables
+from relay.operator.relation import substitute
+from relay.typecheck.elaboration import higher_rank
 from relay.typecheck.elaboration.arguments import definition_context, surface_function
 from relay.typecheck.elaboration.decisions import Place, SizeVaries
 from relay.typecheck.elaboration.entities import GlobalFunction, LocalFunction, Output, Typed
+from relay.typecheck.elaboration.schemes import closed
 from relay.typecheck.elaboration.session import Instance, Session
-from relay.typecheck.unification import resolve
+from relay.typecheck.unification import flat_shape, resolve, unknowns
+
+MAX_POLYMORPHIC_DEPTH = 64
+"""How many calls inside each other may have other types each."""
+
+GROWING_DEPTH = 6
+"""How many calls in a row with larger structures show that a recursion does not end."""
 
 
-def declared_use(
+def general_use(
     session: Session,
     callee: GlobalFunction | LocalFunction,
     running: Instance,
     types: Sequence[Type],
     span: Span | None,
 ) -> Instance | None:
-    """In a scheme, the use of a function in its own body, at types of its own; None if not everything is annotated.
+    """In a scheme, the use of a function in its own body, at types of its own for what is annotated by variables; None
+    if these are the same there, or there are none.
+
+        f : forall v. fn(A[v], B) -> R[v]   while its body is typed
+        f(a, b) : R[w]                      for a : A[w], b : B
 
     Raises TypeMismatch for arguments that the annotations do not allow.
     """
     from relay.typecheck.elaboration.functions import annotation_type
 
     function = surface_function(callee)
-    written = [p.type for p in function.parameters]
-    if not session.generic or function.result is None or None in written or len(written) != len(types):
+    if not session.generic or len(function.parameters) != len(types):
         return None
-    context = attrs.evolve(definition_context(callee), annotated={})
+    if not any(p.type is not None and type_variables(p.type) for p in function.parameters):
+        return None
+    context = definition_context(callee)
+    context.annotated = dict(context.annotated)  # variables of the functions around keep their meaning
     parameters = []
-    for parameter, found in zip(function.parameters, types, strict=True):
-        assert parameter.type is not None
-        expected = annotation_type(session, context, parameter.type, span=span)
+    for parameter, found, own in zip(function.parameters, types, running.parameters, strict=True):
+        expected = own
+        if parameter.type is not None:
+            expected = annotation_type(session, context, parameter.type, span=span)
         session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
         parameters.append(expected)
-    result = annotation_type(session, context, function.result, any_stays=True, span=span)
+    meaning = context.annotated
+    if all(v in running.annotated and _is_same(running.annotated[v], value) for v, value in meaning.items()):
+        return None
+    if function.result is not None:
+        result = annotation_type(session, context, function.result, any_stays=True, span=span)
+    elif running.is_general:
+        result = _result_there(session, function, running, meaning, span)
+    else:
+        general = _general_result(session, callee, running, span)
+        result = substitute(general, meaning)
     return attrs.evolve(running, parameters=tuple(map(resolve, parameters)), result=result, known=None)
+
+
+def _is_same(left: object, right: object) -> bool:
+    """Whether two values of a variable are equal already."""
+    a, b = (flat_shape(x) if isinstance(x, tuple) else prune(x) for x in (left, right))  # type: ignore[arg-type]
+    if isinstance(a, TensorType | TupleType) and isinstance(b, TensorType | TupleType):
+        return resolve(a) == resolve(b)
+    return a is b or (a == b and not isinstance(a, Unknown))
+
+
+def _result_there(
+    session: Session, function: Function, running: Instance, meaning: Mapping[TypeId, object], span: Span | None
+) -> Type:
+    """The result of a function under other values of its variables, while its body is typed."""
+    result = session.solver.fresh(Kind.Type)
+
+    def attempt() -> Sequence[Unknown] | None:
+        waiting = [u for u in unknowns(running.result) if u.kind is not Kind.BaseType and not u.rigid]
+        if waiting:
+            return waiting
+        there = substitute(_closed_result(running), meaning)
+        session.unify_at(there, result, span, f"the result of {function.name}")
+        return None
+
+    session.defer(attempt, span, f"the result of {function.name}")
+    return result
+
+
+def _closed_result(running: Instance) -> Type:
+    """The result of a general instance, by the variables of the annotations."""
+    rigid = {v: name for name, value in running.annotated.items() if isinstance(v := prune(value), Unknown)}  # type: ignore[arg-type]
+    return closed(running.result, rigid)  # type: ignore[return-value]
+
+
+def _general_result(
+    session: Session, callee: GlobalFunction | LocalFunction, running: Instance, span: Span | None
+) -> Type:
+    """The result of a function by the variables of its annotations, found by typing its body for all of them. Raises
+    TypeCheckError if that does not tell it."""
+    from relay.typecheck.elaboration.functions import annotation_type, instantiate
+
+    function = surface_function(callee)
+    if function.label in session.general_results:
+        return session.general_results[function.label]
+    context = definition_context(callee)
+    context.annotated = dict(context.annotated)  # variables of the functions around keep their meaning
+    for variable in (v for p in function.parameters if p.type is not None for v in type_variables(p.type)):
+        rigid = variable if variable.kind is Kind.Dim else Unknown(variable.kind, variable.name, rigid=True)
+        context.annotated.setdefault(variable, rigid)
+    errors = len(session.errors)
+    with higher_rank.dropped(session), session.elsewhere(), _kept_slot(callee):
+        types = [
+            own if p.type is None else annotation_type(session, context, p.type, span=span)
+            for p, own in zip(function.parameters, running.parameters, strict=True)
+        ]
+        values = [
+            Typed(session.variable(p.name, t, p.span), t) for p, t in zip(function.parameters, types, strict=True)
+        ]
+        instance = instantiate(session, callee, values, values, span, annotated=context.annotated)
+        session.solver.run()
+        if len(session.errors) > errors:
+            raise session.errors[errors]
+        result = _closed_result(instance)
+        if any(not u.literals for u in unknowns(result)):
+            raise TypeCheckError(
+                f"the result of {function.name} for arguments of other sizes is not known here",
+                span,
+                help=f"annotate the result of {function.name}",
+            )
+    session.general_results[function.label] = result
+    return result
+
+
+@contextlib.contextmanager
+def _kept_slot(callee: GlobalFunction | LocalFunction) -> Iterator[None]:
+    """While a local function is elaborated whose code is not kept."""
+    items = callee.slot.items if isinstance(callee, LocalFunction) else []
+    length = len(items)
+    try:
+        yield
+    finally:
+        del items[length:]
+
+
+def refuse_endless(running: Sequence[Instance], name: str, types: Sequence[Type], span: Span | None) -> None:
+    """Raise TypeCheckError for a recursion whose arguments have another type at each depth, after so many."""
+    larger = _get_larger(running, types)
+    if len(running) < MAX_POLYMORPHIC_DEPTH and not larger:
+        return
+    first, second = (", ".join(map(show, i.parameters)) for i in running[:2])
+    help = "pass an index instead of a smaller tensor, or annotate sizes that change with Any"
+    raise TypeCheckError(
+        f"the types of {name}'s arguments change with the depth of the recursion: {first}, then {second}, ..",
+        span,
+        help="collect values in a list, or in a data type" if larger else help,
+    )
+
+
+def _get_larger(running: Sequence[Instance], types: Sequence[Type]) -> bool:
+    """Whether a function's arguments get larger types at each depth: more components, not other sizes."""
+    if len(running) < GROWING_DEPTH:
+        return False
+    recent = [running[k].parameters for k in range(-GROWING_DEPTH, 0)]
+    counts = [sum(map(_count, parameters)) for parameters in (*recent, types)]
+    return all(a < b for a, b in itertools.pairwise(counts))
+
+
+def _count(type_: Type) -> int:
+    """The number of tensors in a tuple, and in tuples in it."""
+    type_ = prune(type_)  # type: ignore[assignment]
+    return sum(map(_count, type_.items)) if isinstance(type_, TupleType) else 1
 
 
 def refuse_other_sizes(

@@ -80,15 +80,15 @@ def quantified(session: Session, type_: FunctionType, where: Sequence[DimConstra
     names = {b: TypeId(b.name, b.kind) for b in named}
     origins = {v: o.application for o in _applications(session) if isinstance(v := _variable_of(o.value), Unknown)}
     rows = name_effects(session, type_, constraints, named, origins)
-    closed = FunctionType(
-        tuple(_closed(p, names) for p in type_.parameters),  # type: ignore[misc]
-        _closed(type_.result, names),  # type: ignore[arg-type]
+    body = FunctionType(
+        tuple(closed(p, names) for p in type_.parameters),  # type: ignore[misc]
+        closed(type_.result, names),  # type: ignore[arg-type]
         tuple(_closed_constraint(c, names) for c in constraints),
         tuple(type_.effects or ()) or None,
     )
-    written = dict.fromkeys(v for v in type_variables((closed.parameters, closed.result)) if v not in names.values())
+    written = dict.fromkeys(v for v in type_variables((body.parameters, body.result)) if v not in names.values())
     identifiers = (*written, *names.values(), *rows)
-    return QuantifiedType(identifiers, closed) if identifiers else closed
+    return QuantifiedType(identifiers, body) if identifiers else body
 
 
 def _applications(session: Session) -> Iterator[Open]:
@@ -240,12 +240,12 @@ def name_the_rest(session: Session, named: Sequence[TypeId]) -> None:
                 used.add(unknown.name)
 
 
-def _closed(part: object, names: Mapping[Unknown, TypeId]) -> object:
+def closed(part: object, names: Mapping[Unknown, TypeId]) -> object:
     """A type, shape, base or dim with the variables of the solver replaced. A size that the run makes is any."""
     part = prune(part)  # type: ignore[arg-type]
 
     def inside(inner: object) -> object:
-        return _closed(inner, names)
+        return closed(inner, names)
 
     match part:
         case Unknown():
@@ -279,10 +279,10 @@ def _closed_constraint(constraint: Constraint, names: Mapping[Unknown, TypeId]) 
     match constraint:
         case Equation(Application(function, arguments, attributes), value):
             told = tuple((name, _closed_attribute(v, names)) for name, v in attributes)
-            closed = Application(function, tuple(_closed(a, names) for a in arguments), told)  # type: ignore[misc]
-            return Equation(closed, None if value is None else _closed(value, names))  # type: ignore[arg-type]
+            application = Application(function, tuple(closed(a, names) for a in arguments), told)  # type: ignore[misc]
+            return Equation(application, None if value is None else closed(value, names))  # type: ignore[arg-type]
         case ClassConstraint(base, classes):
-            return ClassConstraint(_closed(base, names), classes)  # type: ignore[arg-type]
+            return ClassConstraint(closed(base, names), classes)  # type: ignore[arg-type]
         case _:
             return constraint
 
@@ -290,4 +290,4 @@ def _closed_constraint(constraint: Constraint, names: Mapping[Unknown, TypeId]) 
 def _closed_attribute(value: AttributeValue, names: Mapping[Unknown, TypeId]) -> AttributeValue:
     if isinstance(value, tuple):
         return tuple(_closed_attribute(v, names) for v in value)
-    return _closed(value, names) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]
+    return closed(value, names) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]

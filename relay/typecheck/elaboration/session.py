@@ -8,7 +8,7 @@ still waits is reported by the earliest place in the source.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 import attrs
@@ -35,6 +35,7 @@ from relay.ir.expr import (
     Derivative,
     Expr,
     Function,
+    LoopLabel,
     MakeTuple,
     Module,
     OpCall,
@@ -143,6 +144,8 @@ class Instance:
     variables: list[Var] = attrs.field(factory=list)  # of the parameters
     used_early: bool = False  # it calls itself, and its result was not known then
     known: Entity | None = None  # what the checker knows of the result: its numbers and sizes
+    annotated: Mapping[TypeId, object] = attrs.field(factory=dict)  # what the variables of its annotations are
+    is_general: bool = False  # they stand for all that callers may choose
 
 
 class SchemeOnly(TypeCheckError):
@@ -227,6 +230,18 @@ class Session(EffectNotes):
         self._guesses: list[object] = []
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.monomorphisation = Monomorphisation()
+        self.general_results: dict[LoopLabel, Type] = {}  # of functions that call themselves at other sizes
+
+    @contextlib.contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """While a function is elaborated as if nothing was around its call."""
+        active, maybe, ended, chosen = self.active, self.maybe, self.may_have_ended, self.chosen_by_sizes
+        self.active, self.maybe, self.may_have_ended, self.chosen_by_sizes = [], 0, False, 0
+        try:
+            with self.hints.knowing_nothing():
+                yield
+        finally:
+            self.active, self.maybe, self.may_have_ended, self.chosen_by_sizes = active, maybe, ended, chosen
 
     @contextlib.contextmanager
     def where_it_may_not_run(self) -> Iterator[None]:
