@@ -83,6 +83,7 @@ _NO_ATTRIBUTE = {
     "detach": "use relay.stop_gradient(x)",
     "backward": "use relay.grad(f)",
     "grad": "use relay.grad(f)",
+    "value": "only a reference has it: `relay.ref(x)` makes one",
     "append": "a list is made by [..]; tensors have a fixed length",
 }
 
