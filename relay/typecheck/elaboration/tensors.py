@@ -84,6 +84,9 @@ _NO_ATTRIBUTE = {
     "backward": "use relay.grad(f)",
     "grad": "use relay.grad(f)",
     "value": "only a reference has it: `relay.ref(x)` makes one",
+    "view": "use x.reshape(..)",
+    "permute": "use relay.transpose(x, axes)",
+    "unsqueeze": "use relay.expand_dims(x, axis)",
     "append": "a list is made by [..]; tensors have a fixed length",
 }
 
