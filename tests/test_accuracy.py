@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,15 @@ from relay.ir.types import FLOAT32, TensorType
 from relay.operator import Emitter, Value
 from relay.operator.rewriting import stable_forms
 from relay.transform import dce, improve_accuracy, improvements
+from relay.transform.exact_numbers import Exact, digits, exact_array
 from relay.transform.pipeline import Pipeline
 
 Write = Callable[[Value, Value], Value]
 SHAPE = (200,)
+
+def mean(x: Value) -> Value:
+    return x.op("mean", axis=None, keepdims=False)
+
 
 # The form, an expression of x and y, their ranges, and a reference on longer floats that loses no digits.
 Case = tuple[str, Write, dict[str, tuple[float, float]], Callable[[Any, Any], Any]]
@@ -57,6 +63,26 @@ CASES: list[Case] = [
     (
         "sqrt(y y + c) - y", lambda x, y: (y * y - x).op("sqrt") - y, {"x": (0.1, 1), "y": (1e2, 1e3)},
         lambda x, y: -x / (np.sqrt(y * y - x) + y),
+    ),
+    (
+        "sqrt(y y + c) + y", lambda x, y: y + (y * y - x).op("sqrt"), {"x": (0.1, 1), "y": (-1e3, -1e2)},
+        lambda x, y: -x / (np.sqrt(y * y - x) - y),
+    ),
+    (
+        "log(sigmoid(x))", lambda x, y: x.op("sigmoid").op("log"), {"x": (10, 80)},
+        lambda x, y: -np.log1p(np.exp(-x)),
+    ),
+    (
+        "exp(x) / (1 + exp(x))", lambda x, y: x.op("exp") / (1 + x.op("exp")), {"x": (-80, 300)},
+        lambda x, y: 1 / (1 + np.exp(-x)),
+    ),
+    (
+        "exp(x) / sum(exp(x))", lambda x, y: x.op("exp") / x.op("exp").op("sum", axis=None, keepdims=False),
+        {"x": (100, 110)}, lambda x, y: np.exp(x - x.max()) / np.sum(np.exp(x - x.max())),
+    ),
+    (
+        "mean(x x) - mean(x)^2", lambda x, y: mean(x * x) - mean(x).op("square"), {"x": (1e3, 1001)},
+        lambda x, y: np.var(x),
     ),
     ("1 / x - 1 / y", lambda x, y: 1 / (x + 1) - 1 / x, {"x": (1e3, 1e6)}, lambda x, y: -1 / (x * (x + 1))),
     ("(x + y) - x", lambda x, y: (x + y) - x, {"x": (1e5, 1e6), "y": (0.1, 1)}, lambda x, y: y),
@@ -116,6 +142,51 @@ def test_each_form_is_better(case: Case) -> None:
 
 def test_every_form_has_an_example() -> None:
     assert {f.text.partition(" = ")[0] for f in stable_forms()} == {c[0] for c in CASES}
+
+
+def test_what_is_lost_of_float64_is_told_exactly() -> None:
+    """The widest float of the machine would be no reference: it loses digits as float64 does."""
+
+    @relay
+    def log_of_sum(x):  # type: ignore[no-untyped-def]
+        return relay.log(1.0 + x)
+
+    (found,) = improvements(log_of_sum.core(np.float64(1)), ranges={"x": (1e-15, 1e-12)})[1]
+    assert found.digits == 53 and found.after < 1 and found.before > 35
+
+
+def test_the_branch_of_a_root_is_taken_by_the_sign() -> None:
+    """Of both signs of y, one root adds and the other cancels."""
+    before = program(lambda x, y: (y * y - x).op("sqrt") - y)
+    after, (found,) = improvements(before, ranges={"x": (-1, -0.1), "y": (-1e3, 1e3)})
+    assert found.after < 1 < 3 < found.before
+    given = [np.full(SHAPE, -0.5, np.float32), np.linspace(-900, 900, *SHAPE, dtype=np.float32)]
+    x, y = (g.astype(np.float64) for g in given)
+    root = np.sqrt(y * y - x)
+    np.testing.assert_allclose(interpreter.run(after, given), np.where(y > 0, -x / (root + y), root - y), rtol=1e-6)
+
+
+POINTS = [0.3, -2.0, 7.5, 1e4, -1e-9, 123.456, 1e-200, -0.99]
+
+
+FUNCTIONS = ("sin", "cos", "tan", "arctan", "exp", "expm1", "sinh", "cosh", "tanh", "log1p", "sqrt")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_exact_numbers(name: str) -> None:
+    points = np.array([p for p in POINTS if p > -1 or name not in ("log1p", "sqrt")])
+    points = np.abs(points) if name == "sqrt" else points
+    function = getattr(np, name)
+    with digits(40), np.errstate(all="ignore"):
+        found = np.array([float(e) for e in function(exact_array(points))])
+        np.testing.assert_allclose(found, function(points), rtol=1e-15)
+
+
+def test_exact_numbers_have_the_digits_that_are_asked_for() -> None:
+    with digits(60):
+        (quarter,) = np.arctan(exact_array(np.array([1.0])))
+        assert str(quarter.value * 4).startswith("3.14159265358979323846264338327950288419716939937510582")
+        assert np.isnan(float(Exact(Decimal("inf")) - Exact(Decimal("inf"))))
 
 
 def test_what_is_accurate_where_it_is_used_stays() -> None:

@@ -158,6 +158,37 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
     return (_difference(made_by, a, b) / b).op("log1p")
 
 
+@stable_form("log", "log(sigmoid(x)) = min(x, 0) - log1p(exp(-|x|))")
+def _(made_by: MadeBy, x: Value) -> Value | None:
+    found = made_by(x, "sigmoid")
+    if found is None:
+        return None
+    (inner,) = found.operands
+    return inner.op("minimum", number_like(inner, 0)) - (-inner.op("abs")).op("exp").op("log1p")
+
+
+@stable_form("divide", "exp(x) / (1 + exp(x)) = sigmoid(x)")
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    rest, power = _plus_one(made_by, y), made_by(x, "exp")
+    below = None if rest is None else made_by(rest, "exp")
+    if power is None or below is None or not _is(power.operands[0], below.operands[0]):
+        return None
+    return power.operands[0].op("sigmoid")
+
+
+@stable_form("divide", "exp(x) / sum(exp(x)) = exp(x - m) / sum(exp(x - m)), m = max(x)")
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    power, summed = made_by(x, "exp"), made_by(y, "sum")
+    below = None if summed is None else made_by(summed.operands[0], "exp")
+    if power is None or summed is None or below is None or not _is(power.operands[0], below.operands[0]):
+        return None
+    (terms,) = power.operands
+    axis: Any = summed.attributes["axis"]
+    shifted = (terms - terms.op("max", axis=axis, keepdims=True)).op("exp")
+    total = shifted.op("sum", axis=axis, keepdims=True)
+    return shifted / (total if total.shape == y.shape else total.op("reshape", shape=y.shape))
+
+
 # ---- squares and roots
 
 
@@ -191,30 +222,61 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
     return _difference(made_by, left.operands[0], right.operands[0]) / (x + y)
 
 
-@stable_form("subtract", "sqrt(y y + c) - y = c / (sqrt(y y + c) + y)")
+def _beside_square(made_by: MadeBy, root: Value, other: Value) -> Value | None:
+    """c of sqrt(y y + c), where y is the other value."""
+    inside = made_by(root, "sqrt")
+    if inside is None:
+        return None
+    (whole,) = inside.operands
+    added, taken = made_by(whole, "add"), made_by(whole, "subtract")
+
+    def is_square(term: Value) -> bool:
+        squared = _square(made_by, term)
+        negated = made_by(other, "negative")
+        wanted = [other, *(() if negated is None else negated.operands)]
+        return squared is not None and any(_is(squared, value) for value in wanted)
+
+    for one, term in () if added is None else (added.operands, added.operands[::-1]):
+        if is_square(one):
+            return term
+    if taken is not None and is_square(taken.operands[0]):
+        return -taken.operands[1]
+    return _plus_one(made_by, whole) if _is_number(other, 1) else None
+
+
+@stable_form("subtract", "sqrt(y y + c) - y = c / (sqrt(y y + c) + y), where y > 0")
 def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
     for root, other, sign in ((x, y, 1), (y, x, -1)):
-        inside = made_by(root, "sqrt")
-        if inside is None:
-            continue
-        (whole,) = inside.operands
-        added, taken = made_by(whole, "add"), made_by(whole, "subtract")
-        rest: Value | None = None
-        if added is not None:
-            for one, term in (added.operands, added.operands[::-1]):
-                squared = _square(made_by, one)
-                if squared is not None and _is(squared, other):
-                    rest = term
-        if taken is not None:
-            squared = _square(made_by, taken.operands[0])
-            if squared is not None and _is(squared, other):
-                rest = -taken.operands[1]
-        if _is_number(other, 1) and rest is None:
-            rest = _plus_one(made_by, whole)
+        rest = _beside_square(made_by, root, other)
         if rest is not None:
-            found = rest / (root + other)
+            total = root + other.op("abs")
+            found = where(other > 0, rest / total, total)
             return found if sign == 1 else -found
     return None
+
+
+@stable_form("add", "sqrt(y y + c) + y = c / (sqrt(y y + c) - y), where y < 0")
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    for root, other in ((x, y), (y, x)):
+        rest = _beside_square(made_by, root, other)
+        if rest is not None:
+            total = root + other.op("abs")
+            return where(other < 0, rest / total, total)
+    return None
+
+
+@stable_form("subtract", "mean(x x) - mean(x)^2 = mean((x - mean(x))^2)")
+def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+    squares, mean = made_by(x, "mean"), _square(made_by, y)
+    inner = None if mean is None else made_by(mean, "mean")
+    terms = None if squares is None else _square(made_by, squares.operands[0])
+    if squares is None or inner is None or terms is None or not _is(terms, inner.operands[0]):
+        return None
+    if squares.attributes != inner.attributes:
+        return None
+    axis: Any = squares.attributes["axis"]
+    centred = terms - terms.op("mean", axis=axis, keepdims=True)
+    return (centred * centred).op("mean", axis=axis, keepdims=squares.attributes["keepdims"])
 
 
 # ---- differences
