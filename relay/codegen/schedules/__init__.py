@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relay.codegen.schedules import product as products
+from relay.codegen.schedules import turned
 from relay.codegen.schedules.clusters import Cluster, Step, clusters
 from relay.codegen.schedules.elementwise import elements, share_flat
 from relay.codegen.schedules.emission import Emission, Given, Place, key
@@ -203,6 +204,9 @@ def _alone(e: Emission, step: Step) -> list[Statement]:
         flat = share_flat(e, step.whole)
         if flat is not None:
             return flat
+        squares = turned.recognise(e, step.whole)
+        if squares is not None:
+            return turned.share(e, squares)
         count = max(len(lead.extents) - 1, 0)
     else:
         found = recognise(e, lead)
