@@ -42,7 +42,6 @@ from relay.errors import (
     CompileError,
     FrontendError,
     InternalError,
-    NeedsSizes,
     RelayError,
     TypeCheckError,
 )
@@ -117,7 +116,6 @@ class RelayFunction:
         self._options = options
         self._cache: dict[object, Lowered] = {}
         self._symbolic: dict[object, list[Lowered]] = {}  # by the kind of call
-        self._pinned: dict[object, set[Place]] = {}  # axes that code generation does not take as symbolic
         self._history: dict[object, History] = {}
         self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
@@ -175,19 +173,6 @@ class RelayFunction:
             self._remember(arguments, signature, leaves, lowered)
         return result
 
-    def _pin(self, lowered: Lowered, error: NeedsSizes) -> None:
-        """Let sizes be numbers that code generation wants so."""
-        dims = symbolic_dims(lowered.typed)
-        places = {dims[dim] for dim in error.dims if dim in dims} or set(dims.values())
-        names = ", ".join(str(dim) for dim, place in dims.items() if place in places)
-        where = f", at {error.span}" if error.span is not None else ""
-        log.warning("%s is compiled for each size of %s: %s%s", self.__name__, names, error.message, where)
-        with self._lock:
-            for own, known in self._symbolic.items():
-                if lowered in known:
-                    known.remove(lowered)
-                    self._pinned.setdefault(own, set()).update(places)
-
     def _remember(
         self, arguments: Sequence[Any], kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered
     ) -> None:
@@ -231,9 +216,6 @@ class RelayFunction:
         """Whether the later phases take a program's symbolic sizes. One that they do not take is forgotten."""
         try:
             phases()
-        except NeedsSizes as error:
-            self._pin(lowered, error)
-            return False
         except (CompileError, SymbolicSize, Undetermined) as error:
             place = f", at {error.span}" if isinstance(error, RelayError) and error.span is not None else ""
             reason = error.message if isinstance(error, RelayError) else str(error)
@@ -264,7 +246,6 @@ class RelayFunction:
         with self._lock:
             self._cache.clear()
             self._symbolic.clear()
-            self._pinned.clear()
             self._history.clear()
             self._sized.clear()
             self._known.clear()
@@ -461,7 +442,7 @@ class RelayFunction:
                 return lowered
             log.info("the program of %s for sizes %s is not used: %s", self.__name__, _sizes(lowered.typed), refusal)
         history = self._history.get(own, History(given))
-        varying = (set(given) if self._options.dynamic else history.with_call(given)) - self._pinned.get(own, set())
+        varying = set(given) if self._options.dynamic else history.with_call(given)
         if len(known) >= MANY_SYMBOLIC:
             log.info("%s has %d programs for symbolic sizes; this size gets its own", self.__name__, len(known))
             varying = set()

@@ -17,6 +17,7 @@ from relay.ir.definition import Definition
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import TupleType, Type
 from relay.operator import Composition, use_composer
+from relay.operator.composition import told
 from relay.transform.composites import expand_composites
 from relay.transform.pipeline import optimize, prepare
 from relay.transform.specialisation import specialise
@@ -68,8 +69,7 @@ class _Composer:
     def __call__(
         self, composition: Composition, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]
     ) -> ComposedBody:
-        told = tuple((name, repr(value)) for name, value in sorted(attributes.items()))
-        key = (composition, types, all_names(types), told)
+        key = (composition, types, all_names(types), told(attributes))
         found = self._bodies.get(key)
         if found is None:
             with self._lock:

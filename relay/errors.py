@@ -129,14 +129,6 @@ class CompileError(RelayError):
     """A valid program that the chosen target cannot run."""
 
 
-class NeedsSizes(CompileError):
-    """A program can be compiled only if these dims are numbers. `dims` are symbolic ones."""
-
-    def __init__(self, message: str, dims: Iterable[object], span: Span | None = None) -> None:
-        super().__init__(message, span)
-        self.dims = tuple(dims)
-
-
 class ExecutionError(RelayError):
     """The program failed while it ran: a division by zero, an index out of range, an assertion."""
 

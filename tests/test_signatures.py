@@ -10,8 +10,10 @@ import pytest
 
 import relay as R
 import relay.compiler as relay_compiler
-from relay import relay
+from relay import Tensor, relay
 from relay.ir.extents import symbolic_dims
+from relay.typecheck.dims import known
+from relay.typecheck.relations import same
 
 
 def sizes(function: Any, *arguments: Any) -> list[str]:
@@ -128,13 +130,22 @@ def test_what_cannot_have_symbolic_sizes_is_compiled_for_each(
 ) -> None:
     monkeypatch.setattr(relay_compiler, "COMPILES_SYMBOLIC_SIZES", True)
 
+    @R.register_op(
+        relation=R.Relation("T -> T", same),
+        gradient=lambda x, out, dout: dout * float(known(x.shape[0])),
+        compute=lambda x: x,
+    )
+    def test_signatures_counted(x: Tensor) -> Tensor:
+        """x times its length. x: (T, s) -> (T, s)."""
+        return x * np.float32(len(x))
+
     @relay
     def f(x):
-        return R.prod(x)
+        return R.sum(test_signatures_counted(x))
 
     derivative = R.grad(f)
     with caplog.at_level(logging.WARNING, "relay.compile"):
-        for n in (2, 3, 4):  # the products of the others are a tree, whose depth is a number
+        for n in (2, 3, 4):
             found = derivative.core(np.full(n, 2.0, np.float32))
             assert not symbolic_dims(found)
     (warning,) = [r.getMessage() for r in caplog.records]

@@ -11,7 +11,7 @@ from programs import Program
 from test_programs import assert_close
 from test_symbolic import ALL, all_axes, elaborated, outcome, resized, values
 
-from relay import relay
+from relay import Tensor, relay
 from relay.codegen.assembly import text
 from relay.codegen.cpu import compile_module
 from relay.errors import ExecutionError
@@ -20,6 +20,8 @@ from relay.eval.sizes import sizes_of
 from relay.eval.values import Data
 from relay.ir.extents import symbolic_dims
 from relay.lowering import to_core
+from relay.operator import Relation, register_op
+from relay.typecheck.relations import same as same_shape
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
@@ -121,18 +123,50 @@ def test_one_program_for_sizes_that_vary(caplog: pytest.LogCaptureFixture) -> No
     assert len(compilations) == 1
 
 
-def test_an_operator_that_needs_numbers_is_compiled_for_each_size(caplog: pytest.LogCaptureFixture) -> None:
-    @relay(dynamic=True)
-    def places(x):
-        return relay.searchsorted(relay.sort(x), x)
+def test_a_compute_function_that_needs_numbers_is_compiled_for_each_size(caplog: pytest.LogCaptureFixture) -> None:
+    from tvm import te
 
-    for length in (3, 4):
-        x = array(length)
-        with caplog.at_level(logging.WARNING, "relay.compile"):
-            found = places(x)
-        lowered, given = places._lower((x,), {}, symbolic=False)
-        assert_close(found.numpy(), interpreter.run(lowered.typed, given), rtol=1e-9)
-    assert any("is compiled for each size of" in r.getMessage() for r in caplog.records)
+    @register_op(
+        relation=Relation("T -> T", same_shape),
+        compute=lambda x: te.compute(x.shape, lambda *i: x(*i[:-1], int(x.shape[-1]) - 1 - i[-1])),
+        no_gradient="none is asked for",
+    )
+    def test_symbolic_compiled_turned(x: Tensor) -> Tensor:
+        """x from its end. x: (T, s) -> (T, s)."""
+        return x[..., ::-1].copy()
+
+    turned = relay(dynamic=True)(lambda x: test_symbolic_compiled_turned(x) * 2.0)
+    with caplog.at_level(logging.WARNING, "relay.compile"):
+        for length in (3, 4):
+            x = array(length)
+            np.testing.assert_array_equal(turned(x).numpy(), 2 * x[::-1])
+    (warning,) = [r.getMessage() for r in caplog.records]
+    assert "for each size anew: the compute function of test_symbolic_compiled_turned does not take" in warning
+
+
+def test_native_functions_of_operators_are_made_for_each_size(caplog: pytest.LogCaptureFixture) -> None:
+    def negated(type_):
+        shape = type_.result.dims
+
+        def function(x, out):
+            assert x.shape == out.shape == shape
+            np.negative(x, out)
+
+        return function
+
+    @register_op(relation=Relation("T -> T", same_shape), external=negated, no_gradient="none is asked for")
+    def test_symbolic_compiled_negated(x: Tensor) -> Tensor:
+        """-x. x: (T, s) -> (T, s)."""
+        return -x
+
+    function = relay(dynamic=True)(lambda x: test_symbolic_compiled_negated(x) + 1.0)
+    with caplog.at_level(logging.INFO, "relay.compile"):
+        for length in (3, 4, 3):
+            x = array(length, 2)
+            np.testing.assert_array_equal(function(x).numpy(), 1 - x)
+    messages = [r.getMessage() for r in caplog.records]
+    assert sum("with sizes" in m for m in messages) == 1
+    assert sum("the compiler of test_symbolic_compiled_negated makes a function" in m for m in messages) == 2
 
 
 def test_sizes_zero_and_one_have_programs_of_their_own() -> None:

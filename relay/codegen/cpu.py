@@ -2,9 +2,7 @@
 
 Everything that the structured first-order core can say is compiled, with these exceptions, which are CompileErrors:
 - function values, which earlier passes remove;
-- data types that are not recursive but have more than `layout.MAXIMUM_LEAVES` tensors in them;
-- symbolic sizes in operators whose loops need numbers, such as convolutions (NeedsSizes: the caller compiles for each
-  size).
+- data types that are not recursive but have more than `layout.MAXIMUM_LEAVES` tensors in them.
 
 What the run may find: an assertion that fails, recursion deeper than `limits.stack_size` allows, memory that does not
 suffice; they are ExecutionErrors. Memory of recursive data, references and stacks is given back when the call ends, not

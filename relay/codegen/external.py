@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -20,9 +21,12 @@ import tvm_ffi
 from relay.codegen.tir import Expression, tirx
 from relay.errors import CompileError, ExecutionError, Span
 from relay.ir import printing
+from relay.ir.dims import TypeId, evaluate
 from relay.ir.expr import OpCall, Print
 from relay.ir.types import FunctionType, TensorType, Type
 from relay.operator import Operator
+
+log = logging.getLogger("relay.compile")
 
 ALIGNMENT = 64
 _numbers = itertools.count()
@@ -37,20 +41,23 @@ class Externals:
         self._known: dict[tuple[str, FunctionType], str] = {}
 
     def call(
-        self, operator: Operator, call: OpCall, type_: FunctionType, inputs: Sequence[Expression], output: Expression
+        self,
+        operator: Operator,
+        call: OpCall,
+        type_: FunctionType,
+        dims: tuple[TypeId, ...],
+        given: Sequence[Expression],
     ) -> Expression:
-        """The status of a call of the operator's function on addresses. Raises CompileError if it cannot be made."""
+        """The status of a call of the operator's function on addresses of the operands and the result, and the sizes
+        of the symbolic dims in its type. Raises CompileError if the function cannot be made; where there are such dims,
+        it is made when the program runs, once for each size."""
         key = (operator.name, type_)
         if key not in self._known:
-            assert operator.external is not None
-            try:
-                function = operator.external(type_)
-            except Exception as error:
-                raise CompileError(f"the compiler of {operator.name} failed for {type_}: {error}", call.span) from error
-            if not callable(function):
-                raise CompileError(f"the compiler of {operator.name} returned {function!r}, not a function", call.span)
-            self._known[key] = self._register(_Callback(operator.name, function, type_, call.span, self.raised))
-        return tirx.call_packed(self._known[key], *inputs, output)
+            callback = _Callback(operator, type_, dims, call.span, self.raised)
+            if not dims:
+                callback.function(())
+            self._known[key] = self._register(callback)
+        return tirx.call_packed(self._known[key], *given)
 
     def print(
         self, node: Print, types: Sequence[Type | None], values: Sequence[Expression], sizes: Sequence[Expression]
@@ -69,24 +76,51 @@ class Externals:
 
 @attrs.frozen(eq=False)
 class _Callback:
-    """What compiled code calls: addresses in, status out. It never raises."""
+    """What compiled code calls: addresses and sizes in, status out. It never raises."""
 
-    name: str
-    function: Callable[..., Any]
+    operator: Operator
     type: FunctionType
+    dims: tuple[TypeId, ...]
     span: Span | None
     raised: threading.local
+    _made: dict[tuple[int, ...], tuple[Callable[..., Any], list[TensorType]]] = attrs.field(factory=dict, init=False)
 
-    def __call__(self, *addresses: int) -> int:
-        try:
+    def function(self, sizes: tuple[int, ...]) -> tuple[Callable[..., Any], list[TensorType]]:
+        """The operator's function for these sizes of the dims, and the types of what it is called with. Raises
+        CompileError."""
+        if sizes not in self._made:
+            values = dict(zip(self.dims, sizes, strict=True))
             types = [t for t in (*self.type.parameters, self.type.result) if isinstance(t, TensorType)]
+            types = [TensorType(t.base, tuple(evaluate(d, values) for d in t.shape)) for t in types]
+            type_ = attrs.evolve(self.type, parameters=tuple(types[:-1]), result=types[-1])
+            name = self.operator.name
+            if sizes:
+                log.info("the compiler of %s makes a function of type %s", name, type_)
+            assert self.operator.external is not None
+            try:
+                function = self.operator.external(type_)
+            except Exception as error:
+                raise CompileError(f"the compiler of {name} failed for {type_}: {error}", self.span) from error
+            if not callable(function):
+                raise CompileError(f"the compiler of {name} returned {function!r}, not a function", self.span)
+            self._made[sizes] = function, types
+        return self._made[sizes]
+
+    def __call__(self, *given: int) -> int:
+        try:
+            count = len(given) - len(self.dims)
+            addresses, sizes = given[:count], given[count:]
+            function, types = self.function(sizes)
             arrays = [_array(t) for t in types]
             for array, address in zip(arrays[:-1], addresses, strict=False):
                 ctypes.memmove(array.ctypes.data, address, array.nbytes)
-            self.function(*arrays)
+            function(*arrays)
             ctypes.memmove(addresses[-1], arrays[-1].ctypes.data, arrays[-1].nbytes)
+        except CompileError as error:
+            self.raised.error = error
+            return 1
         except Exception as error:
-            failure = ExecutionError(f"the native function of {self.name} failed: {error}", self.span)
+            failure = ExecutionError(f"the native function of {self.operator.name} failed: {error}", self.span)
             failure.__cause__ = error
             self.raised.error = failure
             return 1

@@ -24,7 +24,7 @@ from relay.codegen.donation import NOTHING, Donation
 from relay.codegen.external import Externals
 from relay.codegen.growth import Growth
 from relay.codegen.interrupts import Interrupts, recursive_call
-from relay.codegen.kernels import Kernels, needs_sizes, symbolic_in
+from relay.codegen.kernels import Kernels, symbolic_in
 from relay.codegen.layout import (
     ROW,
     TAG,
@@ -356,12 +356,10 @@ class _Generator:
         code, operator = self.code, lookup(call.operator)
         types = tuple(a.type for a in call.arguments if isinstance(a, Var | Constant))
         type_ = FunctionType(types, target.type)  # type: ignore[arg-type]
-        symbolic = [d for t in (*types, target.type) for d in symbolic_in(t)]
-        if symbolic:
-            message = f"{call.operator} brings its own code, for sizes that are numbers"
-            raise needs_sizes(call.operator, message, symbolic, call.span)
-        inputs = [code.address(self.leaf(a)) for a in call.arguments]
-        status = self.shared.externals.call(operator, call, type_, inputs, code.address(output))
+        dims = tuple(dict.fromkeys(d for t in (*types, target.type) for d in symbolic_in(t)))
+        addresses = [code.address(self.leaf(a)) for a in call.arguments]
+        given = [*addresses, code.address(output), *map(code.size, dims)]
+        status = self.shared.externals.call(operator, call, type_, dims, given)
         failed = code.bind(status, "int32", "status")
         with code.collect() as statements:
             code.emit(*code.failure(EXTERNAL))

@@ -6,7 +6,7 @@ for each operand, then the addresses of its results: one-element operands of mac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -19,12 +19,11 @@ from relay.codegen import tir
 from relay.codegen.choices import DEFAULT, Choice, Choices, Options, kernel_name
 from relay.codegen.schedules import Emission, Given, Packing, Place, emit, extent, key, renamed, volume, with_registers
 from relay.codegen.tir import Expression, GlobalVar, Statement, tirx
-from relay.errors import CompileError, InternalError, NeedsSizes, Span
+from relay.errors import CompileError, InternalError
 from relay.ir.dims import (
     Dim,
     DimExpr,
     Kind,
-    MadeDim,
     TypeId,
     Unknown,
     add,
@@ -72,8 +71,7 @@ class Kernels:
         self._known: dict[object, tuple[Any, tuple[Dim, ...], Mapping[int, Packing], bool]] = {}
 
     def kernel(self, group: Group) -> Kernel:
-        """The kernel for a group. Raises CompileError if an operator's `compute` fails, NeedsSizes if it does for
-        symbolic dims only."""
+        """The kernel for a group. Raises CompileError if an operator's `compute` fails."""
         operands, sizes, key = signature(group)
         self.calls += 1
         if key not in self._known:
@@ -115,20 +113,6 @@ def symbolic_in(part: object) -> list[TypeId]:
             return sorted((v for v in variables(part) if isinstance(v, TypeId)), key=str)
         case _:
             return []
-
-
-def needs_sizes(operator: str, message: str, dims: Iterable[TypeId], span: Span | None) -> CompileError:
-    """The error of an operator that is compiled for numbers only: NeedsSizes where each call can get a program of its
-    own, and otherwise one for users."""
-    dims = list(dims)
-    shown = [dim for dim in dims if not isinstance(dim, MadeDim)]
-    if shown:
-        return NeedsSizes(message, shown, span)
-    return CompileError(
-        f"{operator} cannot be compiled yet for a size that only the run knows",
-        span,
-        help="f.interpret(..) runs it; or give the tensor a size that is known before the program runs",
-    )
 
 
 def inlined(atom: Atom) -> bool:
@@ -375,10 +359,10 @@ def _stage(
         shape = tuple(map(extents.dim, made.shape))
         dtype = str(made.dtype)
     except Exception as error:
-        if extents.variables:
-            message = f"the compute function of {call.operator} does not take symbolic sizes: {error}"
-            raise needs_sizes(call.operator, message, extents.variables, call.span) from error
-        raise CompileError(f"the compute function of {call.operator} failed: {error}", call.span) from error
+        what = "does not take symbolic sizes" if extents.variables else "failed"
+        help = "an extent of its operands may be an expression instead of a number" if extents.variables else None
+        message = f"the compute function of {call.operator} {what}: {error}"
+        raise CompileError(message, call.span, help=help) from error
     if len(shape) != len(type_.shape) or not all(map(_equal, shape, type_.shape)) or dtype != _base(type_).name:
         raise CompileError(
             f"the compute function of {call.operator} made {dtype} {shape}; its type is {type_}", call.span

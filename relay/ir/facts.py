@@ -164,7 +164,7 @@ class Facts:
         if difference is ANY:
             return None
         opposite = subtract(0, difference)
-        if difference in self._zero or opposite in self._zero:
+        if any(divide_exactly(difference, zero) is not None for zero in self._zero):
             return True
         if difference in self._nonzero or opposite in self._nonzero:
             return False

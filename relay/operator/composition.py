@@ -14,6 +14,7 @@ import numpy as np
 
 from relay.errors import InternalError
 from relay.ir.axes import ResultNames
+from relay.ir.dims import DimExpr, TypeId, Unknown, settled
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import Type
 
@@ -46,6 +47,24 @@ class Body(Protocol):
         ...
 
 
+def settled_attribute(value: AttributeValue) -> AttributeValue:
+    """An attribute with the solver's variables replaced by what they were found to be."""
+    if isinstance(value, tuple):
+        return tuple(map(settled_attribute, value))
+    return settled(value) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]
+
+
+def told(attributes: Mapping[str, AttributeValue]) -> object:
+    """Attributes as a part of a key: dims are themselves, and of anything else equality is identity."""
+
+    def exact(value: AttributeValue) -> object:
+        if isinstance(value, tuple):
+            return tuple(map(exact, value))
+        return value if isinstance(value, TypeId | Unknown | DimExpr) else (type(value).__name__, repr(value))
+
+    return tuple((name, exact(value)) for name, value in sorted(attributes.items()))
+
+
 @attrs.frozen(eq=False)
 class Composition:
     """What an operator is composed of: a Python function that is a program of the language.
@@ -63,7 +82,7 @@ class Composition:
         Raises TypeMismatch, without a span, where it has no type for them, and FrontendError for a body that is no
         program of the language.
         """
-        return _compose(self, tuple(types), attributes)
+        return _compose(self, tuple(types), {name: settled_attribute(value) for name, value in attributes.items()})
 
     def infer(self, *types: Any, **attributes: AttributeValue) -> Type:
         """The result's type, as an operator's `relation`."""

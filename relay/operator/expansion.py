@@ -29,7 +29,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import TupleType, Type
-from relay.operator.composition import Body, Composition
+from relay.operator.composition import Body, Composition, settled_attribute, told
 from relay.operator.symbolic import Emitter, Value
 
 
@@ -95,7 +95,8 @@ class Expansion(Composition):
 
     def body(self, types: Sequence[Type], attributes: Mapping[str, AttributeValue]) -> Body:
         """The body for operands of these known types. Raises what the emitted operators' types raise."""
-        key = (tuple(types), tuple((name, repr(value)) for name, value in sorted(attributes.items())))
+        attributes = {name: settled_attribute(value) for name, value in attributes.items()}
+        key = (tuple(types), told(attributes))
         found = self.bodies.get(key)
         if found is None:
             found = self.bodies[key] = self._expand(tuple(types), attributes)

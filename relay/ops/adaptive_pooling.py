@@ -7,57 +7,77 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from relay.ir.types import Dim, Shape
+from relay.errors import ShapeError
+from relay.ir import dims as arithmetic
+from relay.ir.types import INT32, INT64, Dim, Shape
+from relay.operator import Emitter
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    counting,
+    dims,
+    register_op,
+    table,
+)
 from relay.ops.pooling import samples, spatial_axes
 from relay.ops.samples import case
 from relay.typecheck import windows as rules
-from relay.typecheck.dims import numbers
+from relay.typecheck.dims import needs_at_least
 from relay.typecheck.windows import Numbers
 
-
-def _bins(size: int, count: int) -> tuple[Tensor, Tensor]:
-    """Where each bin starts and ends."""
-    places = np.arange(count)
-    return places * size // count, -(-(places + 1) * size // count)
+Sizes: TypeAlias = Dim | tuple[Dim, ...]
 
 
-def _adaptive_shape(rank: int, shape: Shape, *, output_size: Numbers, layout: str) -> Shape:
+def _bins(place: Any, size: Any, count: Any) -> tuple[Any, Any]:
+    """Where the bin of a place starts and ends: of numbers, arrays, symbolic values or expressions."""
+    return place * size // count, ((place + 1) * size + (count - 1)) // count
+
+
+def _longest(size: Any, count: Any) -> Any:
+    """As many elements as no bin has more of: of numbers those of the longest, otherwise 1 more at most."""
+    if isinstance(size, int) and isinstance(count, int):
+        begin, end = _bins(np.arange(count), size, count)
+        return int((end - begin).max())
+    return (size - 1) // count + 2
+
+
+def _adaptive_shape(rank: int, shape: Shape, *, output_size: Sizes, layout: str) -> Shape:
     rules.check_rank(f"adaptive pooling over {rank} axes", rank, shape)
-    extents = rules.per_axis(output_size, rank, "output_size", 1)
+    extents = rules.sizes_of(output_size, rank, "output_size")
     result: list[Dim] = list(shape)
     for axis, extent in zip(spatial_axes(layout, rank), extents, strict=True):
         rules.check_nonempty(shape, axis, "adaptive pooling")
+        if not needs_at_least(extent, 1):
+            raise ShapeError(f"output_size must hold integers that are at least 1, found {output_size!r}")
         result[axis] = extent
     return tuple(result)
 
 
 def _adaptive(
-    x: Stage, output_size: Numbers, layout: str, outside: float, combine: Callable[..., Stage], mean: bool
+    x: Stage, output_size: Sizes, layout: str, outside: float, combine: Callable[..., Stage], mean: bool
 ) -> Stage:
     shape, rank = dims(x), len(dims(x))
     axes = spatial_axes(layout, rank - 2)
-    counts = rules.per_axis(output_size, rank - 2, "output_size", 1)
+    counts = rules.sizes_of(output_size, rank - 2, "output_size")
     result = list(shape)
     for axis, count in zip(axes, counts, strict=True):
         result[axis] = count
     if 0 in shape:
         return stages.full(result, 0, str(x.dtype))
-    longest = []
-    for axis, count in zip(axes, counts, strict=True):
-        begin, end = _bins(shape[axis], count)
-        longest.append(int((end - begin).max()))
+    longest = [_longest(shape[axis], count) for axis, count in zip(axes, counts, strict=True)]
 
     def bounds(number: int, place: Element) -> tuple[Element, Element]:
-        size, count = shape[axes[number]], counts[number]
-        wide = tirx.Cast("int64", place)
-        begin = tirx.floordiv(wide * size, count)
-        end = tirx.floordiv((wide + 1) * size + (count - 1), count)
+        begin, end = _bins(tirx.Cast("int64", place), shape[axes[number]], counts[number])
         return tirx.Cast("int32", begin), tirx.Cast("int32", end)
 
     def element(*index: Element) -> Element:
@@ -65,7 +85,7 @@ def _adaptive(
         for number, axis in enumerate(axes):
             begin, end = bounds(number, index[axis])
             place[axis] = begin + index[rank + number]
-            inside.append(tirx.LT(place[axis], end))
+            inside.append(place[axis] < end)
         return scalar.guarded(functools.reduce(tirx.And, inside), x(*place), scalar.number(outside, str(x.dtype)))
 
     binned = te.compute((*result, *longest), element, name="bins")
@@ -91,7 +111,7 @@ def _numpy_adaptive(x: Tensor, output_size: Numbers, layout: str, combine: Calla
     for axis, count in zip(axes, counts, strict=True):
         shape[axis] = count
     result = np.zeros(shape, x.dtype)
-    bins = [_bins(x.shape[axis], count) for axis, count in zip(axes, counts, strict=True)]
+    bins = [_bins(np.arange(count), x.shape[axis], count) for axis, count in zip(axes, counts, strict=True)]
     for bin_ in np.ndindex(*counts):
         source: list[slice | int] = [slice(None)] * x.ndim
         target: list[slice | int] = [slice(None)] * x.ndim
@@ -101,51 +121,65 @@ def _numpy_adaptive(x: Tensor, output_size: Numbers, layout: str, combine: Calla
     return result
 
 
-def _adaptive_avg_gradient(x: Value, out: Value, dout: Value, output_size: Numbers, layout: str) -> Value:
+def _adaptive_avg_gradient(x: Value, out: Value, dout: Value, output_size: Sizes, layout: str) -> Value:
     """Along each axis the mean is a product with a matrix of shares; back, with its transpose."""
     rank = x.ndim
     for axis in spatial_axes(layout, rank - 2):
-        size, count = numbers((x.shape[axis], dout.shape[axis]))
-        begin, end = _bins(size, count)
-        places = np.arange(size)
-        inside = (places >= begin[:, None]) & (places < end[:, None])
-        shares = (inside / (end - begin)[:, None]).astype(x.base.dtype)
+        size, count = x.shape[axis], dout.shape[axis]
+
+        def shares_of(emitter: Emitter, size: Dim = size, count: Dim = count) -> Value:
+            bins = counting(emitter, 0, count, INT64).op("expand_dims", axis=1)
+            begin, end = _bins(bins, emitter.number(size, INT64), emitter.number(count, INT64))
+            places = counting(emitter, 0, size, INT64)
+            inside = ((places >= begin) & (places < end)).op("cast", dtype=x.base)
+            return inside / (end - begin).op("cast", dtype=x.base)
+
+        shares = table(dout.emitter, shares_of)
         order = (*(i for i in range(rank) if i != axis), axis)
         back = tuple(order.index(i) for i in range(rank))
         dout = dout.op("transpose", axes=order).op("matmul", shares).op("transpose", axes=back)
     return dout
 
 
-def _adaptive_max_gradient(x: Value, out: Value, dout: Value, output_size: Numbers, layout: str) -> Value:
+def _adaptive_max_gradient(x: Value, out: Value, dout: Value, output_size: Sizes, layout: str) -> Value:
     """Through the bins as further axes, each beside its own, padded to the longest."""
     axes = spatial_axes(layout, x.ndim - 2)
-    windows, tables = x, []
-    valid = np.ones((1,) * x.ndim, bool)
+    windows, tables, valid = x, [], []
     for number, axis in enumerate(axes):
-        size, count = numbers((x.shape[axis], out.shape[axis]))
-        begin, end = _bins(size, count)
-        offsets = np.arange(int((end - begin).max()))
-        table = np.minimum(begin[:, None] + offsets, size - 1).astype(np.int32)
-        tables.append(table)
-        windows = windows.op("take", table, axis=axis + number)
-        shape = [1] * (x.ndim + len(axes))
-        shape[axis + number], shape[axis + number + 1] = table.shape
-        valid = valid.reshape((*valid.shape, *(1,) * (len(shape) - valid.ndim))) & (
-            offsets < (end - begin)[:, None]
-        ).reshape(shape)
+        size, count = x.shape[axis], out.shape[axis]
+
+        def places(emitter: Emitter, size: Dim = size, count: Dim = count) -> tuple[Value, Value, Value]:
+            """Those of the elements of each bin, as many as it has, and their numbers in it."""
+            bins = counting(emitter, 0, count, INT64).op("expand_dims", axis=1)
+            begin, end = _bins(bins, emitter.number(size, INT64), emitter.number(count, INT64))
+            within = counting(emitter, 0, _longest(size, count), INT64)
+            return begin + within, end - begin, within
+
+        def chosen_places(emitter: Emitter, size: Dim = size, places: Any = places) -> Value:
+            return places(emitter)[0].op("minimum", arithmetic.subtract(size, 1)).op("cast", dtype=INT32)
+
+        def counts(emitter: Emitter, places: Any = places, axis: int = axis, number: int = number) -> Value:
+            _, length, within = places(emitter)
+            others = tuple(i for i in range(x.ndim + len(axes)) if i not in (axis + number, axis + number + 1))
+            return (within < length).op("expand_dims", axis=others)
+
+        tables.append(table(x.emitter, chosen_places))
+        windows = windows.op("take", tables[-1], axis=axis + number)
+        valid.append(table(x.emitter, counts))
     extents: list[Dim] = []
     for axis, extent in enumerate(out.shape):
         extents += [extent, 1] if axis in axes else [extent]
     kept = tuple(axis + number + 1 for number, axis in enumerate(axes))
-    chosen = windows.op("equal", out.op("reshape", shape=tuple(extents))).op("logical_and", valid)
+    chosen = windows.op("equal", out.op("reshape", shape=tuple(extents)))
+    for own in valid:
+        chosen = chosen & own
     weights = chosen.op("cast", dtype=x.base)
     cotangent = weights * (dout.op("reshape", shape=tuple(extents)) / weights.op("sum", axis=kept, keepdims=True))
     for number, axis in reversed(list(enumerate(axes))):
-        table = tables[number]
         whole = list(cotangent.shape)
         whole[axis + number : axis + number + 2] = [x.shape[axis]]
         zero = cotangent.emitter.constant(0, x.base).op("broadcast_to", shape=tuple(whole))
-        cotangent = zero.op("scatter_add", table, cotangent, axis=axis + number)
+        cotangent = zero.op("scatter_add", tables[number], cotangent, axis=axis + number)
     return cotangent
 
 
@@ -174,6 +208,7 @@ def _define_adaptive(rank: int) -> None:
     """
     register_op(
         name=f"adaptive_avg_pool{rank}d",
+        sizes=frozenset({"output_size"}),
         relation=Relation("T:float -> T", functools.partial(_adaptive_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx"),
         pattern=Pattern.REDUCTION,
@@ -194,6 +229,7 @@ def _define_adaptive(rank: int) -> None:
     """
     register_op(
         name=f"adaptive_max_pool{rank}d",
+        sizes=frozenset({"output_size"}),
         relation=Relation("T:number -> T", functools.partial(_adaptive_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx"),
         pattern=Pattern.REDUCTION,

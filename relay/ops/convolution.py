@@ -30,7 +30,7 @@ from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
 from relay.ops.samples import Case, case, cases
 from relay.typecheck import windows as rules
-from relay.typecheck.dims import known, numbers
+from relay.typecheck.dims import numbers
 from relay.typecheck.windows import Numbers, Padding, Windows
 
 
@@ -73,7 +73,7 @@ def _activation_index(index: Sequence[Element], last: bool) -> tuple[Element, El
     return (index[0], index[-1], index[1:-1]) if last else (index[0], index[1], index[2:])
 
 
-def _spatial(numbers: Sequence[int], last: bool) -> tuple[int, ...]:
+def _spatial(numbers: Sequence[Any], last: bool) -> tuple[Any, ...]:
     """Numbers for the spatial axes among zeros for batch and channels."""
     return (0, *numbers, 0) if last else (0, 0, *numbers)
 
@@ -101,9 +101,9 @@ def convolution_stage(
     over = rules.windows(sizes, kernel, stride, padding, dilation)
     shape = result_dims(lambda: rules.joined(batch, out, over.extents(sizes), last))
     source, filters = _first(_padded(x, over, last), last), _weight_first(weight, last)
-    share = out if groups == 1 else known(out) // groups
-    if isinstance(share, int) and groups > 1 and share >= LARGE_GROUP:
-        return _in_groups(source, filters, shape, (groups, share, known(inner)), over, last, dtype or str(x.dtype))
+    share = out if groups == 1 else out // groups
+    if isinstance(share, int) and isinstance(inner, int) and groups > 1 and share >= LARGE_GROUP:
+        return _in_groups(source, filters, shape, (groups, share, inner), over, last, dtype or str(x.dtype))
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
         n, o, place = _activation_index(index, last)
@@ -192,7 +192,7 @@ def _transposed(
 
     def by_rule() -> Shape:
         return rules.joined(
-            batch, inner if groups == 1 else known(inner) * groups, rules.transposed_sizes(extents, over, extra), last
+            batch, inner * groups, rules.transposed_sizes(extents, over, extra), last
         )
 
     shape = result_dims(by_rule)
@@ -200,7 +200,7 @@ def _transposed(
     dtype = str(y.dtype)
     if 0 in dims(y) or 0 in shape or 0 in dims(weight):
         return stages.full(shape, 0, dtype)
-    share = out if groups == 1 else known(out) // groups
+    share = out if groups == 1 else out // groups
     source, filters = _first(_spread(y, over, sizes, last), last), _weight_first(weight, last)
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
@@ -230,7 +230,7 @@ def _weight_gradient(
     over = rules.windows(sizes, extent, stride, padding, dilation)
     _, _, places = rules.split(dims(y), last)
     source, cotangent = _first(_padded(x, over, last), last), _first(y, last)
-    share = out if groups == 1 else known(out) // groups
+    share = out if groups == 1 else out // groups
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
         o, i, k = (index[-1], index[-2], index[:-2]) if last else (index[0], index[1], index[2:])
@@ -267,7 +267,7 @@ def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _numpy_windows(x: Tensor, over: Windows) -> Tensor:
     """x (n, c, *sizes) -> (n, c, *extents, *kernel)"""
-    padded = np.pad(x, ((0, 0), (0, 0), *over.padding))
+    padded = np.pad(x, ((0, 0), (0, 0), *over.widths))
     rank = len(over.kernel)
     extents = numbers(over.extents(x.shape[2:]))
     if 0 in extents:
@@ -333,7 +333,7 @@ def _numpy_transposed(
     source: list[slice] = []
     target: list[slice] = []
     for extent, space, step, reach, (low, _) in zip(
-        y.shape[2:], room, over.stride, over.reach, over.padding, strict=True
+        y.shape[2:], room, over.stride, over.reach, over.widths, strict=True
     ):
         offset = reach - 1 - low
         first = -(offset // step) if offset < 0 else 0
@@ -405,7 +405,7 @@ def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Calla
     names = f"conv{rank}d", f"conv{rank}d_transpose", f"conv{rank}d_weight_gradient"
 
     def resolved(x: Sequence[Dim], kernel: Sequence[int], attributes: dict[str, Any]) -> tuple[Windows, dict[str, Any]]:
-        """The windows over x, and the attributes with their padding in numbers."""
+        """The windows over x, and the attributes with their padding as dims."""
         _, _, sizes = rules.split(tuple(x), rules.channels_last(attributes["layout"], rank))
         over = rules.windows(sizes, kernel, attributes["stride"], attributes["padding"], attributes["dilation"])
         return over, {**attributes, "padding": over.padding}
@@ -543,6 +543,7 @@ def _define(rank: int) -> None:
     """
     register_op(
         name=f"conv{rank}d",
+        sizes=frozenset({"padding"}),
         relation=Relation("T:number, T -> T", functools.partial(rules.convolution, rank)),
         layouts=functools.partial(rules.layouts, rank, "xwx", blocks=True),
         pattern=Pattern.OUTPUT_FUSABLE,
@@ -574,7 +575,7 @@ def _define(rank: int) -> None:
     """
     register_op(
         name=f"conv{rank}d_transpose",
-        sizes=frozenset({"output_padding"}),
+        sizes=frozenset({"padding", "output_padding"}),
         relation=Relation("T:number, T -> T", functools.partial(rules.transposed, rank)),
         layouts=functools.partial(rules.layouts, rank, "xwx"),
         pattern=Pattern.OUTPUT_FUSABLE,
@@ -599,6 +600,7 @@ def _define(rank: int) -> None:
     """
     register_op(
         name=f"conv{rank}d_weight_gradient",
+        sizes=frozenset({"padding"}),
         relation=Relation("T:number, T -> T", functools.partial(rules.weight_gradient, rank)),
         layouts=functools.partial(rules.layouts, rank, "xxw"),
         pattern=Pattern.OUTPUT_FUSABLE,

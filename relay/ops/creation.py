@@ -210,19 +210,24 @@ def _linspace_shape(*, start: float, stop: float, num: int, endpoint: bool, dtyp
 
 
 def _linspace(start: float, stop: float, num: int, endpoint: bool, dtype: BaseType) -> Stage:
+    (extent,) = result_dims(lambda: relations.literal_shape(num))
     last = num - 1 if endpoint else num
+    if isinstance(last, int):
+        step = tirx.const((stop - start) / max(last, 1), "float64")
+    else:
+        step = tirx.const(stop - start, "float64") / tirx.Cast("float64", tirx.max(last, 1))
 
     def element(i: Any) -> Any:
-        value = tirx.Cast("float64", i) * tirx.const((stop - start) / max(last, 1), "float64")
-        value = value + tirx.const(start, "float64")
-        if endpoint and num > 1:
-            value = scalar.select(tirx.EQ(i, last), tirx.const(stop, "float64"), value)
+        value = tirx.Cast("float64", i) * step + tirx.const(start, "float64")
+        if endpoint and not (isinstance(num, int) and num <= 1):
+            value = scalar.select(i == last, tirx.const(stop, "float64"), value)
         return scalar.cast(value, dtype)
 
-    return te.compute((num,), element)
+    return te.compute((extent,), element)
 
 
 @register_op(
+    sizes=frozenset({"num"}),
     relation=Relation("-> @dtype", _linspace_shape),
     pattern=Pattern.INJECTIVE,
     compute=_linspace,

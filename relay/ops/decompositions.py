@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from relay.errors import ShapeError
-from relay.ir.types import Dim, Shape, show_shape
+from relay.ir.types import BaseType, Dim, Shape, show_shape
+from relay.operator import Emitter
 from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.comparison import where
 from relay.ops.lazy import tirx
-from relay.ops.notation import Element, Relation, Stage, Tensor, Value, dims, loops, register_op
+from relay.ops.notation import Element, Relation, Stage, Tensor, Value, counting, dims, loops, register_op, table
 from relay.typecheck import axes as names
-from relay.typecheck.dims import equal, equal_shapes, numbers
+from relay.typecheck.dims import equal, equal_shapes
 
 
 def _square(name: str, shape: Shape) -> None:
@@ -31,15 +32,26 @@ def _transposed(x: Value) -> Value:
     return x.op("transpose", axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _where(x: Value, mask: Tensor) -> Value:
+def _where(x: Value, mask: Value) -> Value:
     """x where the mask holds, otherwise 0."""
     return where(mask, x, x.emitter.constant(0, x.base))
 
 
-def _triangle(size: Dim, lower: bool) -> Tensor:
-    (extent,) = numbers((size,))
-    full = np.ones((extent, extent), bool)
-    return np.tril(full) if lower else np.triu(full)
+def _compared(emitter: Emitter, size: Dim, comparison: str) -> Value:
+    """The matrix of comparisons of row and column."""
+    rows = counting(emitter, 0, size).op("expand_dims", axis=1)
+    return rows.op(comparison, counting(emitter, 0, size))
+
+
+def _triangle(x: Value, comparison: str) -> Value:
+    """Where the last two axes of a square x have row and column in this relation."""
+    return table(x.emitter, lambda emitter: _compared(emitter, x.shape[-1], comparison))
+
+
+def _halved_triangle(emitter: Emitter, size: Dim, base: BaseType) -> Value:
+    """1 below the diagonal and 1/2 on it."""
+    on, below = (_compared(emitter, size, c).op("cast", dtype=base) for c in ("equal", "greater"))
+    return below + on * 0.5
 
 
 def _swept(extent: int, forward: bool, body: Callable[[Element], Any]) -> Any:
@@ -51,10 +63,11 @@ def _dot_into(
     register: Any, count: Element, left: Callable[[Element], Element], right: Callable[[Element], Element], wide: str
 ) -> Any:
     """Subtract the inner product over `count` terms from a register."""
-    k = tirx.Var("k", "int32")
+    dtype = str(count.ty)
+    k = tirx.Var("k", dtype)
     terms = scalar.cast(left(k), wide) * scalar.cast(right(k), wide)
     step = tirx.BufferStore(register, tirx.BufferLoad(register, [0]) - terms, [0])
-    return tirx.For(k, tirx.const(0, "int32"), count, tirx.ForKind.SERIAL, step)
+    return tirx.For(k, tirx.const(0, dtype), count, tirx.ForKind.SERIAL, step)
 
 
 # ---- triangular systems
@@ -121,10 +134,8 @@ def _solve_gradient(
     """For op(a) x = b: db = op(a)^-T dx, and -db x^T is the cotangent of op(a), of which its triangle counts."""
     db = a.op("triangular_solve", dout, lower=lower, transpose=not transpose, unit_diagonal=unit_diagonal)
     product = out @ _transposed(db) if transpose else db @ _transposed(out)
-    mask = _triangle(a.shape[-1], lower)
-    if unit_diagonal:
-        mask = mask & ~np.eye(len(mask), dtype=bool)
-    return _where(-product, mask), db
+    comparison = "greater" if lower else "less"
+    return _where(-product, _triangle(a, comparison if unit_diagonal else f"{comparison}_equal")), db
 
 
 def _systems(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
@@ -220,9 +231,8 @@ def _cholesky_gradient(a: Value, out: Value, dout: Value) -> Value:
 
     I. Murray, Differentiation of the Cholesky decomposition, 2016.
     """
-    (size,) = numbers(out.shape[-1:])
-    weights = np.tril(np.ones((size, size))) - np.eye(size) / 2
-    inner = _where(_transposed(out) @ dout, _triangle(size, True)).op("multiply", weights.astype(out.base.dtype))
+    weights = table(out.emitter, lambda emitter: _halved_triangle(emitter, out.shape[-1], out.base))
+    inner = _where(_transposed(out) @ dout, _triangle(out, "greater_equal")) * weights
     left = out.op("triangular_solve", inner, lower=True, transpose=True)
     both = _transposed(out.op("triangular_solve", _transposed(left), lower=True, transpose=True))
     return (both + _transposed(both)) * 0.5

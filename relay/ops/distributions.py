@@ -33,6 +33,7 @@ def _bernoulli_shape(key: Shape, p: Shape, *, shape: object) -> Shape:
 
 
 @expansion(
+    sizes=frozenset({"shape"}),
     relation=Relation("uint32, T:float -> bool", _bernoulli_shape),
     no_gradient=_DRAWS,
     sampler=cases(case(_KEY, np.array([0, 0.3, 1], np.float32)), case(_KEY, np.array(0.5), shape=(2, 50))),
@@ -55,6 +56,7 @@ def _categorical_shape(key: Shape, logits: Shape, *, axis: int, shape: object) -
 
 
 @expansion(
+    sizes=frozenset({"shape"}),
     relation=Relation("uint32, T:float -> int32", _categorical_shape),
     no_gradient=_DRAWS,
     sampler=cases(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from relay.errors import ShapeError
+from relay.ir.dims import subtract
 from relay.ir.expr import Constant
 from relay.ir.types import INT64, Dim, Shape, show_shape
 from relay.operator.axes import carries
@@ -25,11 +27,12 @@ from relay.ops.notation import (
     dims,
     loops,
     register_op,
+    result_dims,
 )
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
 from relay.typecheck import relations
-from relay.typecheck.dims import equal, known, numbers, resolve
+from relay.typecheck.dims import equal, needs_at_least, numbers, resolve
 
 
 @carries(names.first)
@@ -51,7 +54,7 @@ def _check_window(shape: Shape, starts: Shape, window: Shape) -> None:
 
 
 def _is_longer(extent: Dim, dim: Dim) -> bool:
-    return resolve(extent) is not resolve(dim) and known(extent) > known(dim)
+    return resolve(extent) is not resolve(dim) and not needs_at_least(dim, extent)
 
 
 @carries(names.first)
@@ -60,12 +63,19 @@ def _update_window_shape(shape: Shape, new: Shape, starts: Shape) -> Shape:
     return shape
 
 
-def _windows_in_range(x: Value, starts: Value, extents: Sequence[int]) -> Value | None:
+def _windows_in_range(x: Value, starts: Value, extents: Shape) -> Value | None:
     """0 <= start <= dim - extent, where a negative start counts from the end."""
-    dims_of_x = numbers(x.shape)
+    wide = starts if starts.base == INT64 else starts.op("cast", dtype=INT64)
+    if not all(isinstance(dim, int) for dim in (*x.shape, *extents)):
+        inside = []
+        for axis, (dim, extent) in enumerate(zip(x.shape, extents, strict=True)):
+            start = wide.op("index", np.array(axis, np.int32))
+            from_zero = (start < 0).op("where", start.op("add", dim), start)
+            inside.append((from_zero >= 0) & (from_zero <= subtract(dim, extent)))
+        return functools.reduce(lambda a, b: a & b, inside)
+    dims_of_x, extents = numbers(x.shape), numbers(extents)
     if all(dim == extent == 0 for dim, extent in zip(dims_of_x, extents, strict=True)):
         return None
-    wide = starts if starts.base == INT64 else starts.op("cast", dtype=INT64)
     shape = starts.emitter.value(Constant(np.asarray(dims_of_x, np.int64)))
     room = starts.emitter.value(
         Constant(np.asarray([d - e for d, e in zip(dims_of_x, extents, strict=True)], np.int64))
@@ -75,15 +85,15 @@ def _windows_in_range(x: Value, starts: Value, extents: Sequence[int]) -> Value 
 
 
 def _slice_in_range(x: Value, starts: Value, sizes: tuple[int, ...]) -> Value | None:
-    return _windows_in_range(x, starts, numbers(relations.literal_shape(sizes)))
+    return _windows_in_range(x, starts, relations.literal_shape(sizes))
 
 
 def _update_in_range(x: Value, new: Value, starts: Value) -> Value | None:
-    return _windows_in_range(x, starts, numbers(new.shape))
+    return _windows_in_range(x, starts, new.shape)
 
 
 def _dynamic_slice(x: Stage, starts: Stage, sizes: tuple[int, ...]) -> Stage:
-    shape, window = dims(x), relations.literal_shape(sizes)
+    shape, window = dims(x), result_dims(lambda: relations.literal_shape(sizes))
     if 0 in window:
         return stages.full(window, 0, str(x.dtype))
     return te.compute(
@@ -101,6 +111,7 @@ _START = np.array([1, -2], np.int32)
 
 
 @register_op(
+    sizes=frozenset({"sizes"}),
     relation=Relation("T, I:int -> T", _window_shape),
     pattern=Pattern.INJECTIVE,
     compute=_dynamic_slice,
@@ -128,15 +139,15 @@ def dynamic_slice(x: Tensor, starts: Tensor, sizes: tuple[int, ...]) -> Tensor:
     return x[_numpy_window(x.shape, starts, sizes)].copy()
 
 
-def _write_window(x: Stage) -> Callable[[Any, Any, Any], Any]:
-    shape = dims(x)
+def _write_window(x: Stage, new: Stage) -> Callable[[Any, Any, Any], Any]:
+    shape, extents = dims(x), dims(new)
 
     def statement(result: Any, new: Any, starts: Any) -> Any:
         def store(index: list[Any]) -> Any:
             place = [from_start(tirx.BufferLoad(starts, [axis]), shape[axis]) + i for axis, i in enumerate(index)]
             return tirx.BufferStore(result, tirx.BufferLoad(new, index), place)
 
-        return loops([int(dim) for dim in new.shape], store)
+        return loops(extents, store)
 
     return statement
 
@@ -144,14 +155,14 @@ def _write_window(x: Stage) -> Callable[[Any, Any, Any], Any]:
 @register_op(
     relation=Relation("T, T, I:int -> T", _update_window_shape),
     pattern=Pattern.OPAQUE,
-    compute=lambda x, new, starts: stages.copied(x, (new, starts), _write_window(x), changes=0 not in dims(new)),
+    compute=lambda x, new, starts: stages.copied(x, (new, starts), _write_window(x, new), changes=0 not in dims(new)),
     gradient=lambda x, new, starts, out, dout: (
         dout.op("dynamic_update_slice", new.op("zeros_like"), starts),
         dout.op("dynamic_slice", starts, sizes=new.shape),
         None,
     ),
     requirements=(Requirement(_update_in_range, "slice out of range"),),
-    in_place=InPlace(0, lambda x, new, starts: stages.written(dims(x), [new, starts], str(x.dtype), _write_window(x))),
+    in_place=InPlace(0, lambda x, new, starts: stages.written(dims(x), [new, starts], str(x.dtype), _write_window(x, new))),
     sampler=cases(
         case((3, 4), (2, 1), _START),
         case((3, 4), (1, 2), _START),

@@ -4,6 +4,7 @@ index out of range stops the program.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.expr import Constant
-from relay.ir.types import INT64, Shape, show_shape
+from relay.ir.types import INT32, INT64, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.indexing import from_start, in_range
@@ -25,13 +26,16 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
+    counting,
     dims,
     loops,
     register_op,
+    result_dims,
+    table,
 )
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
-from relay.typecheck.dims import equal_shapes, known, normalise_axis, numbers
+from relay.typecheck.dims import equal_shapes, known, normalise_axis, numbers, product
 
 _OUT_OF_RANGE = "index out of range"
 
@@ -199,7 +203,12 @@ def _scatter_shape(shape: Shape, indices: Shape, updates: Shape, *, reduction: s
 
 
 def _vectors_in_range(x: Value, indices: Value, *updates: Value, **attributes: Any) -> Value | None:
-    extents = np.asarray(numbers(x.shape[: known(indices.shape[-1])]), np.int64)
+    named = x.shape[: known(indices.shape[-1])]
+    if not all(isinstance(dim, int) for dim in named):
+        along = [indices.op("take", np.array(axis, np.int32), axis=-1) for axis in range(len(named))]
+        inside = [holds for own, dim in zip(along, named, strict=True) if (holds := in_range(own, dim)) is not None]
+        return functools.reduce(lambda a, b: a & b, inside)
+    extents = np.asarray(numbers(named), np.int64)
     wide = indices if indices.base == INT64 else indices.op("cast", dtype=INT64)
     low, high = (indices.emitter.value(Constant(e)) for e in (-extents, extents))
     return ((wide >= low) & (wide < high)).op("all")
@@ -211,7 +220,7 @@ def _place(index: Sequence[Element], extents: Sequence[int]) -> list[Element]:
 
 def _gather_nd(x: Stage, indices: Stage) -> Stage:
     shape, depth = dims(x), dims(indices)[-1]
-    result = tuple(map(known, _gather_shape(shape, dims(indices))))
+    result = result_dims(lambda: _gather_shape(shape, dims(indices)))
     if 0 in shape:
         return stages.full(result, 0, str(x.dtype))
     rank = len(dims(indices)) - 1
@@ -285,13 +294,11 @@ def _scatter_nd_gradient(
     if len(indices.shape) == 1:  # one place, which nothing else is written to
         return dout.op("scatter_nd", indices, updates.op("zeros_like")), None, share
     # Where a place is written several times, the last one counts: the one whose number stands there in the end.
-    *leading, depth = numbers(indices.shape)
-    places, shape = tuple(leading), numbers(x.shape)
-    count = int(np.prod(places, dtype=np.int64))
-    order = indices.emitter.value(Constant(np.arange(count, dtype=np.int32).reshape(places)))
-    nobody = indices.emitter.value(Constant(np.full(shape[:depth], -1, np.int32)))
+    places, depth = indices.shape[:-1], known(indices.shape[-1])
+    order = table(x.emitter, lambda emitter: counting(emitter, 0, product(places)).op("reshape", shape=places))
+    nobody = x.emitter.constant(-1, INT32).op("broadcast_to", shape=x.shape[:depth])
     last = nobody.op("scatter_nd", indices, order).op("gather_nd", indices)
-    counts = (last == order).op("reshape", shape=(*places, *(1 for _ in shape[depth:])))
+    counts = (last == order).op("reshape", shape=(*places, *(1 for _ in x.shape[depth:])))
     kept = dout.op("scatter_nd", indices, updates.op("zeros_like"))
     return kept, None, counts.op("where", share, share.op("zeros_like"))
 

@@ -11,13 +11,15 @@ import itertools
 import numpy as np
 
 from relay.errors import ShapeError
-from relay.ir.types import INT32, Dim, Shape, show_shape
+from relay.ir.dims import maximum, multiply, subtract
+from relay.ir.types import FLOAT64, INT32, INT64, Dim, Shape, show_shape
+from relay.operator import Emitter
 from relay.ops.comparison import where
 from relay.ops.normalisation import like, wide
-from relay.ops.notation import Relation, Tensor, Value, expansion
+from relay.ops.notation import Relation, Value, counting, expansion, table
 from relay.ops.samples import case, cases
 from relay.typecheck import windows as rules
-from relay.typecheck.dims import equal, known, product
+from relay.typecheck.dims import equal, follows_equal, needs_at_least, product, resolve
 
 # ---- resizing
 
@@ -37,42 +39,69 @@ def _resize_shape(x: Shape, *, size: object, method: str, coordinates: str, layo
     _check_method(method, coordinates)
     rules.check_rank("resize2d", 2, x)
     result: list[Dim] = list(x)
-    for axis, extent in zip(_axes(layout), rules.per_axis(size, 2, "size", 1), strict=True):
+    for axis, extent in zip(_axes(layout), rules.sizes_of(size, 2, "size"), strict=True):
         rules.check_nonempty(x, axis, "resize2d")
+        if not needs_at_least(extent, 1):
+            raise ShapeError(f"size must hold integers that are at least 1, found {size!r}")
         result[axis] = extent
     return tuple(result)
 
 
-def _sources(extent: int, count: int, coordinates: str) -> Tensor:
-    """Where in the source each place of the result lies."""
-    places = np.arange(count, dtype=np.float64)
+def _sources(emitter: Emitter, extent: Dim, count: Dim, coordinates: str) -> tuple[Value, Dim]:
+    """Where in the source each place of the result lies: integers, and what they are to be divided by. So what lies on
+    an element, or in the middle of two, does so exactly."""
+    places = counting(emitter, 0, count, INT64)
     if coordinates == "half_pixel":
-        return np.asarray((places + 0.5) * (extent / count) - 0.5)
+        return (places * 2 + 1).op("multiply", extent).op("subtract", count), multiply(2, count)
     if coordinates == "asymmetric":
-        return np.asarray(places * (extent / count))
-    return np.asarray(places * ((extent - 1) / max(count - 1, 1)))
+        return places.op("multiply", extent), count
+    return places.op("multiply", subtract(extent, 1)), maximum(subtract(count, 1), 1)
 
 
-def _resized(x: Value, axis: int, count: int, method: str, coordinates: str) -> Value:
+def _along(values: Value, axis: int, rank: int) -> Value:
+    """A vector as a tensor that is broadcast along all axes but one."""
+    return values.op("expand_dims", axis=tuple(i for i in range(rank) if i != axis))
+
+
+def _resized(x: Value, axis: int, count: Dim, method: str, coordinates: str) -> Value:
     """Along one axis."""
-    extent = known(x.shape[axis])
-    if extent == count:
+    extent = x.shape[axis]
+    if follows_equal(extent, count):
         return x
-    places = _sources(extent, count, coordinates)
+    last = subtract(extent, 1)
+
+    def within(index: Value) -> Value:
+        return index.op("minimum", last).op("maximum", 0).op("cast", dtype=INT32)
+
+    def nearest(emitter: Emitter) -> Value:
+        places, by = _sources(emitter, extent, count, coordinates)
+        if coordinates == "asymmetric":
+            return within(places.op("floor_divide", by))
+        return within((places * 2).op("add", by).op("floor_divide", multiply(2, by)))
+
+    def low(emitter: Emitter) -> Value:
+        places, by = _sources(emitter, extent, count, coordinates)
+        return within(places.op("floor_divide", by))
+
+    def high(emitter: Emitter) -> Value:
+        places, by = _sources(emitter, extent, count, coordinates)
+        return within(places.op("floor_divide", by) + 1)
+
+    def share(emitter: Emitter) -> Value:
+        places, by = _sources(emitter, extent, count, coordinates)
+        bounded = places.op("maximum", 0).op("minimum", multiply(last, by))
+        part = bounded.op("mod", by).op("cast", dtype=FLOAT64).op("divide", by)
+        return _along(part.op("cast", dtype=x.base), axis, x.ndim)
+
     if method == "nearest":
-        chosen = np.floor(places) if coordinates == "asymmetric" else np.floor(places + 0.5)
-        return x.op("take", np.clip(chosen, 0, extent - 1).astype(np.int32), axis=axis)
-    places = np.clip(places, 0, extent - 1)
-    low = np.floor(places).astype(np.int32)
-    shape = [1] * x.ndim
-    shape[axis] = count
-    share = (places - low).reshape(shape).astype(x.base.dtype)
-    first = x.op("take", low, axis=axis)
-    second = x.op("take", np.minimum(low + 1, extent - 1).astype(np.int32), axis=axis)
-    return first + (second - first) * share
+        return x.op("take", table(x.emitter, nearest), axis=axis)
+    first = x.op("take", table(x.emitter, low), axis=axis)
+    second = x.op("take", table(x.emitter, high), axis=axis)
+    return first + (second - first) * table(x.emitter, share)
 
 
 @expansion(
+    sizes=frozenset({"size"}),
     relation=Relation("T:float -> T", _resize_shape),
     layouts=functools.partial(rules.layouts, 2, "xx"),
     sampler=cases(
@@ -100,7 +129,7 @@ def resize2d(
     array([[[[0. , 0.5, 1.5, 2. ]]]], dtype=float32)
     """
     value = wide(x)
-    for axis, count in zip(_axes(layout), rules.per_axis(size, 2, "size", 1), strict=True):
+    for axis, count in zip(_axes(layout), rules.sizes_of(size, 2, "size"), strict=True):
         value = _resized(value, axis, count, method, coordinates)
     return like(value, x)
 
@@ -110,7 +139,7 @@ def _upsampling_shape(x: Shape, *, scale: object, method: str, layout: str) -> S
     rules.check_rank("upsampling", 2, x)
     result: list[Dim] = list(x)
     for axis, factor in zip(_axes(layout), rules.per_axis(scale, 2, "scale", 1), strict=True):
-        result[axis] = known(x[axis]) * factor
+        result[axis] = multiply(resolve(x[axis]), factor)
     return tuple(result)
 
 
@@ -128,7 +157,7 @@ def upsampling(x: Value, scale: int | tuple[int, int] = 2, method: str = "neares
              [1., 1., 2., 2.]]]], dtype=float32)
     """
     factors = rules.per_axis(scale, 2, "scale", 1)
-    sizes = tuple(known(x.shape[axis]) * factor for axis, factor in zip(_axes(layout), factors, strict=True))
+    sizes = tuple(multiply(x.shape[axis], factor) for axis, factor in zip(_axes(layout), factors, strict=True))
     return x.op("resize2d", size=sizes, method=method, coordinates="half_pixel", layout=layout)
 
 
@@ -139,13 +168,22 @@ def _number(value: Value, constant: float) -> Value:
     return value.emitter.constant(constant, value.base)
 
 
-def _finite(place: Value, low: float, high: float) -> Value:
+def _half(like: Value, size: Dim) -> Value:
+    """Half of a size, in the dtype of a value."""
+    return table(like.emitter, lambda emitter: emitter.number(size, like.base) * 0.5)
+
+
+def _finite(place: Value, low: float, high: Dim) -> Value:
     """A place within bounds beyond which nothing changes; NaN as the lower one."""
     bounded = place.op("maximum", low).op("minimum", high)
     return where(place.op("isnan"), _number(place, low), bounded)  # type: ignore[no-any-return]
 
 
-def _neighbours(place: Value, extent: int) -> list[tuple[Value, Value, Value]]:
+def _within(index: Value, extent: Dim) -> Value:
+    return index.op("maximum", 0).op("minimum", subtract(extent, 1))
+
+
+def _neighbours(place: Value, extent: Dim) -> list[tuple[Value, Value, Value]]:
     """The elements on both sides of places along an axis: (index within bounds, weight, whether it is inside)."""
     below = place.op("floor")
     share = place - below
@@ -153,7 +191,7 @@ def _neighbours(place: Value, extent: int) -> list[tuple[Value, Value, Value]]:
     for offset, weight in ((0, 1 - share), (1, share)):
         index = (below + offset).op("cast", dtype=INT32)
         inside = (index >= 0) & (index < extent)
-        found.append((index.op("maximum", 0).op("minimum", extent - 1), weight, inside))
+        found.append((_within(index, extent), weight, inside))
     return found
 
 
@@ -163,16 +201,17 @@ def _rows(x: Value) -> Value:
     return last.op("reshape", shape=(product(last.shape[:-1]), x.shape[1]))
 
 
-def _batch_offsets(indices: Value, batch: int, places: int) -> Value:
+def _batch_offsets(indices: Value, batch: Dim, places: Dim) -> Value:
     """The first row of each example, to be added to indices (n, ..)."""
-    shape = (batch, *(1,) * (indices.ndim - 1))
-    return indices.op("add", (np.arange(batch, dtype=np.int32) * places).reshape(shape))
+    rank = indices.ndim
+    first = table(indices.emitter, lambda emitter: _along(counting(emitter, 0, batch).op("multiply", places), 0, rank))
+    return indices + first
 
 
 def _gathered(x: Value, corners: list[tuple[Value, Value, Value | None]]) -> Value:
     """The sum over corners of weight times the rows of x: (n, c, *sizes) at flat indices (n, *s) -> (n, c, *s)."""
     rows, total = _rows(x), None
-    batch, places = known(x.shape[0]), known(product(x.shape[2:]))
+    batch, places = x.shape[0], product(x.shape[2:])
     for index, weight, inside in corners:
         if inside is not None:
             weight = where(inside, weight, _number(weight, 0.0))
@@ -196,13 +235,14 @@ def _grid_shape(x: Shape, grid: Shape, *, method: str, padding: str, align_corne
     return (x[0], x[1], grid[1], grid[2])
 
 
-def _reflected(place: Value, extent: int, align_corners: bool) -> Value:
+def _reflected(place: Value, extent: Dim, align_corners: bool) -> Value:
     """Places outside mirrored at the borders, at centres of the outer elements or half an element beyond."""
-    low, span = (0.0, float(extent - 1)) if align_corners else (-0.5, float(extent))
+    low, span = (0.0, subtract(extent, 1)) if align_corners else (-0.5, extent)
     if span == 0:
         return place.op("zeros_like")
-    distance = (place - low).op("abs").op("mod", 2 * span)
-    return where(distance > span, 2 * span - distance, distance) + low  # type: ignore[no-any-return]
+    both = place.emitter.number(multiply(2, span), place.base)
+    distance = (place - low).op("abs") % both
+    return where(distance.op("greater", span), both - distance, distance) + low  # type: ignore[no-any-return]
 
 
 @expansion(
@@ -231,25 +271,26 @@ def grid_sample(
     points, value = wide(grid), wide(x)
     indices = []
     for component, axis in ((1, 2), (0, 3)):
-        extent = known(x.shape[axis])
+        extent = x.shape[axis]
+        last = subtract(extent, 1)
         place = points.op("take", np.array(component, np.int32), axis=3)
         place = where(place.op("isnan"), _number(place, -1.0), place)
-        scaled = (place + 1) * ((extent - 1) / 2) if align_corners else (place + 1) * (extent / 2) - 0.5
+        scaled = (place + 1) * _half(place, last) if align_corners else (place + 1) * _half(place, extent) - 0.5
         if padding == "reflection":
             scaled = _reflected(scaled, extent, align_corners)
         outside = padding == "zeros"
-        scaled = _finite(scaled, -1.0 if outside else 0.0, float(extent) if outside else float(extent - 1))
+        scaled = _finite(scaled, -1.0 if outside else 0.0, extent if outside else last)
         if method == "nearest":
             index = scaled.op("round").op("cast", dtype=INT32)
             inside = (index >= 0) & (index < extent)
             one = scaled.op("ones_like")
-            indices.append([(index.op("maximum", 0).op("minimum", extent - 1), one, inside)])
+            indices.append([(_within(index, extent), one, inside)])
         else:
             indices.append(_neighbours(scaled, extent))
-    width = known(x.shape[3])
+    width = x.shape[3]
     corners: list[tuple[Value, Value, Value | None]] = []
     for (row, row_weight, row_inside), (column, column_weight, column_inside) in itertools.product(*indices):
-        corners.append((row * width + column, row_weight * column_weight, row_inside & column_inside))
+        corners.append((row.op("multiply", width) + column, row_weight * column_weight, row_inside & column_inside))
     return like(_gathered(value, corners), x)
 
 
@@ -264,14 +305,23 @@ def _slice_shape(grid: Shape, guide: Shape) -> Shape:
     return (grid[0], grid[1], guide[1], guide[2])
 
 
-def _grid_places(count: int, extent: int, dtype: np.dtype[np.generic]) -> list[tuple[Tensor, Tensor]]:
-    """Along a spatial axis of the grid: (index, weight) of both neighbours of each pixel's centre."""
-    places = (np.arange(count) + 0.5) * (extent / count) - 0.5
-    below = np.floor(places)
-    share = (places - below).astype(dtype)
+def _grid_places(like: Value, count: Dim, extent: Dim, axis: int) -> list[tuple[Value, Value]]:
+    """Along a spatial axis of the grid: (index, weight) of both neighbours of each pixel's centre, along an axis of
+    matrices."""
+
+    def index(offset: int, emitter: Emitter) -> Value:
+        places, by = _sources(emitter, extent, count, "half_pixel")
+        below = places.op("floor_divide", by) + offset
+        return _along(_within(below, extent).op("cast", dtype=INT32), axis, 2)
+
+    def weight(upper: bool, emitter: Emitter) -> Value:
+        places, by = _sources(emitter, extent, count, "half_pixel")
+        share = places.op("mod", by).op("cast", dtype=FLOAT64).op("divide", by)
+        return _along((share if upper else 1 - share).op("cast", dtype=like.base), axis, 2)
+
     return [
-        (np.clip(below, 0, extent - 1).astype(np.int32), (1 - share).astype(dtype)),
-        (np.clip(below + 1, 0, extent - 1).astype(np.int32), share),
+        (table(like.emitter, functools.partial(index, offset)), table(like.emitter, functools.partial(weight, offset == 1)))
+        for offset in (0, 1)
     ]
 
 
@@ -288,16 +338,13 @@ def bilateral_slice(grid: Value, guide: Value) -> Value:
     array([[[[2.]]]], dtype=float32)
     """
     value = wide(grid)
-    _, _, depth, height, width = (known(dim) if i > 1 else dim for i, dim in enumerate(grid.shape))
-    assert isinstance(depth, int) and isinstance(height, int) and isinstance(width, int)
-    rows, columns = known(guide.shape[1]), known(guide.shape[2])
-    place = _finite(wide(guide) * float(depth) - 0.5, -1.0, float(depth))
+    _, _, depth, height, width = grid.shape
+    _, rows, columns = guide.shape
+    place = _finite(wide(guide).op("multiply", depth) - 0.5, -1.0, depth)
     corners: list[tuple[Value, Value, Value | None]] = []
-    dtype = value.base.dtype
     for (level, level_weight, _), (row, row_weight), (column, column_weight) in itertools.product(
-        _neighbours(place, depth), _grid_places(rows, height, dtype), _grid_places(columns, width, dtype)
+        _neighbours(place, depth), _grid_places(value, rows, height, 0), _grid_places(value, columns, width, 1)
     ):
-        flat = (row[:, None] * width + column[None, :]).astype(np.int32)
-        index = (level * (height * width)).op("add", flat)
-        corners.append((index, level_weight.op("multiply", row_weight[:, None] * column_weight[None, :]), None))
+        index = level.op("multiply", multiply(height, width)) + (row.op("multiply", width) + column)
+        corners.append((index, level_weight * (row_weight * column_weight), None))
     return like(_gathered(value, corners), grid)

@@ -188,8 +188,11 @@ def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | No
     return None if mode == "clip" else in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
 
 
-def _take_position(index: Element, extent: int, mode: str) -> Element:
+def _take_position(index: Element, extent: Any, mode: str) -> Element:
     if mode == "clip":
+        if not isinstance(extent, int):
+            at = scalar.cast(index, BaseType(str(extent.ty)))
+            return tirx.max(tirx.min(at, extent - 1), tirx.const(0, str(at.ty)))
         return tirx.min(tirx.max(scalar.cast(index, INT32), 0), max(extent - 1, 0))
     return from_start(index, extent)
 

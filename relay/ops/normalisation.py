@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.errors import ShapeError
+from relay.ir.dims import floor_divide
 from relay.ir.types import FLOAT32, Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops.notation import Relation, Value, expansion
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
-from relay.typecheck.dims import equal, equal_shapes, known, normalise_axis
+from relay.typecheck.dims import equal, equal_shapes, normalise_axis, quotient
 
 
 def wide(x: Value) -> Value:
@@ -185,7 +186,7 @@ def instance_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -
 def _group_shape(x: Shape, *vectors: Shape, groups: int, epsilon: float) -> Shape:
     if len(x) < 2:
         raise ShapeError(f"group_norm needs x: (n, c, *sizes), found the shape {show_shape(x)}")
-    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or known(x[1]) % groups:
+    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or quotient(x[1], groups) is None:
         raise ShapeError(f"group_norm of {x[1]} channels in {groups!r} groups: it must divide them")
     return _check_vectors("group_norm", x, 1, vectors)
 
@@ -206,7 +207,7 @@ def group_norm(x: Value, weight: Value, bias: Value, groups: int, epsilon: float
     array([[-1.,  1.,  0.,  0.]], dtype=float32)
     """
     batch, channels, *sizes = x.shape
-    grouped = wide(x).op("reshape", shape=(batch, groups, known(channels) // groups, *sizes))
+    grouped = wide(x).op("reshape", shape=(batch, groups, floor_divide(channels, groups), *sizes))
     normalised = _normalised(grouped, tuple(range(2, x.ndim + 1)), epsilon).op("reshape", shape=x.shape)
     return like(normalised * _along(weight, 1, x.ndim) + _along(bias, 1, x.ndim), x)
 

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from relay.ir.expr import Constant
-from relay.ir.types import INT32, BaseClass, BaseType, Dim
+from relay.ir.expr import Atom, Constant, OpCall
+from relay.ir.types import INT32, BaseClass, BaseType, Dim, TensorType
 from relay.operator import (
     Emitter,
     InPlace,
@@ -60,6 +60,7 @@ __all__ = [
     "register_op",
     "result_dims",
     "same_dim",
+    "table",
 ]
 
 Tensor: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -74,10 +75,26 @@ def number_like(value: Value, number: float) -> Value:
     return value.emitter.constant(number, value.base)
 
 
-def counting(emitter: Emitter, start: int, stop: Dim) -> Value:
-    """The integers from start up to stop, exclusive, as int32; stop may be symbolic."""
-    attributes: dict[str, Any] = {"start": start, "stop": stop, "step": 1, "dtype": INT32}
+def counting(emitter: Emitter, start: Dim, stop: Dim, dtype: BaseType = INT32) -> Value:
+    """The integers from start up to stop, exclusive; stop may be symbolic."""
+    attributes: dict[str, Any] = {"start": start, "stop": stop, "step": 1, "dtype": dtype}
     return emitter.call(lookup("arange"), (), attributes)
+
+
+def table(emitter: Emitter, make: Callable[[Emitter], Value]) -> Value:
+    """What `make` computes from sizes alone: a constant where they are numbers."""
+    aside = Emitter(emitter.span)
+    result = make(aside)
+    known: dict[Atom, np.ndarray] = {}
+    for binding in aside.bindings:
+        (target,), call = binding.targets, binding.value
+        assert isinstance(target.type, TensorType)
+        if not isinstance(call, OpCall) or not all(isinstance(dim, int) for dim in target.type.shape):
+            emitter.bindings += aside.bindings
+            return emitter.value(result.atom)
+        operands = [a.value if isinstance(a, Constant) else known[a] for a in call.arguments]
+        known[target] = lookup(call.operator).evaluate(operands, call.attributes)
+    return emitter.value(Constant(known[result.atom], emitter.span) if result.atom in known else result.atom)
 
 
 def constant_number(value: Value) -> float | None:

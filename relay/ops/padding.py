@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -39,16 +40,21 @@ def _pad(x: Stage, widths: Widths, mode: str, value: float) -> Stage:
         places = [i - before for i, (before, _) in zip(index, pairs, strict=True)]
         if mode != "constant":
             inside = _edge if mode == "edge" else _reflected
-            return x(*(inside(p, dim) if max(pair) else p for p, dim, pair in zip(places, shape, pairs, strict=True)))
+            return x(*(inside(p, dim) if _adds(*pair) else p for p, dim, pair in zip(places, shape, pairs, strict=True)))
         within: Element = tirx.const(True, "bool")
         for place, dim, (before, after) in zip(places, shape, pairs, strict=True):
-            if before:
+            if _adds(before):
                 within = tirx.all(within, place >= 0)
-            if after:
+            if _adds(after):
                 within = tirx.all(within, place < dim)
         return scalar.guarded(within, x(*places), scalar.number(value, str(x.dtype)))
 
     return te.compute(result, element)
+
+
+def _adds(*widths: Any) -> bool:
+    """Whether any of these numbers of elements may be more than 0."""
+    return any(not isinstance(width, int) or width > 0 for width in widths)
 
 
 def _edge(place: Element, extent: int) -> Element:
@@ -75,12 +81,12 @@ def _pad_gradient(x: Value, out: Value, dout: Value, widths: Widths, mode: str, 
     pairs = shape_rules.pad_widths(x.ndim, widths)
     if mode == "constant":
         begin = tuple(before for before, _ in pairs)
-        end = tuple(before + dim for (before, _), dim in zip(pairs, x.shape, strict=True))
+        end = tuple(arithmetic.add(before, dim) for (before, _), dim in zip(pairs, x.shape, strict=True))
         return dout.op("strided_slice", begin=begin, end=end, strides=(1,) * x.ndim)
     result = dout
     for axis, ((before, after), dim) in enumerate(zip(pairs, x.shape, strict=True)):
-        if before or after:
-            places = counting(result.emitter, -before, arithmetic.add(dim, after))
+        if _adds(before, after):
+            places = counting(result.emitter, arithmetic.subtract(0, before), arithmetic.add(dim, after))
             sources = _source(mode, places, result.emitter.number(dim, INT32) - 1)
             shape = (*result.shape[:axis], dim, *result.shape[axis + 1 :])
             zeros = result.emitter.constant(0, result.base).op("broadcast_to", shape=shape)
@@ -96,6 +102,7 @@ def _source(mode: str, place: Value, last: Value) -> Value:
 
 
 @register_op(
+    sizes=frozenset({"widths"}),
     relation=Relation("T:number -> T", shape_rules.pad),
     pattern=Pattern.INJECTIVE,
     compute=_pad,

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from relay.ir import dims as arithmetic
 from relay.ir.types import INT32, BaseType, Dim, Shape
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
@@ -30,8 +31,8 @@ from relay.ops.notation import (
 from relay.ops.samples import Case, case, cases
 from relay.ops.windows import Along, numpy_slid, overlapped, slid, slid_stage
 from relay.typecheck import windows as rules
-from relay.typecheck.dims import numbers
-from relay.typecheck.windows import Numbers, Padding
+from relay.typecheck.dims import numbers, resolve
+from relay.typecheck.windows import Numbers, Padding, Windows
 
 
 @attrs.frozen
@@ -39,7 +40,7 @@ class _Pool:
     """Where a pooling operator's windows are; `counted` is the padding along each axis that counts for a mean."""
 
     along: Along
-    counted: tuple[tuple[int, int], ...]
+    counted: tuple[tuple[Dim, Dim], ...]
 
     @property
     def is_whole(self) -> bool:
@@ -60,20 +61,28 @@ def _pool(
     """`extents`: the result's shape, in a compute function."""
     axes = spatial_axes(layout, len(shape) - (3 if layout.endswith("c") else 2))
     step = kernel if stride is None else stride
-    along = Along.of(shape, axes, kernel, step, padding, dilation, extents)
-    counted = along.windows.padding if count_include_pad else ((0, 0),) * len(axes)
-    if ceil_mode:
-        over = along.windows
-        pairs = []
-        for size, (low, high), reach, s in zip(
-            numbers(along.sizes), over.padding, over.reach, over.stride, strict=True
-        ):
-            count = -(-(size + low + high - reach) // s) + 1
-            if (count - 1) * s >= size + low:
-                count -= 1  # a window that starts behind the end
-            pairs.append((low, max(high, (count - 1) * s + reach - size - low)))
-        along = Along.of(shape, axes, kernel, step, tuple(pairs), dilation, extents)
-    return _Pool(along, counted)
+    sizes = tuple(shape[axis] for axis in axes)
+    plain = rules.windows(sizes, rules.per_axis(kernel, len(axes), "kernel", 1), step, padding, dilation)
+    counted = plain.padding if count_include_pad else ((0, 0),) * len(axes)
+    pairs = _ceiled(sizes, plain) if ceil_mode else plain.padding
+    return _Pool(Along.of(shape, axes, kernel, step, pairs, dilation, extents), counted)
+
+
+def _ceiled(sizes: Sequence[Any], over: Windows) -> tuple[tuple[Any, Any], ...]:
+    """The padding of the axes with which a last window counts that is not full: as much behind as it may need, since
+    none starts behind the end."""
+
+    def ceiled(size: Any, padding: tuple[Any, Any], reach: int, stride: int) -> tuple[Any, Any]:
+        low, high = padding
+        if not isinstance(high, int):  # "same", with which all windows are full
+            return padding
+        most = min(high + stride - 1, max(reach - 1, high))
+        if not isinstance(size, int) or not isinstance(low, int):
+            return low, most
+        last = (size + low + most - reach) // stride * stride  # where the last window starts
+        return low, max(high, last + reach - size - low)
+
+    return tuple(map(ceiled, sizes, over.padding, over.reach, over.stride))
 
 
 def _stage_pool(x: Stage, **attributes: Any) -> _Pool:
@@ -88,10 +97,10 @@ def _pool_shape(
 ) -> Shape:  # fmt: skip
     rules.check_activation(f"pooling over {rank} axes", rank, shape, layout)
     axes = spatial_axes(layout, rank)
-    if ceil_mode:
-        found = _pool(shape, kernel, stride, padding, dilation, True, layout)
-        return found.along.outer(shape)
     step = kernel if stride is None else stride
+    if ceil_mode:
+        sizes = tuple(resolve(shape[axis]) for axis in axes)
+        padding = _ceiled(sizes, rules.windows(sizes, rules.per_axis(kernel, rank, "kernel", 1), step, padding, dilation))
     return rules.sliding(shape, kernel=kernel, axes=axes, stride=step, padding=padding, dilation=dilation)[: len(shape)]
 
 
@@ -141,7 +150,7 @@ def _numpy_counts(pool: _Pool, rank: int) -> Tensor:
     over = pool.along.windows
     extents = zip(pool.along.axes, numbers(pool.along.sizes), numbers(pool.along.extents), strict=True)
     for number, (axis, size, extent) in enumerate(extents):
-        (before, after), (low, _) = pool.counted[number], over.padding[number]
+        (before, after), (low, _) = numbers(pool.counted[number]), over.widths[number]
         starts = np.arange(extent) * over.stride[number] - low
         places = starts[:, None] + np.arange(over.kernel[number]) * over.dilation[number]
         counts = np.sum((places >= -before) & (places < size + after), axis=1)
@@ -155,11 +164,12 @@ def _counts(pool: _Pool, like: Value) -> Value:
     result = number_like(like, 1)
     for number, axis in enumerate(pool.along.axes):
         (before, after), (low, _) = pool.counted[number], over.padding[number]
-        starts = counting(emitter, 0, pool.along.extents[number]) * over.stride[number] - low
+        starts = counting(emitter, 0, pool.along.extents[number]) * over.stride[number] - emitter.number(low, INT32)
         places = starts.op("expand_dims", axis=1).op(
             "add", np.arange(over.kernel[number], dtype=np.int32) * over.dilation[number]
         )
-        inside = (places >= -before) & (places < emitter.number(pool.along.sizes[number], INT32) + after)
+        end = emitter.number(arithmetic.add(pool.along.sizes[number], after), INT32)
+        inside = (places >= emitter.number(arithmetic.subtract(0, before), INT32)) & (places < end)
         counts = inside.op("cast", dtype=like.base).op("sum", axis=1)
         result = result * counts.op("expand_dims", axis=tuple(i for i in range(rank) if i != axis))
     return result
@@ -265,6 +275,7 @@ def _define(rank: int) -> None:
     """
     register_op(
         name=f"max_pool{rank}d",
+        sizes=frozenset({"padding"}),
         relation=Relation("T:number -> T", functools.partial(_pool_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx", blocks=True),
         pattern=Pattern.REDUCTION,
@@ -292,6 +303,7 @@ def _define(rank: int) -> None:
     """
     register_op(
         name=f"avg_pool{rank}d",
+        sizes=frozenset({"padding"}),
         relation=Relation("T:float -> T", functools.partial(_pool_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx", blocks=True),
         pattern=Pattern.REDUCTION,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from relay.ir.dims import Dim, subtract
 from relay.operator import composite
 from relay.ops import stages
 from relay.ops.lazy import te, tirx
@@ -19,13 +20,14 @@ from relay.ops.notation import (
     Value,
     alias,
     dims,
+    number_or_size,
     register_op,
     result_dims,
 )
 from relay.ops.samples import case, cases
 from relay.ops.shape import permuted_stage, reshape, reshaped_stage, transpose
 from relay.typecheck import shape_rules
-from relay.typecheck.dims import known, normalise_axes, normalise_axis
+from relay.typecheck.dims import known, normalise_axes, normalise_axis, numbers
 
 Axes = int | tuple[int, ...] | None
 
@@ -134,20 +136,23 @@ def _roll(x: Stage, shift: int | tuple[int, ...], axis: Axes) -> Stage:
     )
 
 
-def _rolled(i: Element, step: int, extent: Any) -> Element:
+def _rolled(i: Element, step: Any, extent: Any) -> Element:
     """Where the element at i comes from."""
-    if isinstance(extent, int):
+    if isinstance(extent, int) and isinstance(step, int):
         return tirx.floormod(i + (-step) % extent, extent) if step % extent else i
-    dtype = str(extent.ty)
-    return tirx.floormod(tirx.Cast(dtype, i) + tirx.floormod(tirx.const(-step, dtype), extent), extent) if step else i
+    if isinstance(step, int) and step == 0:
+        return i
+    back, size = (number_or_size(value, "int64") for value in (-step, extent))
+    return tirx.floormod(tirx.Cast("int64", i) + tirx.floormod(back, size), size)
 
 
-def _roll_gradient(x: Value, out: Value, dout: Value, shift: int | tuple[int, ...], axis: Axes) -> Value:
-    back = -shift if isinstance(shift, int) else tuple(-s for s in shift)
+def _roll_gradient(x: Value, out: Value, dout: Value, shift: Dim | tuple[Dim, ...], axis: Axes) -> Value:
+    back = tuple(subtract(0, s) for s in shift) if isinstance(shift, tuple) else subtract(0, shift)
     return dout.op("roll", shift=back, axis=axis)
 
 
 @register_op(
+    sizes=frozenset({"shift"}),
     relation=Relation("T -> T", shape_rules.roll),
     pattern=Pattern.INJECTIVE,
     compute=_roll,
@@ -194,12 +199,13 @@ def _tile(x: Stage, reps: int | tuple[int, ...]) -> Stage:
 def _tile_gradient(x: Value, out: Value, dout: Value, reps: int | tuple[int, ...]) -> Value:
     counts = shape_rules.repetitions(x.ndim, reps)
     shape = (1,) * (len(counts) - x.ndim) + x.shape
-    pairs = tuple(number for pair in zip(counts, shape, strict=True) for number in pair)
+    pairs = tuple(dim for pair in zip(counts, shape, strict=True) for dim in pair)
     summed = dout.op("reshape", shape=pairs).op("sum", axis=tuple(range(0, len(pairs), 2)))
     return summed.op("reshape", shape=x.shape)
 
 
 @register_op(
+    sizes=frozenset({"reps"}),
     relation=Relation("T -> T", shape_rules.tile),
     pattern=Pattern.INJECTIVE,
     compute=_tile,
@@ -247,6 +253,7 @@ def _repeat_gradient(x: Value, out: Value, dout: Value, repeats: int, axis: int 
 
 
 @register_op(
+    sizes=frozenset({"repeats"}),
     relation=Relation("T -> T", shape_rules.repeat),
     pattern=Pattern.INJECTIVE,
     compute=_repeat,
@@ -300,7 +307,7 @@ def flatten(x: Tensor, start_axis: int = 0, end_axis: int = -1) -> Tensor:
 
 
 def _reshape_codes(x: Stage, codes: tuple[int, ...]) -> Stage:
-    return reshaped_stage(x, tuple(map(known, shape_rules.reshape_codes(dims(x), codes=codes))))
+    return reshaped_stage(x, result_dims(lambda: map(known, shape_rules.reshape_codes(dims(x), codes=codes))))
 
 
 @register_op(
@@ -334,8 +341,23 @@ def reshape_codes(x: Tensor, codes: tuple[int, ...]) -> Tensor:
 
 
 def _layout_transform(x: Stage, source: str, target: str) -> Stage:
-    order, split, permutation, _ = shape_rules.layout_steps(dims(x), source, target)
-    return permuted_stage(reshaped_stage(permuted_stage(x, order), split), permutation)
+    result = result_dims(lambda: map(known, shape_rules.layout_transform(dims(x), source=source, target=target)))
+    before, after = shape_rules.axes_of(source), shape_rules.axes_of(target)
+    blocks, new = dict(a for a in before if a[1]), dict(a for a in after if a[1])
+
+    def element(*index: Element) -> Element:
+        parts = dict(zip(((name, bool(size)) for name, size in after), index, strict=True))
+        places = []
+        for name, size in before:
+            block, outer = blocks.get(name), parts[name, False]
+            if block == new.get(name):
+                places.append(parts[name, bool(size)])
+                continue
+            whole = outer if name not in new else outer * new[name] + parts[name, True]
+            places.append(whole if block is None else (tirx.floormod if size else tirx.floordiv)(whole, block))
+        return x(*places)
+
+    return te.compute(result, element)
 
 
 @register_op(
@@ -362,7 +384,7 @@ def layout_transform(x: Tensor, source: str, target: str) -> Tensor:
     (1, 2, 2, 3, 4)
     """
     order, split, permutation, _ = shape_rules.layout_steps(x.shape, source, target)
-    return np.transpose(np.reshape(np.transpose(x, order), split), permutation).copy()
+    return np.transpose(np.reshape(np.transpose(x, order), numbers(split)), permutation).copy()
 
 
 _BLOCKS = cases(case((1, 8, 2, 3), block=2), case((2, 4, 1, 1), block=2, mode="CRD"), case((0, 4, 1, 2), block=2))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relay.ir.dims import Dim, maximum, product
+from relay.ir.dims import Dim, maximum, product, subtract
 from relay.ir.types import BOOL, INT32, Shape, TensorType, Type
 from relay.operator.axes import carries
 from relay.operator.relation import infer_relation
@@ -157,30 +157,43 @@ def _columns(rows: Value, begin: Dim, end: Dim) -> Value:
 
 
 def _prod_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
-    """The product of the other elements, without dividing, so that it is right at zeros and in higher derivatives.
-
-    The product is redone as a tree in which each level multiplies the left half by the right half; from the root back,
-    each half's cotangent is the pair's times the other half.
-    """
+    """The product of the other elements, without dividing, so that it is right at zeros and in higher derivatives."""
     axes = normalise_axes(axis, x.ndim)
     order = (*(i for i in range(x.ndim) if i not in axes), *axes)
-    width, height = known(_count(x, axis)), product(x.shape[i] for i in range(x.ndim) if i not in axes)
+    width, height = _count(x, axis), product(x.shape[i] for i in range(x.ndim) if i not in axes)
     if width == 0 or height == 0:
         return x.op("zeros_like")
     rows = x.op("transpose", axes=order).op("reshape", shape=(height, width))
+    cotangent = dout.op("reshape", shape=(height, 1))
+    cotangent = _by_halves(rows, cotangent, width) if isinstance(width, int) else _by_running(rows, cotangent)
+    shaped = cotangent.op("reshape", shape=tuple(x.shape[i] for i in order))
+    return shaped.op("transpose", axes=tuple(order.index(i) for i in range(x.ndim)))
+
+
+def _by_running(rows: Value, cotangent: Value) -> Value:
+    """With what only the run knows of the length of rows: the running products before and behind each element."""
+    height, width = rows.shape
+    one = rows.emitter.constant(1, rows.base).op("broadcast_to", shape=(height, 1))
+    before = _columns(rows.op("cumprod", axis=1), 0, subtract(width, 1))
+    behind = _columns(rows.op("cumprod", axis=1, reverse=True), 1, width)
+    return cotangent * (concatenate((one, before), axis=1) * concatenate((behind, one), axis=1))
+
+
+def _by_halves(rows: Value, cotangent: Value, columns: int) -> Value:
+    """The product is redone as a tree in which each level multiplies the left half by the right half; from the root
+    back, each half's cotangent is the pair's times the other half."""
     levels = []
-    while (columns := known(rows.shape[1])) > 1:
+    while columns > 1:
         half = columns // 2
         left, right = _columns(rows, 0, half), _columns(rows, half, 2 * half)
         levels.append((left, right))
         rows = concatenate((left * right, _columns(rows, 2 * half, columns)), axis=1)
-    cotangent = dout.op("reshape", shape=(height, 1))
+        columns -= half
     for left, right in reversed(levels):
         middle = left.shape[1]
         pairs, rest = _columns(cotangent, 0, middle), _columns(cotangent, middle, cotangent.shape[1])
         cotangent = concatenate((pairs * right, pairs * left, rest), axis=1)
-    shaped = cotangent.op("reshape", shape=tuple(x.shape[i] for i in order))
-    return shaped.op("transpose", axes=tuple(order.index(i) for i in range(x.ndim)))
+    return cotangent
 
 
 @register_op(

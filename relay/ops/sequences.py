@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay.errors import ShapeError
-from relay.ir.types import INT32, INT64, Shape, show_shape
+from relay.ir.types import INT32, INT64, BaseType, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops import scalar
 from relay.ops.lazy import te, tirx
@@ -94,7 +94,8 @@ def _reverse(x: Stage, lengths: Stage, axis: int, batch_axis: int) -> Stage:
     position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
 
     def element(*index: Element) -> Element:
-        length, time = scalar.cast(lengths(index[batch]), INT32), index[position]
+        time = index[position]
+        length = scalar.cast(lengths(index[batch]), BaseType(str(time.ty)))
         source = scalar.select(tirx.LT(time, length), length - 1 - time, time)
         return x(*index[:position], source, *index[position + 1 :])
 

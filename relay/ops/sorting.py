@@ -9,16 +9,30 @@ from typing import Any
 import numpy as np
 
 from relay.errors import ShapeError
+from relay.ir.dims import subtract
 from relay.ir.types import BOOL, INT32, Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.comparison import where
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, expansion, loops, register_op
+from relay.ops.notation import (
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    counting,
+    dims,
+    expansion,
+    loops,
+    register_op,
+    table,
+)
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
 from relay.typecheck import relations
-from relay.typecheck.dims import equal, equal_shapes, known, normalise_axis, numbers, product
+from relay.typecheck.dims import equal_shapes, is_dim, needs_at_least, normalise_axis, product
 
 _NAN = np.array([[2.0, np.nan, -np.inf, 2.0, 0.0, -1.0, np.inf, 2.0]], np.float32)
 
@@ -186,24 +200,23 @@ def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
 
 
 @carries(names.first)
-@carries(names.first)
-def _topk_shape(shape: Shape, *, k: int, axis: int, largest: bool) -> Shape:
+def _topk_shape(shape: Shape, *, k: Dim, axis: int, largest: bool) -> Shape:
     position = normalise_axis(axis, len(shape))
-    extent = shape[position]
-    if isinstance(k, bool) or not isinstance(k, int) or k < 0 or (isinstance(extent, int) and k > extent):
+    if not is_dim(k) or not needs_at_least(k, 0) or not needs_at_least(shape[position], k):
         raise ShapeError(
             f"k must be an integer from 0 to the extent of axis {axis} of {show_shape(shape)}, found {k!r}"
         )
-    numbers((extent,))
     return (*shape[:position], k, *shape[position + 1 :])
 
 
-def _first(x: Value, k: int, axis: int) -> Value:
+def _first(x: Value, k: Dim, axis: int) -> Value:
     """The first k along an axis."""
     position = normalise_axis(axis, x.ndim)
-    return x.op("take", np.arange(k, dtype=np.int32), axis=position)
+    end = (*x.shape[:position], k, *x.shape[position + 1 :])
+    return x.op("strided_slice", begin=(0,) * x.ndim, end=end, strides=(1,) * x.ndim)
 
 
+_K = frozenset({"k"})
 _TOPK = cases(
     case((7,), k=3),
     case((3, 5), k=2),
@@ -213,7 +226,7 @@ _TOPK = cases(
 )
 
 
-@expansion(relation=Relation("T -> int32", _topk_shape), no_gradient="the result is an order", sampler=_TOPK)
+@expansion(sizes=_K, relation=Relation("T -> int32", _topk_shape), no_gradient="the result is an order", sampler=_TOPK)
 def topk_indices(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value:
     """The places of the k largest (or smallest) elements along an axis, the best first; of equal ones the earlier.
     x: (T, s) -> (int32, s with k along the axis).
@@ -224,7 +237,7 @@ def topk_indices(x: Value, k: int, axis: int = -1, largest: bool = True) -> Valu
     return _first(x.op("argsort", axis=axis, descending=largest), k, axis)
 
 
-@expansion(relation=Relation("T -> T", _topk_shape), sampler=_TOPK)
+@expansion(sizes=_K, relation=Relation("T -> T", _topk_shape), sampler=_TOPK)
 def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value:
     """The k largest (or smallest) elements along an axis, the best first. x: (T, s) -> (T, s with k along the axis).
 
@@ -235,7 +248,7 @@ def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value
     return x.op("take_along_axis", order, axis=axis)
 
 
-@expansion(sampler=_TOPK)
+@expansion(sizes=_K, sampler=_TOPK)
 def topk(x: Value, k: int, axis: int = -1, largest: bool = True) -> tuple[Value, Value]:
     """The k largest (or smallest) elements along an axis, the best first, and their places. x: (T, s) -> ((T, s with k
     along the axis), (int32, the same shape)).
@@ -267,6 +280,8 @@ def _searchsorted(ordered: Stage, values: Stage, side: str) -> Stage:
     """Bisection with as many steps as the extent has bits."""
     extent = dims(ordered)[-1]
     shape = dims(values)
+    if not isinstance(extent, int):
+        return _searched_in_rounds(ordered, values, side)
     if extent == 0 or 0 in shape:
         return stages.full(shape, 0, "int32")
 
@@ -280,10 +295,7 @@ def _searchsorted(ordered: Stage, values: Stage, side: str) -> Stage:
             probe = registers.name(
                 tirx.BufferLoad(buffers[0], [*rows, tirx.min(middle, tirx.const(extent - 1, "int32"))])
             )
-            if side == "left":
-                beyond = _before(probe, value, False)
-            else:
-                beyond = scalar.negation(_before(value, probe, False))
+            beyond = _is_beyond(probe, value, side)
             open_ = tirx.LT(low, high)
             low, high = (
                 registers.name(tirx.Select(tirx.And(open_, beyond), middle + 1, low)),
@@ -292,6 +304,43 @@ def _searchsorted(ordered: Stage, values: Stage, side: str) -> Stage:
         return low
 
     return stages.programmed(shape, [ordered, values], "int32", element)
+
+
+def _is_beyond(probe: Element, value: Element, side: str) -> Element:
+    """Whether the value's place lies behind an element."""
+    return _before(probe, value, False) if side == "left" else scalar.negation(_before(value, probe, False))
+
+
+def _searched_in_rounds(ordered: Stage, values: Stage, side: str) -> Stage:
+    """The same for an extent that only the run knows: as many rounds as it has bits."""
+    shape, extent = dims(values), tirx.Cast("int32", dims(ordered)[-1])
+
+    def number(value: int) -> Element:
+        return tirx.const(value, "int32")
+
+    rounds = number(0)
+    for power in range(31):
+        rounds = rounds + tirx.Cast("int32", tirx.GE(extent, number(1 << power)))
+
+    def statement(output: Any, ordered: Any, values: Any) -> Any:
+        ends = [tirx.decl_buffer((1,), "int32", name) for name in ("low", "high", "count")]
+        low, high, count = (tirx.BufferLoad(end, [0]) for end in ends)
+
+        def place(index: list[Any]) -> Any:
+            rows = [] if len(ordered.shape) == 1 else list(index[:-1])
+            middle = tirx.shift_right(low + high, number(1))
+            beyond = _is_beyond(tirx.BufferLoad(ordered, [*rows, middle]), tirx.BufferLoad(values, index), side)
+            narrower = tirx.IfThenElse(
+                beyond, tirx.BufferStore(ends[0], middle + 1, [0]), tirx.BufferStore(ends[1], middle, [0])
+            )
+            begin = [tirx.BufferStore(ends[0], number(0), [0]), tirx.BufferStore(ends[1], extent, [0])]
+            search = loops((count,), lambda _: tirx.IfThenElse(tirx.LT(low, high), narrower, None))
+            return tirx.SeqStmt([*begin, search, tirx.BufferStore(output, low, index)])
+
+        buffers = [tirx.AllocBuffer(end) for end in ends]
+        return tirx.SeqStmt([*buffers, tirx.BufferStore(ends[2], rounds, [0]), loops(shape, place)])
+
+    return stages.written(shape, [ordered, values], "int32", statement)
 
 
 def _ordered(*extents: int) -> Tensor:
@@ -329,10 +378,10 @@ def searchsorted(ordered: Tensor, values: Tensor, side: str = "left") -> Tensor:
 # ---- distinct elements
 
 
-def _unique_shape(shape: Shape, *, size: int, fill_value: float | None) -> Shape:
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+def _unique_shape(shape: Shape, *, size: Dim, fill_value: float | None) -> Shape:
+    if not is_dim(size) or not needs_at_least(size, 1):
         raise ShapeError(f"size, the number of distinct elements, must be a positive integer, found {size!r}")
-    if any(equal(dim, 0) for dim in shape):
+    if not all(needs_at_least(dim, 1) for dim in shape):
         raise ShapeError(f"a tensor of shape {show_shape(shape)} has no distinct elements")
     return (size,)
 
@@ -341,6 +390,7 @@ _REPEATED = np.array([[3, 1, 3], [2, 1, 1]], np.float32)
 
 
 @expansion(
+    sizes=frozenset({"size"}),
     relation=Relation("T:number -> T", _unique_shape),
     sampler=cases(
         case((2, 3), size=6), case(_REPEATED, size=5), case(_REPEATED, size=2), case(_REPEATED, size=5, fill_value=-1),
@@ -357,15 +407,16 @@ def unique(x: Value, size: int, fill_value: float | None = None) -> Value:
     flat = x.op("reshape", shape=(product(x.shape),))
     order = flat.op("argsort")
     ordered = flat.op("take", order)
-    (count,) = numbers(flat.shape)
+    (count,) = flat.shape
     later = ordered.op("strided_slice", begin=(1,), end=(count,), strides=(1,))
-    earlier = ordered.op("strided_slice", begin=(0,), end=(count - 1,), strides=(1,))
+    earlier = ordered.op("strided_slice", begin=(0,), end=(subtract(count, 1),), strides=(1,))
     differs = later != earlier
     if x.base.is_float:  # NaN is one element
         differs = differs & later.op("isnan").op("logical_and", earlier.op("isnan")).op("logical_not")
     steps = differs.op("cast", dtype=INT32).op("cumsum", axis=0)
-    targets = np.arange(size, dtype=np.int32)
-    found = steps.op("searchsorted", targets).op("add", np.minimum(targets, 1))  # where each new one stands
+    targets = table(x.emitter, lambda emitter: counting(emitter, 0, size))
+    first = table(x.emitter, lambda emitter: counting(emitter, 0, size).op("minimum", 1))
+    found = steps.op("searchsorted", targets) + first  # where each new one stands
     present = found < count
     values = flat.op("take", order.op("take", where(present, found, found.op("zeros_like"))))
     if fill_value is None:

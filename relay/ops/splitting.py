@@ -9,14 +9,14 @@ from relay.ir import dims as arithmetic
 from relay.ir.types import Dim, show_shape
 from relay.ops.notation import Value, expansion
 from relay.ops.samples import case, cases
-from relay.typecheck.dims import equal, needs_at_least, normalise_axis, resolve
+from relay.typecheck.dims import equal, is_dim, known, needs_at_least, normalise_axis, resolve
 
 _MOST = 1 << 16  # parts; each is a value of its own
 
 
-def _bounds(extent: Dim, indices_or_sections: int | tuple[int, ...], axis: int, x: Value) -> list[Dim]:
+def _bounds(extent: Dim, indices_or_sections: Dim | tuple[Dim, ...], axis: int, x: Value) -> list[Dim]:
     """Where the parts begin, and the extent, behind the last one."""
-    sections = indices_or_sections
+    sections = known(indices_or_sections) if is_dim(indices_or_sections) else indices_or_sections  # type: ignore[arg-type]
     if isinstance(sections, int) and not isinstance(sections, bool) and sections > 0:
         if not equal(arithmetic.modulo(extent, sections), 0):
             raise ShapeError(f"axis {axis} of {show_shape(x.shape)} cannot be split into {sections} equal parts")
@@ -24,15 +24,17 @@ def _bounds(extent: Dim, indices_or_sections: int | tuple[int, ...], axis: int, 
             raise ShapeError(f"a tensor is split into at most {_MOST} parts, found {sections}")
         part = arithmetic.floor_divide(extent, sections)
         return [arithmetic.multiply(part, i) for i in range(sections + 1)]
-    if not isinstance(sections, tuple) or not all(isinstance(i, int) and not isinstance(i, bool) for i in sections):
+    if not isinstance(sections, tuple) or not all(map(is_dim, sections)):
         raise ShapeError(
             f"indices_or_sections is a positive number of equal parts, or the places to cut at, found {sections!r}"
         )
     return [0, *(_place(extent, i) for i in sections), extent]
 
 
-def _place(extent: Dim, index: int) -> Dim:
+def _place(extent: Dim, index: Dim) -> Dim:
     """Where Python's slices put an index."""
+    if not isinstance(index, int):
+        return index if needs_at_least(extent, index) else extent
     if isinstance(extent, int):
         return slice(index, None).indices(extent)[0]
     if not needs_at_least(extent, abs(index)):
@@ -53,7 +55,8 @@ def _is_before(begin: Dim, end: Dim) -> bool:
         case((0, 3), indices_or_sections=2),
         case((4, 0), indices_or_sections=2),
         case((2, 1, 3, 1, 2, 2), indices_or_sections=(1,), axis=2),
-    )
+    ),
+    sizes=frozenset({"indices_or_sections"}),
 )
 def split(x: Value, indices_or_sections: int | tuple[int, ...], axis: int = 0) -> tuple[Value, ...]:
     """A tensor's parts along an axis: so many of equal extent, or those between the indices at which it is cut, as

@@ -80,10 +80,10 @@ def contraction(
     return stage if wide == dtype else te.compute(tuple(shape), lambda *index: scalar.cast(stage(*index), dtype))
 
 
-def padded(x: Stage, low: Sequence[int], high: Sequence[int], number: float = 0) -> Stage:
+def padded(x: Stage, low: Sequence[Any], high: Sequence[Any], number: float = 0) -> Stage:
     """x with a number before and after each axis."""
     shape = dims(x)
-    if not any(low) and not any(high):
+    if all(isinstance(width, int) and width == 0 for width in (*low, *high)):
         return x
     result = tuple(before + dim + after for before, dim, after in zip(low, shape, high, strict=True))
     if 0 in shape:
@@ -92,9 +92,9 @@ def padded(x: Stage, low: Sequence[int], high: Sequence[int], number: float = 0)
     def element(*index: Element) -> Element:
         inside = []
         for i, dim, before, after in zip(index, shape, low, high, strict=True):
-            if before:
+            if not isinstance(before, int) or before:
                 inside.append(i >= before)
-            if after:
+            if not isinstance(after, int) or after:
                 inside.append(i < before + dim)
         condition = functools.reduce(tirx.And, inside)
         places = [i - before for i, before in zip(index, low, strict=True)]
@@ -210,6 +210,6 @@ def choose(position: Element, bounds: Sequence[int], load: Callable[[int], Eleme
         if high - low == 1:
             return load(low)
         middle = (low + high) // 2
-        return scalar.guarded(tirx.LT(position, bounds[middle]), between(low, middle), between(middle, high))
+        return scalar.guarded(position < bounds[middle], between(low, middle), between(middle, high))
 
     return between(0, len(bounds) - 1)

@@ -12,7 +12,7 @@ from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType, Shape, show_
 from relay.operator.axes import carries
 from relay.ops import scalar
 from relay.ops.lazy import te, tirx
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op
+from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
 from relay.typecheck import relations
@@ -33,16 +33,20 @@ def _matrix_shape(*, n: int, m: int | None, k: int, dtype: BaseType) -> Shape:
 
 def _where(holds: Callable[[Element, Element], Element]) -> Callable[..., Stage]:
     def compute(n: int, m: int | None, k: int, dtype: BaseType) -> Stage:
+        shape = result_dims(lambda: (n, n if m is None else m))
+        wide = "int32" if all(isinstance(dim, int) for dim in shape) else "int64"
+
         def element(i: Element, j: Element) -> Element:
-            here = holds(j - i, tirx.const(k, "int32"))
+            here = holds(tirx.Cast(wide, j) - tirx.Cast(wide, i), tirx.const(k, wide))
             return here if dtype == BOOL else scalar.cast(here, dtype)
 
-        return te.compute((n, n if m is None else m), element)
+        return te.compute(shape, element)
 
     return compute
 
 
 @register_op(
+    sizes=frozenset({"n", "m"}),
     relation=Relation("-> @dtype", _matrix_shape),
     pattern=Pattern.INJECTIVE,
     compute=_where(lambda distance, k: tirx.EQ(distance, k)),
@@ -60,6 +64,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: BaseType = FLOAT32) -> 
 
 
 @register_op(
+    sizes=frozenset({"n", "m"}),
     relation=Relation("-> @dtype", _matrix_shape),
     pattern=Pattern.INJECTIVE,
     compute=_where(lambda distance, k: tirx.LE(distance, k)),

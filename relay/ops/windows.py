@@ -79,9 +79,10 @@ def slid_stage(x: Stage, along: Along, fill: float) -> Stage:
             extent = along.extents[number]
             at = index[axis] * step + index[rank + number] * over.dilation[number] - low
             place[axis] = at
-            if low:
+            if not isinstance(low, int) or low:
                 inside.append(at >= 0)
-            if high and not (isinstance(extent, int) and (extent - 1) * step + reach - low <= shape[axis]):
+            fits = isinstance(extent, int) and isinstance(low, int) and (extent - 1) * step + reach - low <= shape[axis]
+            if not fits and (not isinstance(high, int) or high):
                 inside.append(at < shape[axis])
         if not inside:
             return x(*place)
@@ -93,7 +94,7 @@ def slid_stage(x: Stage, along: Along, fill: float) -> Stage:
 def numpy_slid(x: Tensor, along: Along, fill: float) -> Tensor:
     """The same on arrays."""
     widths: list[tuple[int, int]] = [(0, 0)] * x.ndim
-    for axis, pair in zip(along.axes, along.windows.padding, strict=True):
+    for axis, pair in zip(along.axes, along.windows.widths, strict=True):
         widths[axis] = pair
     extents = numbers(along.extents)
     if 0 in extents:
@@ -134,6 +135,7 @@ def slid(x: Value, along: Along, fill: float) -> Value:
 
 
 @register_op(
+    sizes=frozenset({"padding"}),
     relation=Relation("T:number -> T", rules.sliding),
     pattern=Pattern.INJECTIVE,
     compute=lambda x, kernel, axes, stride, padding, dilation, fill: slid_stage(
@@ -207,7 +209,7 @@ def _overlap_add_gradient(windows: Value, out: Value, dout: Value, sizes: Number
 
 
 @register_op(
-    sizes=frozenset({"sizes"}),
+    sizes=frozenset({"sizes", "padding"}),
     relation=Relation("T:number -> T", rules.overlap_add),
     pattern=Pattern.REDUCTION,
     compute=_overlap_add,
@@ -238,7 +240,7 @@ def overlap_add(
     shape = numbers(found)
     over, rank = along.windows, len(shape)
     room, kept = list(shape), [slice(None)] * rank
-    for axis, size, (low, high) in zip(along.axes, numbers(along.sizes), over.padding, strict=True):
+    for axis, size, (low, high) in zip(along.axes, numbers(along.sizes), over.widths, strict=True):
         room[axis], kept[axis] = low + size + high, slice(low, low + size)
     padded = np.zeros(
         room, np.float32 if windows.dtype.itemsize < 4 and windows.dtype.kind not in "iu" else windows.dtype

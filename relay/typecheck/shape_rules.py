@@ -12,19 +12,28 @@ layout_transform      dims by letters: capitals are axes, `4c` is a block of 4 o
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from relay.errors import ShapeError
-from relay.ir.dims import add, multiply
+from relay.ir.dims import add, floor_divide, multiply
 from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import carries, moves
 from relay.typecheck import axes as names
-from relay.typecheck.dims import equal, known, normalise_axes, normalise_axis, product, resolve
+from relay.typecheck.dims import (
+    equal,
+    is_dim,
+    needs_at_least,
+    normalise_axes,
+    normalise_axis,
+    product,
+    quotient,
+    resolve,
+)
 from relay.typecheck.relations import Axes, reshape
 
-Widths = int | tuple[int, int] | tuple[tuple[int, int], ...]
+Widths = Dim | tuple[Dim, Dim] | tuple[tuple[Dim, Dim], ...]
 
 
 # ---- order
@@ -69,24 +78,24 @@ def flip(shape: Shape, *, axis: Axes = None) -> Shape:
     return shape
 
 
-def shifts(rank: int, shift: int | Sequence[int], axis: Axes) -> tuple[int, ...]:
-    """How far each axis is rolled. Raises ShapeError."""
+def shifts(rank: int, shift: Dim | Sequence[Dim], axis: Axes) -> tuple[Any, ...]:
+    """How far each axis is rolled: dims, or in a compute function expressions. Raises ShapeError."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis or ())
-    steps = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    steps = tuple(shift) if isinstance(shift, tuple | list) else (shift,) * len(axes)
     if len(steps) != len(axes):
         raise ShapeError(f"roll needs one shift for each axis, found {shift} for {axis}")
-    result = [0] * rank
+    result: list[Any] = [0] * rank
     for step, position in zip(steps, axes, strict=True):
         result[normalise_axis(position, rank)] += step
     return tuple(result)
 
 
 @carries(names.first)
-def roll(shape: Shape, *, shift: int | Sequence[int], axis: Axes = None) -> Shape:
+def roll(shape: Shape, *, shift: Dim | Sequence[Dim], axis: Axes = None) -> Shape:
     """The same shape."""
     if axis is not None:
         shifts(len(shape), shift, axis)
-    elif not isinstance(shift, int):
+    elif isinstance(shift, tuple | list):
         raise ShapeError(f"roll without an axis needs one shift, found {shift}")
     return shape
 
@@ -94,16 +103,16 @@ def roll(shape: Shape, *, shift: int | Sequence[int], axis: Axes = None) -> Shap
 # ---- more of the same
 
 
-def repetitions(rank: int, reps: int | Sequence[int]) -> tuple[int, ...]:
+def repetitions(rank: int, reps: Dim | Sequence[Dim]) -> Shape:
     """How often each axis of the result has its dim, the missing ones at the front 1. Raises ShapeError."""
-    given = (reps,) if isinstance(reps, int) else tuple(reps)
-    if any(not isinstance(r, int) or r < 0 for r in given):
+    given = tuple(reps) if isinstance(reps, tuple | list) else (reps,)
+    if not all(is_dim(r) and needs_at_least(r, 0) for r in given):
         raise ShapeError(f"tile needs numbers that are not negative, found {reps}")
     return (1,) * (rank - len(given)) + given
 
 
 @carries(names.tiled)
-def tile(shape: Shape, *, reps: int | Sequence[int]) -> Shape:
+def tile(shape: Shape, *, reps: Dim | Sequence[Dim]) -> Shape:
     """Each dim times its number; more numbers than axes make new axes at the front."""
     counts = repetitions(len(shape), reps)
     dims = (1,) * (len(counts) - len(shape)) + shape
@@ -111,9 +120,9 @@ def tile(shape: Shape, *, reps: int | Sequence[int]) -> Shape:
 
 
 @carries(names.repeated)
-def repeat(shape: Shape, *, repeats: int, axis: int | None = None) -> Shape:
+def repeat(shape: Shape, *, repeats: Dim, axis: int | None = None) -> Shape:
     """One dim times a number; without an axis all elements in one."""
-    if not isinstance(repeats, int) or repeats < 0:
+    if not is_dim(repeats) or not needs_at_least(repeats, 0):
         raise ShapeError(f"repeat needs a number that is not negative, found {repeats}")
     if axis is None:
         return (multiply(product(shape), repeats),)
@@ -121,18 +130,19 @@ def repeat(shape: Shape, *, repeats: int, axis: int | None = None) -> Shape:
     return (*shape[:position], multiply(resolve(shape[position]), repeats), *shape[position + 1 :])
 
 
-def pad_widths(rank: int, widths: Widths) -> tuple[tuple[int, int], ...]:
-    """The numbers of elements before and after each axis. Raises ShapeError."""
+def pad_widths(rank: int, widths: Widths) -> tuple[tuple[Any, Any], ...]:
+    """The numbers of elements before and after each axis: dims, or in a compute function expressions. Raises
+    ShapeError."""
     pairs: object = widths
-    if isinstance(pairs, int):
+    if not isinstance(pairs, tuple):
         pairs = ((pairs, pairs),) * rank
-    elif isinstance(pairs, tuple) and len(pairs) == 2 and all(isinstance(w, int) for w in pairs):
+    elif len(pairs) == 2 and not any(isinstance(w, tuple) for w in pairs):
         pairs = (pairs,) * rank
     if not isinstance(pairs, tuple) or len(pairs) != rank:
         raise ShapeError(f"pad needs (before, after) for each of the {rank} axes, found {widths}")
     for pair in pairs:
-        if not isinstance(pair, tuple) or len(pair) != 2 or any(not isinstance(w, int) or w < 0 for w in pair):
-            raise ShapeError(f"pad needs (before, after), which are not negative, for each axis, found {widths}")
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise ShapeError(f"pad needs (before, after) for each axis, found {widths}")
     return pairs
 
 
@@ -143,9 +153,11 @@ def pad(shape: Shape, *, widths: Widths, mode: str = "constant", value: float = 
     if mode not in ("constant", "edge", "reflect"):
         raise ShapeError(f"the mode of pad is 'constant', 'edge' or 'reflect', found {mode!r}")
     for axis, (dim, pair) in enumerate(zip(shape, pairs, strict=True)):
-        if mode != "constant" and max(pair) and equal(dim, 0):
+        if not all(is_dim(width) and needs_at_least(width, 0) for width in pair):
+            raise ShapeError(f"pad needs (before, after), which are not negative, for each axis, found {widths}")
+        if mode != "constant" and pair != (0, 0) and equal(dim, 0):
             raise ShapeError(f"axis {axis} of the shape {show_shape(shape)} is empty: it has no {mode} to repeat")
-    return tuple(add(resolve(dim), before + after) for dim, (before, after) in zip(shape, pairs, strict=True))
+    return tuple(add(resolve(dim), add(before, after)) for dim, (before, after) in zip(shape, pairs, strict=True))
 
 
 # ---- reshaping
@@ -193,26 +205,28 @@ def decoded(shape: Shape, codes: Sequence[int]) -> Shape:
         elif code == -4:
             if len(given) < 2:
                 raise ShapeError(f"the code -4 of {tuple(codes)} needs two numbers after it")
-            result += _split(known(take(code)), given.pop(0), given.pop(0), codes)
+            result += _split(take(code), given.pop(0), given.pop(0), codes)
         else:
             raise ShapeError(f"{code} is no code of reshape_codes; they are 0, -1, -2, -3 and -4")
     return tuple(result)
 
 
-def _split(extent: int, first: int, second: int, codes: Sequence[int]) -> tuple[int, int]:
+def _split(extent: Dim, first: int, second: int, codes: Sequence[int]) -> tuple[Dim, Dim]:
+    found: tuple[Dim | None, Dim | None] = first, second
     if first == -1 and second > 0:
-        first = extent // second
+        found = quotient(extent, second), second
     elif second == -1 and first > 0:
-        second = extent // first
-    if first * second != extent or first < 0:
+        found = first, quotient(extent, first)
+    left, right = found
+    if left is None or right is None or first < -1 or not equal(multiply(left, right), extent):
         raise ShapeError(f"the code -4 of {tuple(codes)} cannot split the extent {extent} into {first} and {second}")
-    return first, second
+    return left, right
 
 
 @carries(names.reshaped)
 def reshape_codes(shape: Shape, *, codes: Sequence[int]) -> Shape:
     """The shape that the codes stand for, with as many elements."""
-    return reshape(shape, shape=tuple(d if d == -1 else known(d) for d in decoded(shape, codes)))
+    return reshape(shape, shape=decoded(shape, codes))
 
 
 # ---- layouts
@@ -232,48 +246,41 @@ def axes_of(layout: str) -> list[tuple[str, int]]:
     return axes
 
 
-def layout_steps(
-    shape: Shape, source: str, target: str
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], Shape]:
-    """How to go from one layout to another: reshape to the first, permute by the second, reshape to the last shape.
-
-    Returns (shape with all blocks as axes of their own, permutation, result's shape as numbers, result's shape).
-    """
+def layout_steps(shape: Shape, source: str, target: str) -> tuple[tuple[int, ...], Shape, tuple[int, ...], Shape]:
+    """How to go from one layout to another: permute the axes, reshape, permute again, which gives the last shape.
+    Raises ShapeError."""
     before, after = axes_of(source), axes_of(target)
     if {n for n, size in before if not size} != {n for n, size in after if not size}:
         raise ShapeError(f"the layouts {source!r} and {target!r} have different axes")
     if len(shape) != len(before):
         raise ShapeError(f"the layout {source!r} has {len(before)} axes, the shape {show_shape(shape)} {len(shape)}")
     blocks = dict(_sizes(before)), dict(_sizes(after))
-    extent: dict[str, int] = {}
-    for (name, size), dim in zip(before, shape, strict=True):
-        if size and known(dim) != size:
-            raise ShapeError(f"the blocks of axis {name} in {source!r} have {size} elements, found {known(dim)}")
-        extent[name] = extent.get(name, 1) * known(dim)
+    extent: dict[str, Dim] = {}
+    for (name, size), dim in zip(before, map(resolve, shape), strict=True):
+        if size and not equal(dim, size):
+            raise ShapeError(f"the blocks of axis {name} in {source!r} have {size} elements, found {dim}")
+        extent[name] = multiply(extent.get(name, 1), dim)
     # Each axis as (outer, inner): the same for both layouts where they have the same block, otherwise through the whole
     whole = sorted({n for n, _ in before}, key=[n for n, s in before if not s].index)
     for name in whole:
         for sizes, layout in zip(blocks, (source, target), strict=True):
-            if extent[name] % sizes.get(name, 1):
+            if quotient(extent[name], sizes.get(name, 1)) is None:
                 raise ShapeError(
                     f"the extent {extent[name]} of axis {name} is no multiple of the block {sizes[name]} in {layout!r}"
                 )
     places = [(name, bool(size)) for name, size in before]
     order = [i for name in whole for i in _positions(places, name)]
-    middle = tuple(extent[name] for name in whole)
-    split: list[int] = []
+    split: list[Dim] = []
     at: dict[tuple[str, bool], int] = {}
     for name in whole:
         size = blocks[1].get(name, 1)
         at[name, False] = len(split)
-        split.append(extent[name] // size)
+        split.append(floor_divide(extent[name], size))
         if name in blocks[1]:
             at[name, True] = len(split)
             split.append(size)
     permutation = tuple(at[name, bool(size)] for name, size in after)
-    result = tuple(split[i] for i in permutation)
-    assert math.prod(middle) == math.prod(result)
-    return tuple(order), tuple(split), permutation, result
+    return tuple(order), tuple(split), permutation, tuple(split[i] for i in permutation)
 
 
 def _sizes(axes: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:

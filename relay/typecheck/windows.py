@@ -15,14 +15,14 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import ShapeError
-from relay.ir.dims import add, floor_divide, modulo, multiply
+from relay.ir.dims import add, floor_divide, maximum, modulo, multiply
 from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.typecheck import axes as names
-from relay.typecheck.dims import equal, known, needs_at_least, normalise_axis, resolve
+from relay.typecheck.dims import equal, is_dim, known, needs_at_least, normalise_axis, quotient, resolve
 
 Numbers: TypeAlias = int | tuple[int, ...]
-Padding: TypeAlias = int | str | tuple[int | tuple[int, int], ...]
+Padding: TypeAlias = int | str | tuple[Dim | tuple[Dim, Dim], ...]
 
 
 def per_axis(value: object, rank: int, name: str, smallest: int) -> tuple[int, ...]:
@@ -38,16 +38,22 @@ def per_axis(value: object, rank: int, name: str, smallest: int) -> tuple[int, .
 
 @attrs.frozen
 class Windows:
-    """Windows along some axes: everything in numbers, one for each axis; padding is (low, high)."""
+    """Windows along some axes: one number for each axis, and for the padding (low, high), which "same" computes from
+    the sizes, so that it is symbolic where they are."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
+    padding: tuple[tuple[Dim, Dim], ...]
 
     @property
     def reach(self) -> tuple[int, ...]:
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+
+    @property
+    def widths(self) -> tuple[tuple[int, int], ...]:
+        """The padding in numbers. Raises Undetermined."""
+        return tuple((known(low), known(high)) for low, high in self.padding)
 
     def extents(self, sizes: Sequence[Dim]) -> Shape:
         """How many windows there are along each axis. Raises ShapeError for one that does not fit, Undetermined."""
@@ -59,9 +65,12 @@ class Windows:
         reach, stride = self.reach[axis], self.stride[axis]
         if stride == 1 and low + high == reach - 1:
             return size
-        if not isinstance(size, int) and needs_at_least(size, reach - low - high):
-            return add(floor_divide(add(size, low + high - reach), stride), 1)
-        number = known(size)
+        if isinstance(size, int) and isinstance(low, int) and isinstance(high, int):
+            number = size
+        elif needs_at_least(add(size, add(low, high)), reach):
+            return add(floor_divide(add(size, add(low, high) - reach), stride), 1)
+        else:
+            number, low, high = known(size), known(low), known(high)
         room = number + low + high - reach
         if room >= 0:
             return room // stride + 1
@@ -76,8 +85,8 @@ class Windows:
     def remainders(self, sizes: Sequence[Dim]) -> Shape:
         """The elements at the end of each padded axis that no window reaches, where one fits."""
 
-        def remainder(size: Dim, stride: int, reach: int, low: int, high: int) -> Dim:
-            room = add(resolve(size), low + high - reach)
+        def remainder(size: Dim, stride: int, reach: int, low: Dim, high: Dim) -> Dim:
+            room = add(resolve(size), add(low, high) - reach)
             return 0 if stride == 1 or (isinstance(room, int) and room < 0) else modulo(room, stride)
 
         return tuple(
@@ -106,25 +115,35 @@ def windows(sizes: Sequence[Dim], kernel: Sequence[Dim], stride: object, padding
     unpadded = Windows(numbers, strides, dilations, ((0, 0),) * rank)
     if isinstance(padding, str):
         return attrs.evolve(unpadded, padding=_named_padding(padding, sizes, unpadded))
-    items = (padding,) * rank if isinstance(padding, int) else padding
-    if not isinstance(items, tuple | list) or len(items) != rank:
+    items = tuple(padding) if isinstance(padding, tuple | list) else (padding,) * rank
+    if len(items) != rank:
         raise ShapeError(f"padding must be one integer, or for each of {rank} axes an integer or a pair: {padding!r}")
-    pairs = [per_axis(item, 2, "the padding of an axis", 0) for item in items]
-    return attrs.evolve(unpadded, padding=tuple((low, high) for low, high in pairs))
+    pairs = [sizes_of(item, 2, "the padding of an axis") for item in items]
+    return attrs.evolve(unpadded, padding=tuple((resolve(low), resolve(high)) for low, high in pairs))
 
 
-def _named_padding(name: str, sizes: Sequence[Dim], windows: Windows) -> tuple[tuple[int, int], ...]:
+def _named_padding(name: str, sizes: Sequence[Dim], windows: Windows) -> tuple[tuple[Dim, Dim], ...]:
     if name == "valid":
         return windows.padding
     if name not in ("same", "same_lower"):
         raise ShapeError(f'padding must be "same", "same_lower", "valid" or integers, found {name!r}')
-    pairs = []
+    pairs: list[tuple[Dim, Dim]] = []
     for size, stride, reach in zip(sizes, windows.stride, windows.reach, strict=True):
-        covered = 0 if stride == 1 else (-(-known(size) // stride) - 1) * stride - known(size) + 1
-        total = max(covered + reach - 1, 0)
+        total = _padding_for_all(resolve(size), stride, reach)
         less, more = total // 2, total - total // 2
         pairs.append((less, more) if name == "same" else (more, less))
     return tuple(pairs)
+
+
+def _padding_for_all(size: Dim, stride: int, reach: int) -> Dim:
+    """How much the last window reaches beyond an axis of which every `stride`-th element starts one. `size`: a dim, or
+    an expression of one in a compute function."""
+    if stride == 1 or reach == 1:
+        return reach - 1
+    missing = reach - 1 - (size - 1) % stride
+    if reach >= stride:  # it is not negative
+        return missing
+    return maximum(missing, 0) if is_dim(missing) else missing * ((missing + stride) // stride)
 
 
 # ---- convolutions: x (n, c, *sizes), weight (o, c / groups, *kernel), y (n, o, *extents); or the channels last
@@ -220,20 +239,22 @@ def check_rank(name: str, rank: int, x: Shape) -> None:
 
 def check_nonempty(shape: Shape, axis: int, name: str) -> None:
     """Raises ShapeError for an axis of extent 0, Undetermined."""
-    if known(shape[axis]) == 0:
+    if not needs_at_least(shape[axis], 1):
         raise ShapeError(f"{name} needs elements along axis {axis}, found the shape {show_shape(shape)}")
 
 
-def _check_groups(name: str, groups: object, out: Dim, what: str) -> int:
+def _in_groups(name: str, groups: object, channels: Dim, what: str) -> Dim:
+    """The channels of a group. Raises ShapeError for groups that do not divide them."""
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
         raise ShapeError(f"groups must be a positive integer, found {groups!r}")
-    if groups > 1 and known(out) % groups:
-        raise ShapeError(f"{name} in {groups} groups needs {what} in a multiple of that, found {known(out)}")
-    return groups
+    share = quotient(resolve(channels), groups)
+    if share is None:
+        raise ShapeError(f"{name} in {groups} groups needs {what} in a multiple of that, found {resolve(channels)}")
+    return share
 
 
 def _check_channels(name: str, found: Dim, inner: Dim, groups: int, shapes: tuple[Shape, Shape]) -> None:
-    wanted = inner if groups == 1 else known(inner) * groups
+    wanted = multiply(resolve(inner), groups)
     if not equal(found, wanted):
         raise ShapeError(
             f"{name} of the shapes {show_shape(shapes[0])} and {show_shape(shapes[1])}: the input has {resolve(found)}"
@@ -252,7 +273,7 @@ def convolution(
     _ranks(name, rank, x=x, weight=weight)
     batch, channels, sizes = split(x, last)
     out, inner, kernel = split_weight(weight, last)
-    _check_groups(name, groups, out, "output channels")
+    _in_groups(name, groups, out, "output channels")
     _check_channels(name, channels, inner, groups, (x, weight))
     return joined(batch, out, windows(sizes, kernel, stride, padding, dilation).extents(sizes), last)
 
@@ -306,7 +327,7 @@ def transposed_sizes(extents: Sequence[Dim], over: Windows, extra: Shape) -> Sha
     result: list[Dim] = []
     for axis, extent in enumerate(map(resolve, extents)):
         (low, high), stride = over.padding[axis], over.stride[axis]
-        added = add(over.reach[axis] - low - high - stride, extra[axis])
+        added = add(over.reach[axis] - stride - add(low, high), extra[axis])
         size = 0 if extent == 0 else add(multiply(extent, stride), added)
         if size != extent and not needs_at_least(size, 0):
             raise ShapeError(f"the padding {(low, high)} of spatial axis {axis} removes more than there is")
@@ -332,11 +353,11 @@ def transposed(
     _ranks(name, rank, x=y, weight=weight)
     batch, channels, sizes = split(y, last)
     out, inner, kernel = split_weight(weight, last)
-    _check_groups(name, groups, out, "input channels")
+    _in_groups(name, groups, out, "input channels")
     _check_channels(name, channels, out, 1, (y, weight))
     over, extra = transposed_over(kernel, stride, padding, output_padding, dilation)
     extents = transposed_sizes(sizes, over, extra)
-    return joined(batch, inner if groups == 1 else known(inner) * groups, extents, last)
+    return joined(batch, multiply(resolve(inner), groups), extents, last)
 
 
 def weight_gradient(
@@ -357,14 +378,14 @@ def weight_gradient(
     _ranks(name, rank, x=x, y=y)
     batch, channels, sizes = split(x, last)
     other, out, extents = split(y, last)
-    _check_groups(name, groups, out, "output channels")
-    _check_groups(name, groups, channels, "input channels")
+    _in_groups(name, groups, out, "output channels")
+    share = _in_groups(name, groups, channels, "input channels")
     extent = per_axis(kernel, rank, "kernel", 1)
     wanted = windows(sizes, extent, stride, padding, dilation).extents(sizes)
     if not (equal(batch, other) and all(equal(a, b) for a, b in zip(wanted, extents, strict=True))):
         expected = show_shape(joined(batch, out, wanted, last))
         raise ShapeError(f"{name} of x of shape {show_shape(x)} needs y of shape {expected}, found {show_shape(y)}")
-    return joined_weight(out, channels if groups == 1 else known(channels) // groups, extent, last)
+    return joined_weight(out, share, extent, last)
 
 
 # ---- sliding windows
