@@ -61,7 +61,7 @@ def repeat(program: Program, kinds: Sequence[object], parameters: Sequence[Type]
     if len(bases) != len(leaves):
         raise Unsuited
     numbers = [i for i, kind in enumerate(leaves) if kind is not np.ndarray]
-    run = _finished(program.run, result)
+    run = _finished(program, result)
     return _with_numbers(run, numbers, leaves, bases) if numbers else run
 
 
@@ -87,12 +87,15 @@ def repeat_with_data(program: Program, kinds: Sequence[object], result: Type) ->
     return call, _with_numbers(run, numbers, leaves, bases) if numbers else run
 
 
-def _finished(run: Run, type_: Type) -> Repeat:
-    """What makes the result of its leaves, as `wrap` does."""
+def _finished(program: Program, type_: Type) -> Repeat:
+    """What runs a program and makes the result of its leaves, as `wrap` does."""
+    run = program.run
     match type_:
         case TensorType(_, shape) if ANY in shape:
             raise Unsuited
         case TensorType():
+            if (alone := program.single(Array, MISFIT)) is not None:
+                return alone
 
             def single(leaves: list[Any]) -> Any:
                 outputs = run(leaves)
@@ -221,9 +224,31 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             kinds.append((kind,))
             if not flatten([argument.__dict__[name] for name in kind.__match_args__], leaves, kinds):
                 return False
+        elif _is_function(argument):
+            kinds += "function", argument
+        elif hasattr(argument, "__dlpack__") and not isinstance(argument, np.ndarray):
+            leaves.append(np.from_dlpack(argument))
+            kinds.append(np.ndarray)
         else:
             return False
     return True
+
+
+def flatten_with_static(arguments: Iterable[Any], static: Sequence[bool], leaves: list[Any], kinds: list[Any]) -> bool:
+    """As `flatten`, for a function some of whose parameters are static."""
+    for argument, is_static in zip(arguments, static, strict=False):
+        if is_static:
+            key = _static_key(_python_value(argument))
+            if key is None:
+                return False
+            kinds += "static", key
+        elif not flatten((argument,), leaves, kinds):
+            return False
+    return True
+
+
+DIRECT = frozenset((np.ndarray, Array, float, int, bool))
+"""The types of arguments that are leaves by themselves."""
 
 
 def holds_data(kinds: Sequence[object]) -> bool:
@@ -334,7 +359,7 @@ def describe(
     if value is None or isinstance(value, str | BaseType):
         return Described(("fixed", value), Fixed(value), None)
     if _is_function(value):
-        return Described(("function", id(value)), Fixed(value), value)
+        return Described(("function", value), Fixed(value), value)  # the key keeps it alive
     if hasattr(value, "__dlpack__"):
         return describe(np.from_dlpack(value), function, position, path)
     help = "decorate it with @relay" if callable(value) else None
@@ -420,7 +445,7 @@ def _static_key(value: Any) -> object:
         return None if None in parts else tuple(parts)
     if value is None or isinstance(value, int | float | str | BaseType | np.dtype | type):
         return (type(value).__name__, value)
-    return ("function", id(value)) if _is_function(value) else None
+    return ("function", value) if _is_function(value) else None  # the key keeps it alive
 
 
 def _bad_argument(function: Function, position: int, text: str, help: str | None = None, path: str = "") -> RelayError:

@@ -18,17 +18,18 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
 
 import relay.composites
 import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
 from relay.arguments import (
+    DIRECT,
     MISFIT,
     Repeat,
     Unsuited,
     describe,
     describe_static,
     flatten,
+    flatten_with_static,
     holds_data,
     repeat,
     repeat_with_data,
@@ -73,6 +74,9 @@ log = logging.getLogger("relay.compile")
 
 COMPILES_SYMBOLIC_SIZES = True
 """Whether code generation takes programs with symbolic sizes."""
+
+_KEYWORDS = "keywords"
+"""What the kinds of arguments begin with where some have keywords."""
 
 MANY_SYMBOLIC = 32
 """How many programs with symbolic sizes there are for one kind of call. Each call tries them in order."""
@@ -119,7 +123,8 @@ class RelayFunction:
         self._history: dict[object, History] = {}
         self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
-        self._direct: dict[tuple[type, ...], Repeat] = {}  # the same where nothing is nested, by their types
+        self._direct: dict[object, Repeat] = {}  # the same where nothing is nested, by their types
+        self._orders: dict[tuple[object, ...], tuple[str, ...]] = {}  # of keywords, in that of the parameters
         self._data: dict[tuple[object, ...], DataCall] = {}  # those among them with values of data types
         self._used: set[Definition] = set()
         self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
@@ -132,6 +137,7 @@ class RelayFunction:
             self._seeds += 1 if base.grad.seedable else 0
             base = base.of
         self._function: Function = base.function
+        self._has_static = any(parameter.static for parameter in self._function.signature)
         self.__name__ = self._function.name
         self.__doc__ = self._function.documentation
         if wrapped is not None:
@@ -146,15 +152,19 @@ class RelayFunction:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
         __tracebackhide__ = True
+        leaves: list[Any] = []
+        kinds: list[Any] = []
         if not keywords:
-            call = self._direct.get(tuple(map(type, arguments)))
+            given: tuple[Any, ...] | None = arguments
+            # A tuple of types takes longer than a type, and most functions that are called often take one array.
+            call = self._direct.get(type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments)))
             if call is not None:
                 result = call(list(arguments))
                 if result is not MISFIT:
                     return result
-        leaves: list[Any] = []
-        kinds: list[Any] = []
-        plain = not keywords and flatten(arguments, leaves, kinds)
+        else:
+            given = self._in_order(arguments, keywords, kinds)
+        plain = given is not None and self._flatten(given, leaves, kinds)
         signature = tuple(kinds)
         if plain:
             known = self._known.get(signature)
@@ -170,15 +180,37 @@ class RelayFunction:
             values.give_back(lowered.parameters)
         result = wrap(found, lowered.result)
         if plain:
-            self._remember(arguments, signature, leaves, lowered)
+            assert given is not None
+            self._remember(given, signature, leaves, lowered)
         return result
+
+    def _flatten(self, given: tuple[Any, ...], leaves: list[Any], kinds: list[Any]) -> bool:
+        """As `arguments.flatten`, also for static parameters, if these arguments are in the order of all parameters."""
+        if not self._has_static:
+            return flatten(given, leaves, kinds)
+        static = [parameter.static for parameter in self._function.signature]
+        return len(given) <= len(static) and flatten_with_static(given, static, leaves, kinds)
+
+    def _in_order(
+        self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], kinds: list[Any]
+    ) -> tuple[Any, ...] | None:
+        """The arguments in the order of the parameters; None where that is not all that is to be done. Which parameters
+        they are for is added to `kinds`, as the program depends on those that are missing."""
+        pattern = len(arguments), *keywords
+        order = self._orders.get(pattern)
+        if order is None:
+            names = [parameter.name for parameter in self._function.parameters]
+            missing = len(arguments) + len(keywords) < len(names)
+            if self._seeds or not {*keywords} <= {*names[len(arguments) :]} or (missing and self._has_static):
+                return None
+            order = self._orders[pattern] = tuple(name for name in names if name in keywords)
+        kinds += _KEYWORDS, (len(arguments), *order)
+        return (*arguments, *[keywords[name] for name in order])
 
     def _remember(
         self, arguments: Sequence[Any], kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered
     ) -> None:
         """Try this program first at the next call with arguments of these kinds."""
-        if any(s.static for s in self._function.signature):
-            return
         if holds_data(kinds):
             self._remember_data(kinds, leaves, lowered)
             return
@@ -186,18 +218,20 @@ class RelayFunction:
             call = repeat(lowered.program, kinds, lowered.typed.main.type.parameters, lowered.result)
         except Unsuited:
             return
-        if len(kinds) != len(arguments) or any(isinstance(argument, np.generic) for argument in arguments):
+        if len(kinds) != len(arguments) or not DIRECT.issuperset(map(type, arguments)):
             self._known[kinds] = call
         else:  # nothing is nested
             wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
-            self._direct[tuple(map(type, arguments))] = unwrapping(call, wrapped) if wrapped else call
+            key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
+            self._direct[key] = unwrapping(call, wrapped) if wrapped else call
 
     def _remember_data(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered) -> None:
         """The same for calls with values of data types."""
         known = self._data.get(kinds)
+        values = kinds[2:] if kinds[0] == _KEYWORDS else kinds
         try:
             if known is None or known.program is not lowered.program:
-                known, call = repeat_with_data(lowered.program, kinds, lowered.result)
+                known, call = repeat_with_data(lowered.program, values, lowered.result)
                 known.learn(leaves)
                 self._data[kinds], self._known[kinds] = known, call
             else:

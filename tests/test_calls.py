@@ -1,13 +1,14 @@
 """Calls of compiled programs: what arrays and numbers they take without help, and whose memory results are."""
 
+import gc
 import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from relay import Array, relay
-from relay.errors import CompileError, FrontendError, TypeMismatch
+from relay import Array, from_source, relay
+from relay.errors import CompileError, FrontendError, TypeCheckError, TypeMismatch
 
 
 @relay
@@ -191,3 +192,95 @@ def test_a_wrong_number_of_threads_is_an_error(given: str, monkeypatch: pytest.M
         increment(1.0)
     monkeypatch.setenv("RELAY_NUM_THREADS", " ")
     assert float(increment(1.0)) == 2.0
+
+
+class Exporting:
+    """Another framework's tensor: it has DLPack's methods and no others."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+@relay
+def with_defaults(x, y=2.0, *, z=1.0):
+    return x * y + z
+
+
+@relay(static_argnames="power")
+def raised(x, power):
+    return x**power
+
+
+@relay
+def twice(f, x):
+    return f(f(x))
+
+
+@relay
+def add_one(x):
+    return x + 1.0
+
+
+@relay
+def double(x):
+    return x * 2.0
+
+
+def test_calls_like_earlier_ones_describe_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the form of a call, the second one goes to the same program at once."""
+    x, y = np.float32([1, 2]), np.float32([3, 4])
+    calls = [
+        (lambda: with_defaults(x, y=y), x * y + 1),
+        (lambda: with_defaults(y=y, x=x), x * y + 1),
+        (lambda: with_defaults(x, z=y), x * 2 + y),
+        (lambda: with_defaults(x), x * 2 + 1),
+        (lambda: with_defaults(x, y, z=x), x * y + x),
+        (lambda: with_defaults(x, 3.0), x * 3 + 1),
+        (lambda: raised(x, 2), x**2),
+        (lambda: raised(x, power=3), x**3),
+        (lambda: raised(power=2, x=y), y**2),
+        (lambda: twice(add_one, x), x + 2),
+        (lambda: twice(double, x), x * 4),
+        (lambda: twice(f=double, x=y), y * 4),
+        (lambda: add_one(Exporting(x)), x + 1),
+        (lambda: with_defaults(Exporting(x), 3.0), x * 3 + 1),
+        (lambda: add_one(x), x + 1),
+    ]
+    for _ in range(2):
+        for call, expected in calls:
+            np.testing.assert_allclose(call(), expected)
+
+    def compiled(*_: object) -> None:
+        raise AssertionError("the arguments were described again")
+
+    monkeypatch.setattr("relay.compiler.RelayFunction._compiled", compiled)
+    for call, expected in calls:
+        np.testing.assert_allclose(call(), expected)
+
+
+def test_keywords_that_do_not_fit_are_refused_also_later() -> None:
+    x = np.float32([1, 2])
+    for _ in range(2):
+        np.testing.assert_allclose(with_defaults(x, y=3.0), x * 3 + 1)
+        with pytest.raises(TypeCheckError, match="two values for 'x'"):
+            with_defaults(x, x=x)
+        with pytest.raises(TypeCheckError, match="no parameter 'w'"):
+            with_defaults(x, w=x)
+        with pytest.raises(TypeCheckError, match="needs a value for 'x'"):
+            with_defaults(y=x)
+
+
+def test_functions_that_are_arguments_stay_themselves() -> None:
+    """A function that takes the place in memory of one that is gone is another one."""
+    x = np.float32([1, 2])
+    for factor in range(1, 5):
+        made = from_source(f"def f(x):\n    return x * {factor}.0\n")
+        np.testing.assert_allclose(twice(made, x), x * factor**2)
+        del made
+        gc.collect()
