@@ -213,8 +213,9 @@ class Cursor:
 
     def unknown(self, what: str, token: Token, name: str, known: Iterable[str], mark: str = "") -> FrontendError:
         """The error that a name means nothing, with the nearest that does."""
-        near = difflib.get_close_matches(name, list(known), 1)
-        help = f"did you mean `{mark}{near[0]}`?" if near else None
+        near = difflib.get_close_matches(name, list(known), 5)
+        best = max(near, key=lambda k: (difflib.SequenceMatcher(None, name, k).ratio(), k[:1] == name[:1]), default="")
+        help = f"did you mean `{mark}{best}`?" if best else None
         return FrontendError(f"there is no {what} `{mark}{name}`", self.span(token), help=help)
 
 

@@ -78,15 +78,27 @@ CPU = Target(("NWC", "NHWC", "NDHWC"), 1.7, 4.0, 40)
 many in a group, or if each channel is a group of its own."""
 
 
-def choose_layouts(module: Module, target: Target = CPU) -> Module:
+VTA = Target(("NCHW16c",), 1e3, 1e3, 1)
+"""The accelerator multiplies blocks of 16 by 16 channels, and nothing else."""
+
+TargetName: TypeAlias = Literal["cpu", "vta"]
+TARGETS: dict[str, Target] = {"cpu": CPU, "vta": VTA}
+
+
+def choose_layouts(module: Module, target: TargetName | Target = "cpu") -> Module:
     """The module with the layouts that the target prefers, in those functions where that saves more than transposes
-    cost."""
+    cost. Raises ValueError for the name of no target."""
+    if isinstance(target, str):
+        if target not in TARGETS:
+            raise ValueError(f"a target is {' or '.join(TARGETS)}; found {target!r}")
+        target = TARGETS[target]
+    aim = target
 
     def change(function: Function) -> Block:
         if not any(isinstance(b.value, OpCall) and lookup(b.value.operator).layouts for b in walk(function.body)):
             return function.body
-        converted = _Converting(target.preferred).block(function.body)
-        return converted if _cost(converted, target) < _cost(function.body, target) else function.body
+        converted = _Converting(aim.preferred).block(function.body)
+        return converted if _cost(converted, aim) < _cost(function.body, aim) else function.body
 
     return map_bodies(module, change)
 

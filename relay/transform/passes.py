@@ -233,7 +233,8 @@ def _value(name: str, key: str, text: str, default: Option) -> Option:
 def _choices(name: str, key: str) -> tuple[str, ...]:
     """The values of an option that is one of a few words."""
     hint = get_type_hints(PASSES[name])[key]
-    return get_args(hint) if get_origin(hint) is Literal else ()
+    words = [h for h in (hint, *get_args(hint)) if get_origin(h) is Literal]
+    return get_args(words[0]) if words else ()
 
 
 def _described(default: Option) -> str:
