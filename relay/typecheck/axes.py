@@ -103,12 +103,22 @@ def reshaped(
     names: AxisNames, *, shapes: Sequence[Shape], result: Callable[[], Shape], **attributes: object
 ) -> AxisNames:
     """The first axes as long as they have the same extents, and so the last ones: reshaping leaves those what they are.
-    The axes between are new."""
+    The axes between are new. Of equal extents that are written out, as those of a square, nobody knows whether they are
+    meant in the same order, so they are new, too."""
     old, new = shapes[0], result()
+    written = attributes.get("shape")
+    if isinstance(written, tuple) and -1 not in written and len(old) == len(new):
+        if _equal_at_start(old, new, len(old)) == len(old):
+            return tuple(None if _is_repeated(old, axis) else name for axis, name in enumerate(names))
     least = min(len(old), len(new))
     before = _equal_at_start(old, new, least)
     behind = _equal_at_start(old[before:][::-1], new[before:][::-1], least - before)
     return (*names[:before], *(None,) * (len(new) - before - behind), *names[len(names) - behind :])
+
+
+def _is_repeated(shape: Shape, axis: int) -> bool:
+    """Whether another axis has the same extent."""
+    return any(other != axis and follows_equal(dim, shape[axis]) is True for other, dim in enumerate(shape))
 
 
 def _equal_at_start(old: Shape, new: Shape, most: int) -> int:
