@@ -189,6 +189,21 @@ def all_tails(x: Tensor[Float, (n,)]):
 
 
 @relay
+def summed_rows(x):
+    return x.sum(axis=0)
+
+
+@relay
+def less_the_first_row(x: Tensor[Float, (n, *s)]):
+    return x.sum(axis=0) - x[0]
+
+
+@relay
+def rows_behind(x: Tensor[Float, (n, m, *s)]):
+    return x[1:, 0]
+
+
+@relay
 def fourth_if_two(x: Tensor[Float, (n,)]):
     return x[3] if n > 1 else 0.0
 
@@ -239,6 +254,20 @@ def shorter_if_asked(x: Tensor[Float, (n,)], wanted: bool):
         ),
         (first, "forall (A: Type). fn(A) -> index(A, 0)"),
         (behind_the_first, 'forall (A: Type) (A2: Type). fn(A, A2) -> index(A, A2, at="1:, ::2, ?")'),
+        (
+            summed_rows,
+            "forall (bt: BaseType) (s1: Shape)."
+            " fn(Tensor[bt, s1]) -> Tensor[bt, reduce(s1, axis=0)] where bt is float or int",
+        ),
+        (
+            less_the_first_row,
+            "forall (n: Dim) (s: Shape). fn(Tensor[float32, (n, *s)]) -> Tensor[float32, s] where n >= 1",
+        ),
+        (
+            rows_behind,
+            "forall (n: Dim) (m: Dim) (s: Shape). fn(Tensor[float32, (n, m, *s)]) -> Tensor[float32, (n - 1, *s)]"
+            " where n >= 1, m >= 1",
+        ),
         (half, "forall (bt: BaseType). fn() -> Tensor[bt, ()] where bt is float"),
         (sum_of_halves, "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
         (with_equal_sizes, "forall (n: Dim) (m: Dim). fn(Tensor[float32, (n, m)]) -> Tensor[float32, (n, m)]"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -132,6 +132,19 @@ class Relation:
         if not isinstance(found, tuple | list):
             raise TypeMismatch(f"the shape rule {name} returned {found!r}, which is no shape")
         return tuple(map(dim_of, found))
+
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def of_numbers(relation: Relation) -> Callable[[_Function], _Function]:
+    """Mark an operator's type that is a function with the relation that it is for numbers."""
+
+    def mark(function: _Function) -> _Function:
+        function.__of_numbers__ = relation  # type: ignore[attr-defined]
+        return function
+
+    return mark
 
 
 def _knows_dims(rule: Callable[..., object]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from relay.ir.dims import Dim, maximum, product, subtract
 from relay.ir.types import BOOL, INT32, Shape, TensorType, Type
 from relay.operator.axes import carries
-from relay.operator.relation import infer_relation
+from relay.operator.relation import infer_relation, of_numbers
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
@@ -64,11 +64,15 @@ def _count(x: Value, axis: Axes) -> Dim:
 # ---- sums
 
 
+_SUM_OF_NUMBERS = Relation("T:number -> T", relations.reduce)
+
+
+@of_numbers(_SUM_OF_NUMBERS)
 @carries(names.reduced)
 def _sum_type(x: Type, axis: Axes, keepdims: bool) -> TensorType:
     """As the relation `T:number -> T`, but the sum of bools counts in int32."""
     of_bools = isinstance(x, TensorType) and x.base == BOOL
-    relation = Relation("bool -> int32" if of_bools else "T:number -> T", relations.reduce)
+    relation = Relation("bool -> int32", relations.reduce) if of_bools else _SUM_OF_NUMBERS
     return infer_relation("sum", relation, False, (x,), {"axis": axis, "keepdims": keepdims})
 
 

@@ -107,9 +107,9 @@ def reshaped(
     meant in the same order, so they are new, too."""
     old, new = shapes[0], result()
     written = attributes.get("shape")
-    if isinstance(written, tuple) and -1 not in written and len(old) == len(new):
-        if _equal_at_start(old, new, len(old)) == len(old):
-            return tuple(None if _is_repeated(old, axis) else name for axis, name in enumerate(names))
+    is_written = isinstance(written, tuple) and -1 not in written and len(old) == len(new)
+    if is_written and _equal_at_start(old, new, len(old)) == len(old):
+        return tuple(None if _is_repeated(old, axis) else name for axis, name in enumerate(names))
     least = min(len(old), len(new))
     before = _equal_at_start(old, new, least)
     behind = _equal_at_start(old[before:][::-1], new[before:][::-1], least - before)

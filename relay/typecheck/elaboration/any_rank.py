@@ -1,9 +1,12 @@
 """Shape rules over one shape variable that do not depend on its rank: `x @ w` for `(*s, n)` and `(n, m)`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
-from relay.errors import TypeMismatch
+from relay.errors import RelayError, Span, TypeMismatch
 from relay.ir.dims import MadeDim, settled, variables
+from relay.ir.facts import DimConstraint
 from relay.ir.types import (
     FLOAT32,
     INT32,
@@ -18,6 +21,8 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator import Undetermined
+from relay.typecheck.elaboration.entities import Consequence, Entity, Output, SliceItem, Typed
+from relay.typecheck.elaboration.higher_rank import dropped
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import flat_shape, resolve
 
@@ -57,6 +62,43 @@ def _at_any_rank(session: Session, shapes: Sequence[Shape], rule: Callable[[Sequ
             del session.hints.assumed[assumed:]
             return None
     return _common_form(results, axes, variable)
+
+
+def indexed_at_any_rank(
+    session: Session, entity: Entity, items: Sequence[Entity | SliceItem], span: Span | None
+) -> Typed | None:
+    """`x[items]` of a tensor with dims around one open shape, if that does not matter: `x[0]` for `(n, *s)`."""
+    from relay.typecheck.elaboration import tensors
+
+    type_ = resolve(entity.type) if isinstance(entity, Typed) else None
+    if not isinstance(type_, TensorType) or any(isinstance(i, Typed) for i in items):
+        return None
+
+    needs: list[tuple[DimConstraint, ...]] = []
+
+    def rule(shapes: Sequence[Shape]) -> Shape:
+        before, assumed = session.hints.snapshot(), len(session.hints.assumed)
+        try:
+            found = tensors.index(session, Output(), Typed(atom, TensorType(type_.base, shapes[0])), items, span)
+        except (Consequence, RelayError):
+            raise Undetermined from None
+        finally:
+            needs.append(tuple(session.hints.assumed[assumed:]))
+            del session.hints.assumed[assumed:]
+            session.hints.restore(before)
+        if not isinstance(found, Typed) or not isinstance(at := resolve(found.type), TensorType):
+            raise Undetermined
+        return flat_shape(at.shape)
+
+    atom = entity.atom  # type: ignore[union-attr]
+    with dropped(session):
+        form = _at_any_rank(session, [flat_shape(type_.shape)], rule)
+    if form is None or any(other != needs[0] for other in needs):
+        return None
+    for constraint in needs[0]:
+        session.hints.need(constraint.left, constraint.right)
+    found = TensorType(type_.base, form)
+    return Typed(session.variable("part", found, span), found)
 
 
 def inferred_at_any_rank(

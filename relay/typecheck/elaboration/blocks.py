@@ -45,6 +45,7 @@ from relay.ir.traverse import free_variables, operands
 from relay.ir.types import ANY, BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
 from relay.operator import Undetermined
 from relay.typecheck.elaboration import (
+    any_rank,
     axis_names,
     comparisons,
     early_results,
@@ -73,7 +74,7 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.functions import annotation_type, expand
 from relay.typecheck.elaboration.joins import Join, assign
 from relay.typecheck.elaboration.python_operators import apply_named
-from relay.typecheck.elaboration.session import Session, undecided
+from relay.typecheck.elaboration.session import SchemeOnly, Session, undecided
 from relay.typecheck.unification import Clash, resolve
 
 OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
@@ -215,7 +216,13 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
         case Index(atom, items, span, updated):
             whole, subscript = entity_of(atom), tensors.index_items(context, items)
             entity = masks.chosen(session, out, whole, subscript, span) if updated else None
-            entity = entity if entity is not None else tensors.index(session, out, whole, subscript, span)
+            if entity is None:
+                try:
+                    entity = tensors.index(session, out, whole, subscript, span)
+                except SchemeOnly:
+                    entity = any_rank.indexed_at_any_rank(session, whole, subscript, span) if session.generic else None
+                    if entity is None:
+                        raise
         case IndexUpdate(atom, items, new, span):
             entity = item_updates.index_update(
                 session, out, entity_of(atom), tensors.index_items(context, items), entity_of(new), span

@@ -2,6 +2,8 @@
 dict, and shape rules that wait for shapes. Each is an application of a type-level function.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

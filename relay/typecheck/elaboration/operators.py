@@ -20,6 +20,7 @@ from relay.ir.types import (
     INT32,
     INT64,
     Application,
+    BaseClass,
     BaseType,
     FunctionType,
     Kind,
@@ -93,6 +94,8 @@ def _apply(
             result = _relation(session, out, operator, operator.relation, operands, found, attributes, span, described)
         elif isinstance(operator.relation, QuantifiedType | FunctionType):
             result = _function_type(session, out, operator, operator.relation, operands, found, span)
+        elif (numbers := _relation_of_numbers(session, operator, found)) is not None:
+            result = _relation(session, out, operator, numbers, operands, found, attributes, span, described)
         else:
             result = _callable(session, out, operator, operands, found, attributes, span, described)
     except TypeMismatch as error:
@@ -106,6 +109,24 @@ def _apply(
         _require(session, out, operator, values, attributes, span)
     call = OpCall(operator.name, tuple(v.atom for v in values), attributes, span)  # type: ignore[arg-type]
     return session.bind(out, call, result, operator.name, span)
+
+
+def _relation_of_numbers(session: Session, operator: Operator, found: Sequence[Typed | None]) -> Relation | None:
+    """In a scheme, the relation that an operator's type is for numbers, if a shape is open, and an element type that is
+    may be a number's."""
+    relation: Relation | None = getattr(operator.relation, "__of_numbers__", None)
+    if not session.generic or relation is None:
+        return None
+    tensors = [_tensor(v) for v in found if v is not None]
+    if not _open([t.shape for t in tensors]):
+        return None
+    numbers = {BaseClass.FLOAT, BaseClass.INTEGER}
+    for base in (prune(t.base) for t in tensors):
+        if isinstance(base, BaseType) and base.base_class not in numbers:
+            return None
+        if isinstance(base, Unknown) and (base.rigid or (base.classes is not None and not base.classes & numbers)):
+            return None
+    return relation
 
 
 def _operand(

@@ -8,6 +8,8 @@ applications of type-level functions. A rule over one shape variable that does n
 (`any_rank.py`); what no parameter decides is refused (`ambiguity.py`).
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
