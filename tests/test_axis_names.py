@@ -292,7 +292,7 @@ def test_reshaping_leaves_axes_what_they_are() -> None:
     assert str(rearranged.type).partition(" -> ")[2] == (
         "(Tensor[float32, (2, 3, 4, 5), NCHW], Tensor[float32, (2, 60), N_], Tensor[float32, (2, 3, 2, 2, 5), NC__W],"
         " Tensor[float32, (24, 5), _W], Tensor[float32, (2, 3, 20), NC_], Tensor[float32, (2, 4, 5), NHW],"
-        " Tensor[float32, (2, 3, 2, 5), NCHW], Tensor[float32, (2, 3, 4, 2), NCHW], Tensor[int32, (2, 3, 4, 2), NCH_],"
+        " Tensor[float32, (2, 3, 2, 5), NCHW], Tensor[float32, (2, 3, 4, 2), NCHW], Tensor[int32, (2, 3, 4, 2), NCHW],"
         " Tensor[float32, (2, 3, 4, 5), NHWC], Tensor[float32, (2, 3, 4, 5)],"
         ' Tensor[float32, (2, 3, 4, 5), ("batch", None, None, "time")])'
     )
