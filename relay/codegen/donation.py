@@ -219,13 +219,13 @@ class _Times:
             binding = function.body.bindings[position]
             self._steps.append((binding, group))
             self._reads.append(set(_reads(group.bindings if group is not None else (binding,), views)))
-            for variable in _bound(binding):
+            for variable in group.outputs if group is not None else _bound(binding):
                 home = sharing.home.get(variable)
                 if home is not None:
                     classes.setdefault(home, time)
         self._last = {leaf: time for time, reads in enumerate(self._reads) for leaf in reads}
-        for time, (binding, _) in enumerate(self._steps):
-            for variable in binding.targets:
+        for time, (binding, group) in enumerate(self._steps):
+            for variable in group.outputs if group is not None else binding.targets:
                 home = sharing.home.get(variable)
                 self._made[variable] = time if home is None else classes[home]
 

@@ -92,6 +92,8 @@ def _joins(e: Emission, cluster: Cluster, stage: Stage, reads: Reads, results: M
     """Let a stage join a cluster, if it can."""
     if any(s.op.num_outputs != 1 for s in (stage, *cluster.stages)):
         return False
+    if e.has_names(stage.op.body) and any(e.has_names(other.op.body) for other in cluster.stages):
+        return False  # one loop has not registers enough for two polynomials
     if stage.is_reduction:
         if cluster.whole and not any(other.op in results for other in cluster.whole):
             return False

@@ -137,6 +137,14 @@ class Emission:
     def vectorises(self, expressions: Sequence[Expression]) -> bool:
         """Whether TVM makes vectors of expressions: not of C's functions, nor, where a condition would split the vector
         again, if they have names (it fails with an error)."""
+        found = self._features(expressions)
+        return "tirx.call_pure_extern" not in found and not {"tirx.if_then_else", "names"} <= found
+
+    def has_names(self, expressions: Sequence[Expression]) -> bool:
+        """Whether expressions have names for parts of them, as polynomials do."""
+        return "names" in self._features(expressions)
+
+    def _features(self, expressions: Sequence[Expression]) -> set[str]:
         found: set[str] = set()
         pending = list(expressions)
         while pending:
@@ -145,7 +153,7 @@ class Emission:
             for tensor, _ in loads(expression):
                 if key(tensor) not in self.places and key(tensor) not in self.values:
                     pending.append(tensor.op.body[tensor.value_index])
-        return "tirx.call_pure_extern" not in found and not {"tirx.if_then_else", "names"} <= found
+        return found
 
     def flat(self, stage: Stage, fixed: Sequence[Expression]) -> Callable[[Expression], Expression] | None:
         """A stage's element as a function of its position among those with the first indices `fixed`; None if it is

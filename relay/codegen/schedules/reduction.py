@@ -16,7 +16,7 @@ from relay.ir.types import BaseType
 
 LONG = 32  # reduced elements from which splitting them into lanes pays
 VERY_LONG = 256  # from which several vectors of lanes pay
-FEW = 2  # stages up to which several vectors of columns are made at once
+FEW = 2  # stages up to which several vectors of each are in registers
 TOGETHER = 4  # rows that are reduced at once if they share an operand
 
 Finish = Callable[[Sequence[Expression], Sequence[Expression]], list[Statement]]
@@ -261,7 +261,7 @@ def _along_columns(e: Emission, cluster: Cluster, fixed: Sequence[Expression], d
             *loop(width, e.index, store, "VECTORIZED"),
         ]
 
-    widths = [lanes_] if len(cluster.stages) > FEW else [4 * lanes_, lanes_]
+    widths = [lanes_] if len(cluster.whole) + len(cluster.reductions) > FEW else [4 * lanes_, lanes_]
     return nested(outer, e.index, lambda ahead: tiles(columns, widths, e.index, lambda at_, w: tile(ahead, at_, w)))
 
 
@@ -317,7 +317,9 @@ def _along_rows(
     *outer, inner = cluster.lead.reduced
     whole_size = volume(cluster.lead.reduced)
     several = not isinstance(whole_size, int) or whole_size >= VERY_LONG
-    width = (2 if len(rows) > 1 or len(cluster.stages) > 1 else 4 if several else 1) * lanes_
+    together = len(cluster.whole) + len(cluster.reductions)
+    crowded = len(rows) > 1 or together > 1
+    width = lanes_ * (1 if together > FEW else 2 if crowded else 4 if several else 1)
     statements: list[Statement] = []
     totals: list[list[Any]] = []
     rests: list[list[Any]] = []

@@ -1,0 +1,159 @@
+"""What fusion asks about the operator calls of a block: who reads them, of what pattern and size they are, and what may
+be overwritten when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from relay.ir.dims import Dim, add, multiply, product
+from relay.ir.expr import (
+    Atom,
+    Binding,
+    Block,
+    Constant,
+    Expr,
+    Extent,
+    Loop,
+    MakeTuple,
+    OpCall,
+    Project,
+    Var,
+)
+from relay.ir.facts import facts
+from relay.ir.traverse import blocks, free_variables, operands, terminator_operands
+from relay.ir.types import BFLOAT16, BaseType, Shape, TensorType
+from relay.operator import Operator, Pattern, lookup
+
+ARITHMETIC = (Pattern.ELEMENTWISE, Pattern.BROADCAST)
+INJECTIVE = (*ARITHMETIC, Pattern.INJECTIVE)
+ANCHOR = (Pattern.REDUCTION, Pattern.OUTPUT_FUSABLE)
+
+
+def updated(binding: Binding) -> tuple[Atom, ...]:
+    """The operand that an operator call can update in place, if there is one."""
+    if isinstance(binding.value, OpCall):
+        in_place = lookup(binding.value.operator).in_place
+        if in_place is not None:
+            return (binding.value.arguments[in_place.operand],)
+    return ()
+
+
+def _overwritten(binding: Binding) -> set[Var]:
+    """The variables whose memory a binding may take for an update, also inside its blocks."""
+    found = {a for a in updated(binding) if isinstance(a, Var)}
+    for block in blocks(binding.value):
+        for inner in block.bindings:
+            found |= _overwritten(inner)
+    if isinstance(binding.value, Loop):
+        pairs = zip(binding.value.parameters, binding.value.initial, strict=True)
+        found |= {initial for parameter, initial in pairs if parameter in found and isinstance(initial, Var)}
+    return found
+
+
+class Calls:
+    """The operator calls of a block, by their positions."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.position: dict[Var, int] = {}
+        self.patterns: dict[int, Pattern] = {}
+        self.updated: dict[int, Atom] = {}  # what calls update in place
+        self.users: dict[int, set[int]] = {}  # operator calls by the calls of this block that read them
+        self.leaving: dict[int, int] = {}  # where calls are first read by something else than a call of this block
+        self.made: dict[Var, int] = {}  # where the block's variables are bound
+        self.barriers: list[int] = []  # how many bindings before each one may fail, or have blocks or effects
+        self._overwritten: dict[Var, int] = {}  # where variables may first be overwritten
+        end = len(block.bindings)
+        for i, binding in enumerate(block.bindings):
+            self.made.update((target, i) for target in binding.targets)
+            harmless = isinstance(binding.value, OpCall | MakeTuple | Project | Var | Constant | Extent)
+            self.barriers.append((self.barriers[-1] if i else 0) + (not harmless))
+            if isinstance(binding.value, OpCall):
+                self.position[binding.targets[0]] = i
+                self.patterns[i] = lookup(binding.value.operator).pattern
+                self.users[i] = set()
+                self.updated.update((i, atom) for atom in updated(binding))
+            for variable in _overwritten(binding):
+                self._overwritten.setdefault(variable, i)
+        for i, binding in enumerate(block.bindings):
+            for j in set(self._positions(_reads(binding.value))):
+                if isinstance(binding.value, OpCall):
+                    self.users[j].add(i)
+                else:
+                    self.leaving.setdefault(j, i)
+        for j in self._positions(terminator_operands(block.terminator)):
+            self.leaving.setdefault(j, end)
+
+    def _positions(self, atoms: Iterable[Atom]) -> Iterator[int]:
+        return (self.position[a] for a in atoms if isinstance(a, Var) and a in self.position)
+
+    def call(self, i: int) -> OpCall:
+        """The call at a position."""
+        value = self.block.bindings[i].value
+        assert isinstance(value, OpCall)
+        return value
+
+    def operator(self, i: int) -> Operator:
+        return lookup(self.call(i).operator)
+
+    def target(self, i: int) -> Var:
+        return self.block.bindings[i].targets[0]
+
+    def operands(self, i: int) -> list[int]:
+        """The calls of this block that a call reads, each as often as it does."""
+        return list(self._positions(self.call(i).arguments))
+
+    def bindings(self, positions: Iterable[int]) -> tuple[Binding, ...]:
+        return tuple(self.block.bindings[i] for i in sorted(positions))
+
+    def shape(self, i: int) -> Shape:
+        return shape_of(self.target(i))
+
+    def bytes(self, i: int) -> Dim:
+        """The bytes of a call's result."""
+        return bytes_of(self.target(i))
+
+    def is_intricate(self, i: int) -> bool:
+        """Whether the expression of a call has many named parts, as polynomials do and the conversions of bfloat16."""
+        type_ = self.target(i).type
+        if isinstance(type_, TensorType) and type_.base == BFLOAT16:
+            return True
+        return self.operator(i).intricate
+
+    def is_larger(self, i: int, j: int) -> bool | None:
+        """Whether a call's result has more elements than another's; None where that depends on the run."""
+        a, b = product(self.shape(i)), product(self.shape(j))
+        return facts().at_least(a, add(b, 1))
+
+    def updates(self, i: int, operand: int) -> bool:
+        """Whether a call updates another one's result in place."""
+        return i in self.updated and self.updated[i] is self.target(operand)
+
+    def reads_too_early(self, i: int, place: int) -> bool:
+        """Whether a call reads what may be overwritten before this place."""
+        return any(
+            self._overwritten.get(atom, place) < place for atom in self.call(i).arguments if isinstance(atom, Var)
+        )
+
+
+def shape_of(atom: Atom) -> Shape:
+    """The shape of a tensor."""
+    assert isinstance(atom, Var | Constant) and isinstance(atom.type, TensorType)
+    return atom.type.shape
+
+
+def bytes_of(atom: Atom) -> Dim:
+    """The bytes of a tensor."""
+    assert isinstance(atom, Var | Constant) and isinstance(atom.type, TensorType)
+    assert isinstance(atom.type.base, BaseType)
+    return multiply(product(atom.type.shape), atom.type.base.dtype.itemsize)
+
+
+def _reads(value: Expr) -> Iterator[Atom]:
+    """What an expression reads of the block that it stands in, also inside its own blocks."""
+    yield from operands(value)
+    for block in blocks(value):
+        yield from free_variables(block)
+
+
+__all__ = ["ANCHOR", "ARITHMETIC", "INJECTIVE", "Calls", "bytes_of", "shape_of", "updated"]
