@@ -15,9 +15,11 @@ import hashlib
 import logging
 import os
 import platform
+import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -35,6 +37,8 @@ log = logging.getLogger("relay.compile")
 
 DEFAULT_SIZE = 1 << 30
 _SUFFIX = ".relay.so"
+_NOWHERE = Path(os.devnull) / "relay"  # no folder can be made there
+_ABANDONED = 3600.0  # seconds after which what was never finished is removed
 UNFINISHED = library.UNFINISHED
 
 
@@ -46,16 +50,25 @@ class Entry:
     size: int
     used: float
 
+    @property
+    def name(self) -> str:
+        """The function's name, and the first digits of the program's."""
+        parts = self.path.name.removesuffix(_SUFFIX).split("-")
+        return f"{parts[0]} {parts[2][:6]}" if len(parts) == 5 else parts[0][:12]
+
 
 def directory() -> Path:
     """Where programs are kept."""
     if given := os.environ.get("RELAY_CACHE_DIR"):
         return Path(given)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "relay"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "relay" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relay"
+    try:
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "relay"
+        if sys.platform == "win32":
+            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "relay" / "cache"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relay"
+    except RuntimeError:  # a user without a home, as in containers
+        return _NOWHERE
 
 
 def limit() -> int:
@@ -88,9 +101,12 @@ def native(
     if foreign is not None:
         log.info("not kept on disk: the operator %s is defined outside of Relay", foreign)
         return compile()
-    path = directory() / f"{key(program, level, threads, choices, donated)}{_SUFFIX}"
+    wanted = key(program, level, threads, choices, donated)
+    path = directory() / wanted.file(program.main.name)
     found = _read(path, program)
-    if found is not None:
+    if found is None:
+        log.info("%s is not on disk: %s", program.main.name, _reason(program.main.name, wanted))
+    else:
         log.info("found compiled code in %s", path)
         with _ignoring():
             os.utime(path)
@@ -105,14 +121,17 @@ def native(
     except library.Unwritable as reason:
         log.info("not kept on disk: %s", reason)
     except OSError as error:
-        log.warning("not kept on disk: %s", error)
+        log.warning("not kept on disk: %s; RELAY_CACHE_DIR says where programs are kept", error)
     return made
 
 
 def _read(path: Path, program: Module) -> Native | None:
     """The program in a file, if it is there and whole."""
     try:
-        return library.read(path, program)
+        found = library.read(path, program)
+        if found is None and path.exists():
+            log.warning("%s is damaged, and is made anew", path)
+        return found
     except Exception as error:  # a file of another origin: anything may happen
         log.warning("%s cannot be used, and is made anew: %s", path, error)
         return None
@@ -135,13 +154,21 @@ def clear() -> int:
         with _ignoring():
             entry.path.unlink()
             count += 1
-    for left_behind in directory().glob(f"{UNFINISHED}*"):
-        shutil.rmtree(left_behind, ignore_errors=True)
+    _remove_unfinished(0.0)
     return count
+
+
+def _remove_unfinished(age: float) -> None:
+    """Remove what processes have left behind that ended while they wrote, if it is so many seconds old."""
+    for left_behind in directory().glob(f"{UNFINISHED}*"):
+        with _ignoring():
+            if time.time() - left_behind.stat().st_mtime >= age:
+                shutil.rmtree(left_behind, ignore_errors=True)
 
 
 def _shrink(size: int) -> None:
     """Remove the programs used least recently until so many bytes are left."""
+    _remove_unfinished(_ABANDONED)
     total = 0
     for entry in entries():
         total += entry.size
@@ -163,14 +190,64 @@ class _ignoring:
 # ---- the key
 
 
-def key(program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> str:
-    """A name for the machine code of a typed program."""
+@attrs.frozen
+class Key:
+    """Digests of what machine code depends on."""
+
+    program: str
+    options: str
+    surroundings: str
+
+    def file(self, name: str) -> str:
+        """The name of a program's file. Its second part names the machine code; the last one tells what differs."""
+        whole = _digest((self.program, self.options, self.surroundings))
+        shown = "-".join(part[:_SHOWN] for part in (self.program, self.options, self.surroundings))
+        return f"{_readable(name)}-{whole}-{shown}{_SUFFIX}"
+
+
+_SHOWN = 12  # digits of a digest in a file's name
+
+_DIFFERENCES = (
+    "the program is another one than those that are",
+    "those that are have other options: level, number of threads, donated arguments, tuned loops",
+    "those that are were made by other versions of Relay, TVM, NumPy or Python, or for another processor",
+)
+"""What is said of the first part that no program of this name on disk has in common with the one that is looked for."""
+
+
+def key(program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int]) -> Key:
+    return Key(
+        _digest((alpha_hash(program), *_names(program))),
+        _digest((str(level), str(threads), str(sorted(donated)), *_texts(choices))),
+        _digest((_surroundings(),)),
+    )
+
+
+def _digest(parts: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    options = _surroundings(), str(level), str(threads), str(sorted(donated))
-    for part in (*options, alpha_hash(program), *_names(program), *_texts(choices)):
+    for part in parts:
         digest.update(part.encode())
         digest.update(b"\0")
     return digest.hexdigest()
+
+
+def _readable(name: str) -> str:
+    """A function's name as part of a file's name."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII)[:40]
+
+
+def _reason(name: str, wanted: Key) -> str:
+    """Why no file is there for a program."""
+    known = [
+        path.name.removesuffix(_SUFFIX).split("-")[2:] for path in directory().glob(f"{_readable(name)}-*{_SUFFIX}")
+    ]
+    here = [part[:_SHOWN] for part in (wanted.program, wanted.options, wanted.surroundings)]
+    if not known:
+        return "no program of this name is"
+    for count, difference in enumerate(_DIFFERENCES, 1):
+        if not any(found[:count] == here[:count] for found in known):
+            return difference
+    return "its file was damaged"
 
 
 def _texts(choices: Choices) -> Iterator[str]:

@@ -92,7 +92,7 @@ def test_results_of_a_found_program_are_values_of_the_data_type(folder, compilat
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b[:99] + b"?" + b[100:], lambda b: b""])
-def test_damaged_files_are_made_anew(folder, compilations, damage):
+def test_damaged_files_are_made_anew(folder, compilations, damage, caplog):
     define(TWICE)(X)
     (entry,) = cache.entries()
     # Another file: the library of this one is loaded.
@@ -101,8 +101,50 @@ def test_damaged_files_are_made_anew(folder, compilations, damage):
     entry.path.write_bytes(damage(content))
     np.testing.assert_array_equal(define(TWICE)(X), X * 2)
     assert len(compilations) == 2
+    assert f"{entry.path} is damaged" in caplog.text
     define(TWICE)(X)
     assert len(compilations) == 2
+
+
+def test_the_log_says_why_a_program_was_not_found(folder, monkeypatch, caplog):
+    caplog.set_level("INFO", "relay.compile")
+
+    def reason(text=TWICE):
+        caplog.clear()
+        define(text)(X)
+        return next((r.getMessage() for r in caplog.records if "is not on disk" in r.getMessage()), None)
+
+    assert reason() == "twice is not on disk: no program of this name is"
+    assert reason() is None
+    assert "the program is another one" in reason(TWICE.replace("2.0", "3.0"))
+    monkeypatch.setenv("RELAY_NUM_THREADS", "3")
+    assert "other options" in reason()
+    monkeypatch.setattr(cache, "_surroundings", lambda: "another machine")
+    assert "other versions" in reason()
+
+
+def test_a_user_without_a_home(compilations, monkeypatch, caplog):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    monkeypatch.delenv("RELAY_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("RELAY_CACHE_SIZE", str(1 << 20))
+    np.testing.assert_array_equal(define(TWICE)(X), X * 2)
+    assert "RELAY_CACHE_DIR says where" in caplog.text
+    assert main(["cache"]) == 0
+
+
+def test_what_was_never_finished_is_removed(folder):
+    define(TWICE)(X)
+    old, new = folder / f"{cache.UNFINISHED}1", folder / f"{cache.UNFINISHED}2"
+    for left_behind in (old, new):
+        left_behind.mkdir()
+    os.utime(old, (1e9, 1e9))
+    define(TWICE.replace("2.0", "3.0"))(X)
+    assert not old.exists()
+    assert new.exists()  # another process may be writing there
 
 
 def test_programs_that_call_python_are_not_kept(folder, compilations, capsys):

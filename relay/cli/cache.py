@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     entries = cache.entries()
     for entry in entries:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-        print(f"{entry.path.name[:12]}  {_size(entry.size):>10}  last used {used}")
+        print(f"{entry.name:<24}  {_size(entry.size):>10}  last used {used}")
     total = _size(sum(entry.size for entry in entries))
     print(f"{_programs(len(entries))}, {total} of at most {_size(cache.limit())}, in {cache.directory()}")
     return 0
