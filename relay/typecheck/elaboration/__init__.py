@@ -24,6 +24,7 @@ higher-order, and holds no node marked "surface".
     windows.py     slices whose start the run computes
     comparisons.py == and `in` of structures, isinstance; special_methods.py operators of data types
     creation.py    arrays made without a dtype
+    unseen_names.py  names without a meaning in what a mistake keeps from being looked at
     schemes.py     the type of a function; open_bindings.py what it leaves to a call, ambiguity.py what nothing decides
     any_rank.py    shape rules that depend on no rank
     matching.py    match; patterns.py its rows, decision_tree.py its tests

@@ -41,7 +41,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.facts import DimConstraint
-from relay.ir.traverse import free_variables, operands
+from relay.ir.traverse import free_variables
 from relay.ir.types import ANY, BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
 from relay.operator import Undetermined
 from relay.typecheck.elaboration import (
@@ -55,6 +55,7 @@ from relay.typecheck.elaboration import (
     positions,
     size_conditions,
     texts,
+    unseen_names,
 )
 from relay.typecheck.elaboration.entities import (
     Consequence,
@@ -105,13 +106,13 @@ def _elaborate_block(
         except (Consequence, RelayError, Undetermined, Clash) as error:
             error = undecided(error, session.hints.span)
             if session.generic and open_bindings.is_open(session, context, binding, error):
-                _report_names(session, context, binding)
+                unseen_names.report_operands(session, context, binding.value)
                 open_bindings.open_binding(session, context, binding)
                 continue
             if early_results.leave_open(session, context, binding, error):
                 continue
             session.report(error.at(binding.value.span) if isinstance(error, RelayError) else error)
-            _report_names(session, context, binding)
+            unseen_names.report(session, context, binding.value)
             assign(context, binding.targets, [Failed()] * len(binding.targets))
         if out.terminator is not None:  # a branch that the checker decided has left
             return
@@ -120,16 +121,6 @@ def _elaborate_block(
     except (Consequence, RelayError, Undetermined, Clash) as error:
         session.report(undecided(error, session.hints.span))
         out.terminator = Dead()
-
-
-def _report_names(session: Session, context: Context, binding: Binding) -> None:
-    """Report the other names without a meaning in a binding that has failed."""
-    for atom in operands(binding.value):
-        if isinstance(atom, Global):
-            try:
-                atom_entity(context, atom)
-            except (Consequence, RelayError) as error:
-                session.report(error)
 
 
 def _terminate(
@@ -248,6 +239,7 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             used = (*free_variables(function), *defaults)
             captured = {v: context.lookup(v) for v in used if _is_bound(context, v)}
             entity = LocalFunction(function, captured, out.slot(), session.sizes_in_scope(), context, function.name)
+            session.unseen_functions.setdefault(id(function), (entity, value))
         case Unpack(atom, count, span):
             for target, part in zip(targets, unpack(session, out, entity_of(atom), count, span), strict=True):
                 context.environment[target] = part

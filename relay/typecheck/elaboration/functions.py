@@ -250,6 +250,7 @@ def _new_instance(
 ) -> Instance:
     from relay.typecheck.elaboration import growing, made_sizes
 
+    session.unseen_functions.pop(id(function), None)
     types = tuple(map(effects.received, types))
     number, opened = session.made_instances, len(session.opened)
     session.made_instances += 1

@@ -74,6 +74,7 @@ from relay.typecheck.elaboration.entities import (
     Enough,
     Entity,
     Failed,
+    LocalFunction,
     Number,
     Object,
     Output,
@@ -230,6 +231,8 @@ class Session(EffectNotes):
         self._guesses: list[object] = []
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.monomorphisation = Monomorphisation()
+        # local functions whose bodies were not looked at
+        self.unseen_functions: dict[int, tuple[LocalFunction, Expr]] = {}
         self.general_results: dict[LoopLabel, Type] = {}  # of functions that call themselves at other sizes
 
     @contextlib.contextmanager
@@ -708,7 +711,11 @@ class Session(EffectNotes):
 
     def stop(self) -> None:
         """Raise the errors that were found."""
+        from relay.typecheck.elaboration import unseen_names
+
         if self.errors:
+            with contextlib.suppress(Enough):
+                unseen_names.report_unseen_functions(self)
             raise together(self.errors)
         if self.unknown is not None:
             raise self.unknown
