@@ -36,6 +36,7 @@ from relay.arguments import (
     unwrapping,
 )
 from relay.array import Array
+from relay.codegen.limits import with_room
 from relay.collection import without_collection
 from relay.conversion import Values, wrap
 from relay.donation import Donated, donated_names
@@ -443,8 +444,9 @@ class RelayFunction:
             with self._lock:
                 lowered = self._cache.get(key)
                 if lowered is None:
+                    types = [d.argument for d in described]
                     with without_collection():
-                        lowered = self._find_or_make(key, [d.argument for d in described], symbolic)
+                        lowered = with_room(lambda: self._find_or_make(key, types, symbolic))
         parameters = iter(lowered.typed.main.parameters)
         values = Values(types=True)
         for d in described:

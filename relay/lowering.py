@@ -15,6 +15,7 @@ import attrs
 import relay.composites  # noqa: F401  (composite operators are lowered with these phases)
 from relay import progress
 from relay.ad import reverse
+from relay.codegen.limits import with_room
 from relay.collection import without_collection
 from relay.donation import unused_donations
 from relay.eval.values import Data, Reference
@@ -68,7 +69,7 @@ class Lowered:
         with self._lock:
             if "program" not in self._made:
                 with progress.shown(f"compiling {self.typed.main.name}"), without_collection():
-                    self._made["program"] = self._compiled()
+                    self._made["program"] = with_room(self._compiled)
             program: Program = self._made["program"]
             return program
 

@@ -746,6 +746,29 @@ def test_data_at_the_border() -> None:
         equal(shape.fields, fields)
 
 
+def test_data_with_very_many_parts() -> None:
+    """Pairs of pairs of pairs ..: 2**16 tensors, that is, in memory as few rows as there are different parts."""
+    definitions: list[DataDefinition] = []
+    for depth in range(16):
+        made_of = F if depth == 0 else DataType(definitions[-1])
+        definitions.append(DataDefinition(f"Pair{depth}", (Constructor("Pair", (made_of, made_of)),)))
+
+    def main(b: Builder, whole: Value, x: Value) -> Value:
+        for definition in definitions:
+            x = b.bind(Construct(definition, "Pair", (x.atom, x.atom)), DataType(definition))
+        return b.pack(x, whole)
+
+    program = compile_module(module(function([DataType(definitions[-1]), F], main)))
+    given: Any = np.asarray(3, np.float32)
+    for definition in definitions:
+        given = DataResult(definition, "Pair", (given, given))
+    for found, expected in zip(program([given, np.asarray(5, np.float32)]), (5, 3), strict=True):
+        for _ in definitions:
+            assert found.constructor == "Pair"
+            found = found.fields[1]
+        assert float(found) == expected
+
+
 def test_lists_at_the_border() -> None:
     """Recursive values of any length go in and out, one program for all; what they share is passed once."""
     definition = DataDefinition("List")

@@ -2,8 +2,9 @@
 
     Tensor[B, S]        the elements, row major
     (T, ..)             its components, one after the other; no memory of its own
-    D, not recursive    an int32 tag, and the fields of all constructors; only the active one's are written
-    D, recursive        a row (int64) of the pool of D, which holds tag and fields
+    D, small            an int32 tag, and the fields of all constructors; only the active one's are written
+    D, recursive or of  a row (int64) of the pool of D, which holds tag and fields
+       many leaves
     Ref[T]              a row (int64) of the pool of Ref[T], which holds the content
     Stack[T]            offset and length (int64) of consecutive rows of a pool of T
 
@@ -71,7 +72,8 @@ from relay.ir.types import (
     show,
 )
 
-MAXIMUM_LEAVES = 10_000
+MAXIMUM_LEAVES = 400
+"""Of more tensors a value of a data type lies in a pool."""
 
 
 @attrs.frozen
@@ -107,7 +109,7 @@ class SizedLayout(TupleLayout):
 
 @attrs.frozen(eq=False)
 class DataLayout:
-    """A value of a data type that is not recursive: tag and the fields of every constructor."""
+    """A value of a data type that is neither recursive nor large: tag and the fields of every constructor."""
 
     definition: DataDefinition
     fields: tuple[tuple[Layout, ...], ...]
@@ -115,7 +117,7 @@ class DataLayout:
 
 @attrs.define(eq=False)
 class RowLayout:
-    """A reference or a recursive value: a row of a pool."""
+    """A reference, or a recursive or large value: a row of a pool."""
 
     pool: Pool
 
@@ -230,7 +232,7 @@ class Layouts:
         self.results: dict[str, Layout] = {}
         self._plain: dict[Type, Layout] = {}
         self._shared: dict[Type, Pool] = {}  # the pools of references and recursive data, by type
-        self._recursive: dict[DataDefinition, bool] = {}
+        self._pooled: dict[DataDefinition, bool] = {}
         self._stacks = 0
 
     def fresh(self, type_: Type | None, span: Span | None = None) -> Layout:
@@ -248,12 +250,10 @@ class Layouts:
                 if any(not _is_plain(item) for item in layout.items):
                     return layout
             case DataType(definition):
-                if self._is_recursive(definition):
+                if self._is_pooled(definition):
                     layout = RowLayout(self._pool_of(type_, span))
                 else:
                     layout = self._sum(definition, span)
-                    if sum(1 for _ in leaves(layout)) > MAXIMUM_LEAVES:
-                        raise CompileError(f"values of {definition.name} have too many parts to be compiled", span)
                     if not _is_plain(layout):
                         return layout
             case RefType():
@@ -296,10 +296,29 @@ class Layouts:
             visit(layout)
         return list(found)
 
-    def _is_recursive(self, definition: DataDefinition) -> bool:
-        if definition not in self._recursive:
-            self._recursive[definition] = definition in recursive_definitions([definition])
-        return self._recursive[definition]
+    def _is_pooled(self, definition: DataDefinition) -> bool:
+        """Whether values of a data type are rows of a pool."""
+        if definition not in self._pooled:
+            recursive = definition in recursive_definitions([definition])
+            self._pooled[definition] = recursive or self._leaves(definition) > MAXIMUM_LEAVES
+        return self._pooled[definition]
+
+    def _leaves(self, definition: DataDefinition) -> int:
+        """How many leaves a value of a data type has that is not recursive."""
+        pending = [field for constructor in definition.constructors for field in constructor.fields]
+        count = 1
+        while pending and count <= MAXIMUM_LEAVES:
+            match pending.pop():
+                case TupleType(items):
+                    pending += items
+                case DataType(inner) if not self._is_pooled(inner):
+                    count += 1
+                    pending += (field for constructor in inner.constructors for field in constructor.fields)
+                case TensorType(_, shape):
+                    count += 1 + shape.count(ANY)
+                case _:
+                    count += 2
+        return count
 
     def _sum(self, definition: DataDefinition, span: Span | None) -> DataLayout:
         fields = tuple(tuple(self.fresh(t, span) for t in c.fields) for c in definition.constructors)

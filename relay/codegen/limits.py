@@ -6,12 +6,14 @@ RELAY_MEMORY_LIMIT  the bytes that the growing data of a call may take; by defau
 
 from __future__ import annotations
 
+import contextvars
 import ctypes
 import os
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from relay.errors import CompileError
 
@@ -20,6 +22,9 @@ UNLIMITED = 2**63 - 1
 _STACK_SIZE = 1 << 30
 _RESERVE = 768 * 1024  # bytes of C stack that recursion leaves for kernels and callbacks
 _PAGE = 4096
+_ENOUGH = 4 << 20  # bytes of C stack for TVM and LLVM
+
+_T = TypeVar("_T")
 
 _thread = threading.local()
 _starting = threading.Lock()
@@ -83,6 +88,12 @@ def stack_limit() -> int:
 
 
 def _find_stack_limit() -> int:
+    lowest, size = _stack()
+    return lowest + min(_RESERVE, size // 2)
+
+
+def _stack() -> tuple[int, int]:
+    """The lowest address of this thread's C stack, and its bytes; 0 if they are not known."""
     if sys.platform.startswith("linux"):
         libc = ctypes.CDLL(None, use_errno=True)
         attributes = (ctypes.c_char * 256)()
@@ -91,12 +102,43 @@ def _find_stack_limit() -> int:
             lowest, size = ctypes.c_void_p(), ctypes.c_size_t()
             libc.pthread_attr_getstack(attributes, ctypes.byref(lowest), ctypes.byref(size))
             libc.pthread_attr_destroy(attributes)
-            return (lowest.value or 0) + min(_RESERVE, size.value // 2)
-    return 0
+            return lowest.value or 0, size.value
+    return 0, 0
+
+
+def with_room(work: Callable[[], _T]) -> _T:
+    """What `work` returns: a compiler needs a stack as the main thread has, and other threads may have less."""
+    known: bool | None = getattr(_thread, "has_room", None)
+    if known is None:
+        known = _thread.has_room = not 0 < _stack()[1] < _ENOUGH
+    found: list[_T] = []
+    if known or not on_large_stack(lambda: found.append(work()), lambda: None):
+        return work()
+    return found[0]
+
+
+def _started(context: contextvars.Context, target: Callable[[], None]) -> threading.Thread | None:
+    """A thread that runs something, with the largest stack of `stack_size()` bytes, half of it, .. that there is."""
+    size = stack_size()
+    with _starting:
+        usual = threading.stack_size()
+        try:
+            while size >= 2 * _RESERVE:
+                threading.stack_size(size)
+                thread = threading.Thread(target=context.run, args=(target,), name="relay", daemon=True)
+                try:
+                    thread.start()
+                    return thread
+                except RuntimeError:  # there is not as much memory in one piece
+                    size = size // 2 // _PAGE * _PAGE
+        finally:
+            threading.stack_size(usual)
+    return None
 
 
 def on_large_stack(run: Callable[[], object], stop: Callable[[], object]) -> bool:
-    """Run something on a stack of `stack_size()` bytes, and wait for it; False if the system does not give as many.
+    """Run something on a stack of `stack_size()` bytes, or of as many as the system gives, and wait for it; False if it
+    gives hardly any.
 
     `stop` makes it end early: what a signal's handler raises meanwhile is raised when it has ended.
     """
@@ -108,15 +150,9 @@ def on_large_stack(run: Callable[[], object], stop: Callable[[], object]) -> boo
         except BaseException as error:
             raised.append(error)
 
-    thread = threading.Thread(target=target, name="relay", daemon=True)
-    with _starting:
-        usual = threading.stack_size(stack_size())
-        try:
-            thread.start()
-        except RuntimeError:
-            return False
-        finally:
-            threading.stack_size(usual)
+    thread = _started(contextvars.copy_context(), target)
+    if thread is None:
+        return False
     try:
         thread.join()
     except BaseException:
