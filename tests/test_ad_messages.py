@@ -345,16 +345,17 @@ def test_a_reference_from_outside_says_so() -> None:
     @relay
     def outer(x):
         r = relay.ref(x)
+        s = r if x > 1.0 else relay.ref(x)
 
         def inner(v):
-            r.value = r.value * v
+            r.value = s.value * v
             return r.value
 
         return relay.grad(inner)(x)
 
     error = error_of(lambda: outer(np.float64(2.0)))
-    assert "a reference that is created outside of the differentiated function" in error.message
-    assert error.span.line == outer._function.span.line + 7
+    assert "references that are created outside of the differentiated function" in error.message
+    assert error.span.line == outer._function.span.line + 8
 
 
 def test_wrong_parameters_are_named_at_the_function() -> None:

@@ -275,6 +275,47 @@ def differentiated_inside(r, x):
     return slope
 
 
+@relay.relay
+def powers(r, y, n):
+    for _ in range(n):
+        r.value = r.value * y + y
+    return r.value
+
+
+@relay.relay
+def recursive_powers(r, y: F, n: Tensor[Int, ()]) -> F:
+    if n == 0:
+        return r.value
+    r.value = r.value * y
+    return recursive_powers(r, y, n - 1) + y
+
+
+@relay.relay
+def summed_rows(rows, steps, y):
+    """References of several types, in a record and alone."""
+    rows["r"].value = rows["r"].value * y
+    steps.value += 1
+    return rows["r"].value.sum() * y
+
+
+@case(lambda: (2.0,))
+def derivative_with_cells_around(x):
+    r, s = relay.ref(x), relay.ref(1.0)
+
+    def inner(y):
+        r.value = s.value * y
+        s.value = r.value * y + s.value
+        return r.value * s.value
+
+    return relay.grad(inner)(x), r.value, s.value
+
+
+for program in (powers, recursive_powers):
+    for derived in (relay.grad(program, wrt=1), relay.grad(relay.value_and_grad(program, wrt=1), output=1, wrt=1)):
+        REGISTRY.append((derived, lambda: (relay.ref(2.0), 1.5, 4)))
+REGISTRY.append((relay.grad(summed_rows, wrt=2), lambda: ({"r": relay.ref(np.ones(3))}, relay.ref(0), np.float64(2))))
+
+
 # ---- tests
 
 

@@ -29,7 +29,7 @@ from relay.ad.conditions import separated
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
 from relay.ad.interface import Interface, packed
 from relay.ad.passed_on import passed_on
-from relay.ad.references import References
+from relay.ad.references import References, count_references, references_in
 from relay.ad.scopes import Scope, needed, residuals
 from relay.ad.silence import Silencer
 from relay.ad.sizes import hand_over, handed_type, has_any, with_sizes
@@ -59,6 +59,7 @@ from relay.ir.expr import (
     Match,
     Print,
     Project,
+    RefNew,
     RefWrite,
     Var,
     Yield,
@@ -216,15 +217,14 @@ class ModuleReversal:
             cotangent = tuple(parts)
 
         reversal = Reversal(self, body, repeated=False)
+        given = {var: type_of(var) for var in parameters}
         wrt = grad.wrt if grad.wrt is not None else tuple(range(len(parameters)))
-        reversal.track([parameters[i] for i in wrt], (result,))
-        for var in parameters:
-            if var in reversal.paired:
-                raise DifferentiationError(
-                    "the gradient passes through a reference that is created outside of the differentiated function",
-                    derivative.span,
-                    help="pass its content as an argument instead",
-                )
+        shared = [type_ for type_ in given.values() if self._may_be_shared(type_, derivative, [*given.values()])]
+        # What is written to one of them may be read through another one.
+        written = [var for var, type_ in given.items() if type_ in shared and self.references.holds(type_)]
+        reversal.track([parameters[i] for i in wrt], (result, *written))
+        received = {var: Var(var.name, type_, var.span) for var, type_ in given.items() if var in reversal.paired}
+        before = self.references.received(received, shared, derivative.span)
         scope = Scope(self.cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
         plan = reversal.block(body, scope, Seeds(exit=(cotangent,)))
         emitter = scope.emitter
@@ -247,7 +247,8 @@ class ModuleReversal:
         final = outputs[0] if len(outputs) == 1 else packed(emitter, outputs)
         if grad.with_value:
             final = packed(emitter, [result, final])
-        code = needed([*plan.forward, *emitter.bindings], [final], self._is_effect)
+        code = needed([*before, *plan.forward, *emitter.bindings], [final], self._is_effect)
+        parameters = tuple(received.get(var, var) for var in parameters)
         label = LoopLabel(derivative.name)
         return Function(
             derivative.name,
@@ -257,6 +258,27 @@ class ModuleReversal:
             derivative.type.result,
             span=derivative.span,
         )
+
+    def _may_be_shared(self, type_: Type, derivative: Derivative, every: Sequence[Type]) -> bool:
+        """Whether a reference in values of a type may be given to a derivative twice, among values of `every` type. In
+        calls that give it references which their function has made it is not."""
+        if not self.references.holds(type_) or not any(count_references(r, every) > 1 for r in references_in(type_)):
+            return False
+        calls = [
+            (function, binding.value)
+            for function in self.functions.values()
+            if isinstance(function, Function)
+            for binding in walk(function.body)
+            if isinstance(binding.value, Call)
+            and isinstance(binding.value.function, Global)
+            and binding.value.function.name == derivative.name
+        ]
+        for function, call in calls:
+            new = {b.targets[0] for b in walk(function.body) if isinstance(b.value, RefNew)}
+            cells = [a for a in call.arguments if any(True for _ in references_in(type_of(a)))]
+            if len(set(cells)) < len(cells) or not new.issuperset(cells):
+                return True
+        return not calls
 
     # ---- forward and backward versions
 

@@ -14,13 +14,13 @@ The backward effects happen in the reverse order of the forward ones, whether or
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from relay.ad.cotangents import Cotangents, fill_stack, pack, pack_type, type_of, unpack
 from relay.ad.scopes import Scope
 from relay.ad.tapes import BlockReversal
-from relay.errors import DifferentiationError
-from relay.ir.expr import Atom, Binding, MakeTuple, Project, RefNew, RefRead, RefWrite, StackGet, StackNew, Var
+from relay.errors import DifferentiationError, Span
+from relay.ir.expr import Atom, Binding, Expr, MakeTuple, Project, RefNew, RefRead, RefWrite, StackGet, StackNew, Var
 from relay.ir.types import (
     Constructor,
     DataDefinition,
@@ -84,6 +84,41 @@ class References:
             case _:
                 return type_
 
+    def received(self, cells: Mapping[Var, Var], shared: Sequence[Type], span: Span | None) -> list[Binding]:
+        """The pairs of references that come from outside of a derivative: each gets a cell for its cotangent, which is
+        not needed afterwards. `cells` has what they are outside; those of `shared` types may be the same one.
+
+        Raises DifferentiationError where two of them may be the same one, or if they hold references themselves or lie
+        in data or lists.
+        """
+        emitter = Emitter(span)
+        for pair, outside in cells.items():
+            emitter.bindings.append(Binding((pair,), self._paired_value(emitter, outside, type_of(outside), shared)))
+        return emitter.bindings
+
+    def _paired_value(self, emitter: Emitter, value: Atom, type_: Type, shared: Sequence[Type]) -> Expr:
+        """What makes pairs of the references in a value."""
+        span, type_ = emitter.span, prune(type_)  # type: ignore[assignment]
+        refused = type_ in shared
+        if isinstance(type_, TupleType) and not refused:
+            parts: list[Atom] = []
+            for index, item in enumerate(type_.items):
+                part = emitter.bind(Project(value, index, span), item, "part").atom
+                if self.holds(item):
+                    part = emitter.bind(self._paired_value(emitter, part, item, shared), self.paired(item), "pair").atom
+                parts.append(part)
+            return MakeTuple(tuple(parts), span)
+        if refused or not isinstance(type_, RefType) or self.holds(type_.content):
+            raise DifferentiationError(
+                "the gradient passes through references that are created outside of the differentiated function, and"
+                " may be the same one, or hold others",
+                span,
+                help="pass what they hold as arguments instead",
+            )
+        zeros = pack(emitter, self._cotangents.zeros(emitter, type_.content, None))
+        adjoint = emitter.bind(RefNew(zeros, span), RefType(type_of(zeros)), "adjoint").atom
+        return MakeTuple((value, adjoint), span)
+
     def unpaired(self, emitter: Emitter, value: Atom, type_: Type) -> Atom:
         """A value of `paired(type_)` as the one of `type_` that it stands for. What cells hold is read now.
 
@@ -135,6 +170,50 @@ class References:
             )
             self._cotangents.complete(found)
         return found
+
+
+def references_in(type_: Type) -> Iterator[RefType]:
+    """The types of the references in values of a type. The cells of lists nobody else has."""
+    pending, seen = [type_], set[DataDefinition]()
+    while pending:
+        match prune(pending.pop()):
+            case RefType(content) as found:
+                yield found
+                pending.append(content)
+            case TupleType(items):
+                pending += items
+            case StackType(RefType(content)):
+                pending.append(content)
+            case StackType(element):
+                pending.append(element)
+            case DataType(definition) if definition not in seen:
+                seen.add(definition)
+                pending += [t for c in definition.constructors for t in c.fields]
+            case _:
+                pass
+
+
+def count_references(type_: RefType, every: Sequence[Type]) -> int:
+    """How many references of a type there may be in values of these types; 2 or more for any number."""
+    count, seen = 0, set[DataDefinition]()
+    pending = list(every)
+    while pending:
+        match prune(pending.pop()):
+            case RefType(content) as found:
+                count += found == type_
+                pending.append(content)
+            case TupleType(items):
+                pending += items
+            case StackType(RefType(content)):  # a list, whose cells nobody else has
+                pending += (content, content)
+            case StackType(element):
+                pending += (element, element)
+            case DataType(definition) if definition not in seen:
+                seen.add(definition)
+                pending += [t for c in definition.constructors for t in c.fields for _ in range(2)]
+            case _:
+                pass
+    return count
 
 
 def _kept(type_: Type, emitter: Emitter) -> DifferentiationError:
