@@ -59,6 +59,29 @@ def test_deep_recursion_in_many_threads() -> None:
     assert found == [400_000] * 4
 
 
+def test_a_thread_with_a_small_stack_compiles_and_recurs_deeply() -> None:
+    @relay
+    def fresh(n: Tensor[Int, ()]) -> Tensor[Int, ()]:
+        if n == 0:
+            return 0
+        return 2 + fresh(n - 1)
+
+    found: list[int] = []
+    usual = threading.stack_size(64 * 1024)
+    try:
+        thread = threading.Thread(target=lambda: found.append(int(fresh(100_000))))
+        thread.start()
+    finally:
+        threading.stack_size(usual)
+    thread.join()
+    assert found == [200_000]
+
+
+def test_a_stack_that_there_is_no_memory_for_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAY_STACK_SIZE", str(1 << 60))
+    assert int(count(200_000)) == 200_000
+
+
 def test_recursion_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RELAY_STACK_SIZE", str(16 << 20))
     with pytest.raises(ExecutionError, match=r"recursion deeper than \d{6}: the stack is used up") as raised:

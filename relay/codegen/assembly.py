@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from relay import progress
@@ -24,15 +24,12 @@ from relay.codegen.interrupts import let_python_raise
 from relay.codegen.kernels import Kernels
 from relay.codegen.layout import (
     ROW,
-    TAG,
-    DataLayout,
-    Layout,
     Pool,
     TensorLayout,
-    TupleLayout,
     analyse,
     has_fixed_rows,
     leaves,
+    received_leaves,
 )
 from relay.codegen.memory import ALIGNMENT
 from relay.codegen.native import Native, compiling
@@ -125,7 +122,7 @@ def _generate(
                 donation = plan_donation(entry, given, layouts.results[name], donated, sharing)
             native.update(generate(functions[name], shared, name in recursive, sharing, donation))
     arrays = Arrays(table)
-    received = list(_received([layouts.of[p] for p in entry.parameters]))
+    received = list(received_leaves([layouts.of[p] for p in entry.parameters]))
     shown = shown_by(received)
     workspace = shared.frames[entry.name]
     blocks = pools.slots
@@ -192,21 +189,6 @@ def _prepared(module: Module) -> Module:
                 raise InternalError(f"function {function.name} goes by the name {name}")
             functions[name] = loops_for_tail_calls(function)
     return Module(functions, module.entry, module.data, module.where)
-
-
-def _received(layouts: Sequence[Layout]) -> Iterator[tuple[TensorLayout, bool]]:
-    """The leaves of arguments, each with whether it is always there: fields of data may belong to another value."""
-    for layout in layouts:
-        match layout:
-            case TupleLayout(items):
-                yield from _received(items)
-            case DataLayout(_, fields):
-                yield TAG, True
-                for constructor in fields:
-                    for leaf, there in _received(constructor):
-                        yield leaf, there and len(fields) == 1
-            case _:
-                yield from ((leaf, True) for leaf in leaves(layout))
 
 
 def shown_by(received: Sequence[tuple[TensorLayout, bool]]) -> dict[TypeId, tuple[int, int]]:

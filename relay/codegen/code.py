@@ -371,7 +371,12 @@ class Code:
             self.store(target, self.load(source))
             return
         size = self.size(target.layout.bytes)
-        self.emit(tirx.Evaluate(tir.extern("memcpy", self.address(target), self.address(source), size)))
+        with self.collect() as copied:
+            self.emit(tirx.Evaluate(tir.extern("memcpy", self.address(target), self.address(source), size)))
+        if isinstance(source.place, Memory) and source.place.optional:
+            self.when(tirx.NE(self.address(source), integer(0)), copied)
+        else:
+            self.emit(*copied)
         self.touch(target)
 
     def touch(self, leaf: Leaf) -> None:

@@ -37,6 +37,7 @@ from relay.codegen.layout import (
     TensorLayout,
     TupleLayout,
     leaves,
+    received_leaves,
 )
 from relay.codegen.parts import cut
 from relay.codegen.pools import Pools
@@ -132,11 +133,11 @@ def generate(
     given: list[Leaf] = []
     for parameter in function.parameters:
         received = []
-        for layout in leaves(layouts.of[parameter]):
+        for layout, there in received_leaves([layouts.of[parameter]]):
             in_register = tir.by_value(layout.base, layout.elements)
             passed = tirx.Var(parameter.name, layout.base.name if in_register else "int64")
             parameters.append(passed)
-            received.append(Leaf(layout, Immediate(passed) if in_register else Memory(passed)))
+            received.append(Leaf(layout, Immediate(passed) if in_register else Memory(passed, optional=not there)))
         given += received
         generator.variables[parameter] = build(layouts.of[parameter], iter(received))
     for dim in shared.made[function.name]:

@@ -188,6 +188,21 @@ def leaves(layout: Layout) -> Iterator[TensorLayout]:
 TAG = TensorLayout(BaseType("int32"), ())
 
 
+def received_leaves(layouts: Sequence[Layout]) -> Iterator[tuple[TensorLayout, bool]]:
+    """The leaves of arguments, each with whether it is always there: fields of data may belong to another value."""
+    for layout in layouts:
+        match layout:
+            case TupleLayout(items):
+                yield from received_leaves(items)
+            case DataLayout(_, fields):
+                yield TAG, True
+                for constructor in fields:
+                    for leaf, there in received_leaves(constructor):
+                        yield leaf, there and len(fields) == 1
+            case _:
+                yield from ((leaf, True) for leaf in leaves(layout))
+
+
 def recursive_definitions(definitions: Iterable[DataDefinition]) -> set[DataDefinition]:
     """The definitions whose values can contain values of the same definition."""
     below: dict[DataDefinition, set[DataDefinition]] = {}

@@ -15,11 +15,12 @@ from relay.codegen.tir import Expression
 @attrs.frozen(eq=False)
 class Memory:
     """At an address; in the workspace if there is a slot, and of a constant array if there is an entry of the context
-    table that holds its address."""
+    table that holds its address. An `optional` address is 0 where the value that it belongs to has no such part."""
 
     address: Expression
     slot: Slot | None = None
     entry: int | None = None
+    optional: bool = False
 
 
 @attrs.frozen(eq=False)

@@ -299,7 +299,19 @@ def in_option(x, y):
 
 
 X, Y = np.float64(0.7), np.float64(1.3)
+@relay
+def chosen_with_arrays(x, y):
+    """Functions that have captured an array, a record and a cell, or an array only."""
+    r = relay.ref(x * y)
+    v = relay.stack([x, y, x + y])
+    p = {"a": x, "b": y}
+    f = (lambda t: p["b"] - 0.3 * (r.value + v[0])) if x > y else (lambda t: relay.sqrt(1.0 + v[0] * v[0]))
+    return x + 0.5 * f(y) * r.value + p["a"] * p["b"] + 0.2 * relay.sum(v * v)
+
+
 PROGRAMS = [
+    Program(chosen_with_arrays, (np.float64(0.7), np.float64(-0.4))),
+    Program(chosen_with_arrays, (np.float64(-0.7), np.float64(0.4))),
     Program(polymorphic_arguments, (X, np.array([0.5, -0.3, 0.2]))),
     Program(chosen, (X, Y)),
     Program(chosen_among_known, (X, 1)),
