@@ -1,7 +1,7 @@
 """Compiling a program for the CPU, and calling it.
 
-Everything that the structured first-order core can say is compiled. Function values are not in it: earlier passes remove
-them.
+Everything that the structured first-order core can say is compiled. Function values are not in it: earlier passes
+remove them.
 
 What the run may find: an assertion that fails, recursion deeper than `limits.stack_size` allows, memory that does not
 suffice; they are ExecutionErrors. Memory of recursive data, references and stacks is given back when the call ends, not
