@@ -13,8 +13,10 @@ from programs import Program, programs
 
 import relay as R
 from relay.ir.check import Stage, Violation, check
+from relay.ir.dims import made_dim
 from relay.ir.expr import (
     Atom,
+    BindDim,
     Binding,
     Block,
     Constant,
@@ -22,6 +24,7 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
+    Extent,
     Function,
     Global,
     If,
@@ -36,6 +39,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.made import mentioned_here
 from relay.ir.traverse import all_blocks, map_atoms, map_blocks, operands, walk
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, RefType, TensorType, TupleType, Type, TypeId, scalar
 from relay.ir.types import Kind as KindOfVariable
@@ -397,7 +401,44 @@ def without_a_data_type(module: Module) -> Iterator[Module]:
         yield attrs.evolve(module, data=(module.data[0], *module.data))
 
 
+def a_size_of_nobody(module: Module) -> Iterator[Module]:
+    foreign = made_dim("nobodys")
+    for place, position, binding in each(module, lambda b: bool(b.targets)):
+        extent = Binding((Var("size", scalar(INT64)),), Extent(foreign, INT64))
+        yield with_binding(module, place, position, extent, binding)
+
+
+def a_size_made_twice(module: Module) -> Iterator[Module]:
+    for place, position, binding in each(module, lambda b: isinstance(b.value, BindDim)):
+        yield with_binding(module, place, position, binding, binding)
+
+
+def without_the_making_of_a_size(module: Module) -> Iterator[Module]:
+    for place, position, binding in each(module, lambda b: isinstance(b.value, BindDim)):
+        if any(binding.value.dim in mentioned_here(b) for b in place.block.bindings):
+            yield with_binding(module, place, position)
+
+
+def names_of_axes(module: Module) -> Iterator[Module]:
+    def named(type_: Type | None) -> Type:
+        if isinstance(type_, TensorType):
+            return attrs.evolve(type_, axes=tuple(f"axis{i}" for i in range(len(type_.shape))))
+        return TensorType(FLOAT32, (1,), ("axis",))
+
+    return retyped(module, named)
+
+
+def a_variable_of_another_kind(module: Module) -> Iterator[Module]:
+    def unknown(type_: Type | None) -> Type:
+        shape = type_.shape if isinstance(type_, TensorType) else ()
+        return TensorType(TypeId("b", KindOfVariable.BaseType), shape)
+
+    yield from retyped(module, unknown)
+    yield from retyped(module, lambda type_: TypeId("A", KindOfVariable.Type))
+
+
 MUTATIONS = [
+    a_size_of_nobody, a_size_made_twice, without_the_making_of_a_size, names_of_axes, a_variable_of_another_kind,
     another_dtype, another_shape, a_foreign_dim, an_unbound_operand, used_before_it_is_bound, used_out_of_scope,
     bound_twice, a_target_more, a_target_less, without_an_arm, an_arm_twice, a_field_less, another_constructor,
     an_unknown_operator, an_unknown_attribute, an_axis_out_of_range, a_foreign_dim_in_an_attribute, an_operand_less,

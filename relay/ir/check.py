@@ -75,6 +75,7 @@ def check(module: Module, stage: Stage = "typed") -> None:
     checker = _Checker(module, stage)
     with assuming(module.where):
         checker.assumptions()
+        checker.entry()
         for definition in module.data:
             checker.definition(definition)
         for name, function in module.functions.items():

@@ -17,6 +17,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.extents import symbolic_dims
+from relay.ir.made import given_sizes
 from relay.ir.types import (
     BOOL,
     INT32,
@@ -70,6 +71,7 @@ class Scopes:
         self._made: set[MadeDim] = set()  # the dims that the function at hand makes
         self._made_here: set[MadeDim] = set()  # those of them that are in scope
         self._in_data = False
+        self._given = given_sizes(module)  # the sizes that each function has from its callers
 
     def fail(self, message: str) -> Violation:
         return Violation(f"in {self.where}: {message}", self.span)
@@ -100,6 +102,11 @@ class Scopes:
             elif variable not in self._dims:
                 raise self.fail(f"{variable} in {where} is the extent of no argument of {self.module.entry}")
 
+    def entry(self) -> None:
+        """Nobody gives the entry sizes that the run makes."""
+        for dim in self._given[self.module.entry]:
+            raise self.fail(f"nobody makes {dim}, which @{self.module.entry} uses or gives to others")
+
     def definition(self, definition: DataDefinition) -> None:
         """The field types of a data type."""
         self.where, self.span = definition.name, None
@@ -119,14 +126,14 @@ class Scopes:
 
     def known(self, type_: Type) -> None:
         """A type is one of run-time values at this stage."""
+        if isinstance(type_, TensorType) and type_.axes is not None:
+            raise self.fail(f"{show(type_)} has names of axes")
         if type_ in self._known:
             return
         match type_:
             case TensorType(base, shape):
                 if not isinstance(base, BaseType):
                     raise self.fail(f"{show(type_)} has variables")
-                if type_.axes is not None:
-                    raise self.fail(f"{show(type_)} has names of axes")
                 for dim in shape:
                     if not isinstance(dim, int):
                         self.dim(dim, show(type_))
@@ -200,6 +207,8 @@ class Scopes:
                 function = self.module.functions.get(name)
                 if function is None:
                     raise self.fail(f"there is no function @{name}")
+                for dim in self._given[name]:
+                    self.dim(dim, f"what @{name} is given")
                 return function.type
             case Static():
                 raise self.fail("Static belongs to the surface IR")

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from relay.ir.dims import Dim, DimExpr, MadeDim, TypeId, variables
-from relay.ir.expr import BindDim, Binding, Block, Dead, Extent, Function, OpCall, StackNew, Var
-from relay.ir.traverse import bound, walk
+from relay.ir.expr import (
+    BindDim,
+    Binding,
+    Block,
+    Dead,
+    Derivative,
+    Extent,
+    Function,
+    Global,
+    Module,
+    OpCall,
+    StackNew,
+    Var,
+)
+from relay.ir.traverse import bound, operands, walk
 from relay.ir.types import ANY, TensorType, Type, map_dims
 
 
@@ -79,6 +92,34 @@ def free_in(function: Function) -> dict[MadeDim, None]:
     found.update(mentioned(function.body.bindings))
     own = made_by(function.body)
     return {dim: None for dim in found if dim not in own}
+
+
+def given_sizes(module: Module) -> dict[str, dict[MadeDim, None]]:
+    """The sizes that its callers have made which each function mentions, or one that it names or is a derivative of."""
+    own: dict[str, dict[MadeDim, None]] = {}
+    found: dict[str, dict[MadeDim, None]] = {}
+    users: dict[str, dict[str, None]] = {name: {} for name in module.functions}
+    for name, function in module.functions.items():
+        own[name] = {} if isinstance(function, Derivative) else made_by(function.body)
+        found[name] = {} if isinstance(function, Derivative) else free_in(function)
+        for used in (function.of,) if isinstance(function, Derivative) else _named(function):
+            users.setdefault(used, {})[name] = None
+    pending = [name for name in found if found[name]]
+    while pending:
+        name = pending.pop()
+        for user in users[name]:
+            new = [dim for dim in found[name] if dim not in own[user] and dim not in found[user]]
+            if new:
+                found[user].update(dict.fromkeys(new))
+                pending.append(user)
+    return found
+
+
+def _named(function: Function) -> Iterator[str]:
+    """The functions of the module that a function names."""
+    yield from function.rule_functions
+    for binding in walk(function.body):
+        yield from (atom.name for atom in operands(binding.value) if isinstance(atom, Global))
 
 
 def without_made(type_: Type) -> Type:

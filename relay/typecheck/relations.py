@@ -59,7 +59,7 @@ def same(shape: Shape, *others: Shape, **attributes: object) -> Shape:
     """All shapes are equal, and the result's is the same."""
     for other in others:
         if not equal_shapes(shape, other):
-            raise ShapeError(f"the shapes {_listed((shape, *others))} must be equal")
+            raise ShapeError(f"the shapes {_listed((shape, *others))} must be equal", notes=_difference((shape, other)))
     return shape
 
 
@@ -95,7 +95,7 @@ def _broadcast_dim(dims: Sequence[Dim], shapes: Sequence[Shape]) -> tuple[Dim, S
         return wide[0], wide
     numbers = [dim for dim in wide if isinstance(dim, int)]
     if len(numbers) > 1:
-        raise ShapeError(f"the shapes {_listed(shapes)} cannot be broadcast together")
+        raise _not_broadcast(shapes)
     first = (numbers or wide)[0]
     try:
         for dim in wide:
@@ -103,11 +103,32 @@ def _broadcast_dim(dims: Sequence[Dim], shapes: Sequence[Shape]) -> tuple[Dim, S
                 if equal(dim, 1):
                     continue
                 if not equal(first, 1):
-                    raise ShapeError(f"the shapes {_listed(shapes)} cannot be broadcast together")
+                    raise _not_broadcast(shapes)
                 first = dim
     except Undetermined:
         return first, [dim for dim in wide if not isinstance(dim, int)]
     return first, ()
+
+
+def _not_broadcast(shapes: Sequence[Shape]) -> ShapeError:
+    message = f"the shapes {_listed(shapes)} cannot be broadcast together"
+    return ShapeError(message, notes=_difference(shapes, at_the_end=True))
+
+
+def _difference(shapes: Sequence[Shape], but: int | None = None, at_the_end: bool = False) -> tuple[str, ...]:
+    """The first axis at which shapes have different extents, in words. `but`: one that does not matter; `at_the_end`:
+    they are aligned there, and 1 stretches."""
+    ranks = dict.fromkeys(map(len, shapes))
+    if len(ranks) > 1 and not at_the_end:
+        return (f"the ranks are {' and '.join(map(str, ranks))}",)
+    for axis in range(-1, -max(ranks) - 1, -1):
+        position = axis if len(ranks) > 1 else axis + max(ranks)
+        dims = dict.fromkeys(resolve(shape[axis]) for shape in shapes if len(shape) >= -axis)
+        if at_the_end:
+            dims.pop(1, None)
+        if len(dims) > 1 and position != but:
+            return (f"axis {position} is {' and '.join(map(str, dims))}",)
+    return ()
 
 
 def _agree(left: Dim, right: Dim) -> bool:
@@ -346,7 +367,8 @@ def concatenate(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
     for shape in shapes[1:]:
         rest = (*shape[:position], *shape[position + 1 :])
         if len(shape) != len(first) or not equal_shapes(rest, (*first[:position], *first[position + 1 :])):
-            raise ShapeError(f"the shapes {_listed(shapes)} cannot be concatenated along axis {axis}")
+            message = f"the shapes {_listed(shapes)} cannot be concatenated along axis {axis}"
+            raise ShapeError(message, notes=_difference((first, shape), but=position))
     extents = [resolve(shape[position]) for shape in shapes]
     wide = [dim for dim in extents if dim != 0]
     if len(wide) > 1 and ANY in wide:
@@ -361,7 +383,8 @@ def stack(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
         raise ShapeError("stack needs at least one tensor")
     for shape in shapes[1:]:
         if not equal_shapes(shapes[0], shape):
-            raise ShapeError(f"the shapes {_listed(shapes)} cannot be stacked: they must be equal")
+            message = f"the shapes {_listed(shapes)} cannot be stacked: they must be equal"
+            raise ShapeError(message, notes=_difference((shapes[0], shape)))
     position = normalise_axis(axis, len(shapes[0]) + 1)
     return (*shapes[0][:position], len(shapes), *shapes[0][position:])
 

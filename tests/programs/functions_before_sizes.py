@@ -69,7 +69,41 @@ def jacobian_of_chosen(x):
     return rl.sum(rl.jacobian(lambda v: v[v > 0.3] * v[0])(x) ** 2)
 
 
+@relay
+def chosen_and_their_number(x):
+    y = x[x > 0.3]
+    return y, y.shape[0]
+
+
+@relay
+def sizes_of_two_calls(x):
+    """A size that a called function makes is a number for its caller."""
+    y, n = chosen_and_their_number(x)
+    z, m = chosen_and_their_number(x - 0.15)
+    return rl.sum(y) * float(n * 10 + m) + rl.sum(z[: y.shape[0]])
+
+
+@relay
+def growing_rows(x):
+    rows, i = [], 0
+    while x[i] < 0.8:
+        row = []
+        for j in range(i + 1):
+            row.append(x[j] * 2.0)
+        rows.append(row)
+        i += 1
+    return rows, [i, i], x * 1.5
+
+
+@relay
+def pullback_of_lists_in_lists(x):
+    y, pull = rl.vjp(growing_rows, x)
+    return rl.sum(pull(y) * x)
+
+
 PROGRAMS = [
+    Program(sizes_of_two_calls, (FOUR,), expected=(1.8 * 32 + 1.1)),
+    Program(pullback_of_lists_in_lists, (FOUR,)),
     Program(local_function, (FOUR,), expected=(3.6 * 5.6)),
     Program(function_value, (FOUR, True)),
     Program(annotated_function, (FOUR,), expected=(1.22 * 1.26)),

@@ -101,7 +101,7 @@ def apply(
         case Method(value, str(name)) if name in ordering.LIST_METHODS and not keywords and _is_items(value):
             return ordering.list_method(session, out, name, value, arguments, span)
         case Method():
-            return tensors.call_method(session, out, callee, arguments, keywords, span)
+            return tensors.call_method(session, out, callee, arguments, keywords, span, described)
         case Typed() if data.data_type(callee) is not None:
             found = special_methods.call(session, out, "__call__", callee, arguments, span)
             if found is None or keywords:

@@ -252,10 +252,11 @@ class Derived:
 
 @attrs.frozen(eq=False)
 class Method:
-    """`x.name`, not called yet."""
+    """`x.name`, not called yet. `described`: x, for messages."""
 
     value: Entity
     name: str
+    described: str = "x"
 
 
 @attrs.frozen(eq=False)

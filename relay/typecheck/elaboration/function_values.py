@@ -124,7 +124,11 @@ def function_value(
         effects.include(instance.effects)
         demand_purity(session, entity, effects)
         place.items.append(Later((var,), lambda: instance.target))
-        session.unify_at(instance.result, result, span, f"the result of {function.name}")
+        is_own = isinstance(entity, LocalFunction) and function.span is not None
+        at, other = (function.span, span) if is_own else (span, function.span)
+        text = "wanted here" if is_own else "defined here"
+        labels = (Label(other, text),) if other is not None and other != at else ()
+        session.unify_at(instance.result, result, at, f"the result of {function.name}", labels=labels)
 
     def is_uncalled() -> bool:
         return not session.generic and all(isinstance(prune(p), Unknown) for p in parameters)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from types import MappingProxyType
 
+import attrs
+
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import settled
 from relay.ir.effects import Effects, Purity
@@ -40,6 +42,7 @@ from relay.ir.types import (
     show,
     type_variables,
 )
+from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import (
     axis_names,
@@ -78,6 +81,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve
 
 
@@ -108,7 +112,7 @@ def call_function(
             fixed = True
             if isinstance(callee, GlobalFunction):
                 higher_rank.require_right(session, callee.definition)
-        values.append(None if fixed else _argument(session, out, entity, parameter))
+        values.append(None if fixed else _argument(session, out, entity, span or parameter.span))
     callee = higher_rank.inside(session, out, callee, [e for e, v in zip(entities, values, strict=True) if v is None])
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
     if any(i.code is code for i in session.active):  # a recursion may call with other sizes each time
@@ -141,9 +145,9 @@ def _is_passed_on(entity: Entity) -> bool:
     return isinstance(entity, Typed) and isinstance(prune(entity.type), QuantifiedType)
 
 
-def _argument(session: Session, out: Output, entity: Entity, parameter: Var) -> Typed | None:
+def _argument(session: Session, out: Output, entity: Entity, span: Span | None) -> Typed | None:
     """The run-time value of an argument, or None for one that specialises the function."""
-    return None if specialises(entity) else session.materialise(out, entity, parameter.span)
+    return None if specialises(entity) else session.materialise(out, entity, span)
 
 
 def _static_key(entity: Entity) -> object:
@@ -252,7 +256,7 @@ def _new_instance(
 
     session.unseen_functions.pop(id(function), None)
     types = tuple(map(effects.received, types))
-    number, opened = session.made_instances, len(session.opened)
+    number, opened, before = session.made_instances, len(session.opened), session.sizes_in_scope()
     session.made_instances += 1
     result = early_results.given(session, number, function.label) or session.solver.fresh(Kind.Type)
     name = session.unique_name(function.name) if isinstance(callee, GlobalFunction) else function.name
@@ -295,6 +299,7 @@ def _new_instance(
             declared_at = [(at, lambda: f"another path returns {show(resolve(value.type))}")]
 
     context.handlers = {function.label: Handler(label, None, on_exit, len(session.scopes))}
+    known: list[tuple[Entity, FunctionType, Var]] = []  # functions as arguments, whose types are written
     with session.scope(body):
         remaining = iter(types)
         for surface, entity, value in zip(function.parameters, entities, values, strict=True):
@@ -304,6 +309,8 @@ def _new_instance(
                 annotation = annotation_type(session, context, surface.type, what=what, span=surface.span)
             if value is None:
                 context.environment[surface] = effects.declared_pure(entity, surface)
+                if isinstance(annotation, FunctionType):
+                    known.append((entity, annotation, surface))
                 continue
             var = session.variable(surface.name, next(remaining), surface.span)
             if isinstance(annotation, StackType) and isinstance(prune(var.type), TupleType):  # type: ignore[arg-type]
@@ -321,6 +328,8 @@ def _new_instance(
             parameters.append(var)
             received = Typed(var, annotation or var.type or result)
             context.environment[surface] = expand(session, body, received, surface.span)
+        for entity, annotation, surface in known:
+            _check_known_function(session, body, entity, annotation, surface, function.name, span)
         if function.result is not None:
             what = f"what {function.name} returns"
             written = annotation_type(session, context, function.result, what=what, span=function.span)
@@ -339,7 +348,7 @@ def _new_instance(
         session.finishers.append(returns_nothing)
     early_results.finished(session, number, function.label, instance, opened)
     instance.rule = function.rule
-    instance.known = known_results.common(exits)
+    instance.known = known_results.common(exits, before)
     if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:
         from relay.typecheck.elaboration.gradients import define_gradient
 
@@ -364,6 +373,33 @@ def _new_instance(
         place = made_sizes.place_of(session, callee, types)
         place.items.append(Later((instance.target,), lambda: Lambda(build(), function.span)))
     return instance
+
+
+def _check_known_function(
+    session: Session,
+    out: Output,
+    entity: Entity,
+    annotation: FunctionType,
+    parameter: Var,
+    name: str,
+    span: Span | None,
+) -> None:
+    """Demand that a function that specialises another one has the type which is written for the parameter."""
+    from relay.typecheck.elaboration.function_values import function_value
+
+    fixed: dict[int, Entity] | None = None
+    if isinstance(entity, GlobalFunction):
+        if static_positions(entity):
+            return  # it is no value
+        if len(surface_function(entity).parameters) == len(annotation.parameters):
+            fixed = {}
+    elif not isinstance(entity, Object) or not isinstance(entity.value, Operator):
+        return
+    value = function_value(session, out, entity, span or parameter.span, fixed)
+    declared = (Label(parameter.span, "declared here"),) if parameter.span is not None and span is not None else ()
+    what = f"argument {parameter.name} of {name}"
+    wanted = map_type(annotation, function=lambda f: attrs.evolve(f, effects=None))  # they are looked at by name
+    session.unify_at(value.type, wanted, span or parameter.span, what, labels=declared)
 
 
 def _result(

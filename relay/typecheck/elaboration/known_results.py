@@ -6,8 +6,9 @@ where the function is called.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
+from relay.ir.dims import MadeDim
 from relay.ir.types import BaseType, TensorType, prune
 from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration.entities import Computed, Entity, Number, Object, Size, Tuple, Typed, dim_of
@@ -15,20 +16,24 @@ from relay.typecheck.elaboration.entities import Computed, Entity, Number, Objec
 _UNKNOWN = Object(None)
 
 
-def common(results: Sequence[Entity]) -> Entity | None:
-    """The numbers that all returns of a function give in the same place; None if there is none."""
+def common(results: Sequence[Entity], before: Container[MadeDim]) -> Entity | None:
+    """The numbers that all returns of a function give in the same place; None if there is none. Sizes that the function
+    makes are no numbers for its callers, only those made `before` it is called."""
+    from relay.typecheck.elaboration.made_sizes import mentioned_in_number
+
     if not results:
         return None
     first, *others = results
     if isinstance(first, Number):
         same = all(isinstance(o, Number) and same_number(first, o) for o in others)
-        return first if same else None
+        outside = all(dim in before for dim in mentioned_in_number(first))
+        return first if same and outside else None
     if not isinstance(first, Tuple):
         return None
     columns = []
     for position, item in enumerate(first.items):
         parts = [o.items[position] for o in others if isinstance(o, Tuple) and len(o.items) == len(first.items)]
-        columns.append(common([item, *parts]) if len(parts) == len(others) else None)
+        columns.append(common([item, *parts], before) if len(parts) == len(others) else None)
     if all(c is None for c in columns):
         return None
     return Tuple(tuple(_UNKNOWN if c is None else c for c in columns), first.form)

@@ -232,6 +232,7 @@ def _relation(
             names = axis_names.result_names(operator, values, attributes, described, span, rule)
         except Undetermined as undetermined:
             session.question = undetermined.question
+            session.asked_of = lambda: operand_notes(notes, described)
             return undetermined.unknowns
         if names is not None and prune(axes) is axes:
             session.solver.bind(axes, names)
@@ -239,6 +240,7 @@ def _relation(
             session.solver.unify_shape((unknown,), rule())  # type: ignore[arg-type]
         except Undetermined as undetermined:
             session.question = undetermined.question
+            session.asked_of = lambda: operand_notes(notes, described)
             return undetermined.unknowns
         except TypeMismatch as error:
             error.span = error.span or span

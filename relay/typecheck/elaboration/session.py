@@ -111,6 +111,7 @@ class Pending:
     application: Callable[[], Application] | None = None  # by what type-level function, for a scheme
     at_any_rank: Callable[[], bool] | None = None  # solves it where its one shape variable does not matter
     question: DimConstraint | None = None  # what annotated sizes, for which it must always hold, leave open
+    asked_of: Callable[[], tuple[str, ...]] = tuple  # the operands that the question is about
     force: Callable[[], None] | None = None  # solves it with what is known, if nothing else moves
     is_last: Callable[[], bool] = lambda: False  # whether it is forced when nothing else can be
     unseen: Callable[[], None] | None = None  # notes the effects of what a scheme leaves unsolved
@@ -170,12 +171,12 @@ def undecided(error: RelayError | Consequence | Undetermined | Clash, span: Span
     return SchemeOnly(span, "a size that this depends on")
 
 
-def not_for_all(question: DimConstraint, example: str, span: Span | None) -> ShapeError:
+def not_for_all(question: DimConstraint, example: str, span: Span | None, notes: tuple[str, ...] = ()) -> ShapeError:
     """The mistake that something does not hold for all sizes that the annotations allow."""
     lone = all(isinstance(d, TypeId) for d in (question.left, question.right))
     first = "annotate both with one variable, or" if lone else "annotate sizes for which it holds, or"
     help = f"{first} leave an annotation out: then each call's sizes are checked"
-    return ShapeError(f"cannot show that {question}: it fails for {example}", span, help=help)
+    return ShapeError(f"cannot show that {question}: it fails for {example}", span, notes=notes, help=help)
 
 
 class Session(EffectNotes):
@@ -191,6 +192,7 @@ class Session(EffectNotes):
         self.solver.postpone = self._postpone
         self.solver.gradual = generic
         self.question: DimConstraint | None = None  # what kept the constraint at hand from being solved
+        self.asked_of: Callable[[], tuple[str, ...]] = tuple  # what it is about, for the message
         self.pending: list[Pending] = []
         self.variables: list[Var] = []
         self.instances: dict[object, Instance] = {}
@@ -416,11 +418,11 @@ class Session(EffectNotes):
     def _try(self, pending: Pending) -> None:
         if pending.done or pending.running:
             return
-        pending.running, self.question = True, None
+        pending.running, self.question, self.asked_of = True, None, tuple
         with self.effects_of(pending.effects or self.effects):
             waiting = pending.attempt()
         pending.running = False
-        pending.question = None if waiting else self.question
+        pending.question, pending.asked_of = None if waiting else self.question, self.asked_of
         if waiting is None:
             pending.done = True
             return
@@ -585,7 +587,7 @@ class Session(EffectNotes):
                 example = None if question is None else counterexample(question)
             if example is not None:
                 assert question is not None
-                self.report(not_for_all(question, example, pending.span), pending.labels)
+                self.report(not_for_all(question, example, pending.span, pending.asked_of()), pending.labels)
 
     def _close_data(self, type_: Type) -> Type:
         """Let arguments of data types that nothing determines, as the elements of a list that is always empty, be

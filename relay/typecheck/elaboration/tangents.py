@@ -69,38 +69,34 @@ def has_tangents(session: Session, type_: Type) -> bool:
     return isinstance(made, DataType)
 
 
-def dot(session: Session, out: Output, left: Typed, right: Typed, span: Span | None) -> Entity:
+def dot(session: Session, out: Output, left: Typed, right: Typed, span: Span | None) -> Entity | None:
     """The sum of the products of the float tensors at the same places of two values, the second being a tangent or
-    cotangent of the first."""
+    cotangent of the first; None if they have none."""
     one, tangent = _definition(session, left, span), session.final(_known(session, right, span))
     other = tangent.definition if isinstance(tangent, DataType) else None
     if other is None or other not in (one, gradient_definition(one)):
         raise TypeMismatch(f"a tangent of {one.name} was expected, found {show(tangent)}", span)
-    total = TensorType(_base_of([DataType(one)]), ())
+    base = _base_of([DataType(one)])
+    if base is None:
+        return None
+    total = TensorType(base, ())
     name = _Functions(session, span).dot(one, other, total)
     zero = _zero(session, out, total, span)
     return session.bind(out, Call(name, (left.atom, right.atom, zero.atom), span), total, "dot", span)
 
 
-def dot_of_lists(session: Session, out: Output, left: Typed, right: Typed, span: Span | None) -> Entity:
+def dot_of_lists(session: Session, out: Output, left: Typed, right: Typed, span: Span | None) -> Entity | None:
     """The same of two lists whose length only the run knows."""
     element, tangent = (_list_element(session, xs, span) for xs in (left, right))
-    total = TensorType(_base_of([element]), ())
-    length = TensorType(INT64, ())
-    one, other = (session.bind(out, StackLength(xs.atom, span), length, "length", span) for xs in (left, right))
-    same = session.bind(out, OpCall("equal", (one.atom, other.atom), {}, span), TensorType(BOOL, ()), "same", span)
-    out.items.append(Binding((), Assert(same.atom, "a list of as many cotangents was expected", span)))
+    base = _base_of([element])
+    if base is None:
+        return None
+    total = TensorType(base, ())
     zero = _zero(session, out, total, span)
-    index, so_far, label = Var("i", length, span), Var("total", total, span), LoopLabel("dot")
     emitter = Emitter(span)
-    parts = []
-    for xs, type_ in ((left, element), (right, tangent)):
-        cell = emitter.bind(StackGet(xs.atom, index, span), RefType(type_), "cell").atom
-        parts.append(emitter.bind(RefRead(cell, span), type_, "item").atom)
-    after = _Functions(session, span).add(emitter, so_far, parts[0], parts[1], total)
-    body = Block(tuple(emitter.bindings), Next(label, (after,), span))
-    loop = Loop(label, (so_far,), (zero.atom,), body, Counter(index, one.atom), span)
-    return session.bind(out, loop, total, "dot", span)
+    found = _Functions(session, span).add_lists(emitter, zero.atom, (left.atom, right.atom), (element, tangent), total)
+    out.items += emitter.bindings
+    return Typed(found, total)
 
 
 def of_parts(session: Session, out: Output, operator: str, entity: Entity, span: Span | None) -> Entity | None:
@@ -168,8 +164,8 @@ def _known(session: Session, value: Typed, span: Span | None) -> Type:
     return type_
 
 
-def _base_of(types: Sequence[Type]) -> BaseType:
-    """The widest float type in types."""
+def _base_of(types: Sequence[Type]) -> BaseType | None:
+    """The widest float type in types; None if there is none."""
     found: set[BaseType] = set()
     seen: set[DataDefinition] = set()
     pending = list(types)
@@ -179,12 +175,14 @@ def _base_of(types: Sequence[Type]) -> BaseType:
                 found.add(base)
             case TupleType(items):
                 pending += items
-            case DataType(inner) if inner not in seen:
-                seen.add(inner)
-                pending += [t for c in inner.constructors for t in c.fields]
+            case StackType(inner) | RefType(inner):
+                pending.append(inner)
+            case DataType(definition) if definition not in seen:
+                seen.add(definition)
+                pending += [t for c in definition.constructors for t in c.fields]
             case _:
                 pass
-    return max(found, key=lambda b: (b.dtype.itemsize, b.name))
+    return max(found, key=lambda b: (b.dtype.itemsize, b.name), default=None)
 
 
 class _Functions:
@@ -267,8 +265,29 @@ class _Functions:
             case DataType(definition), DataType(of_tangent) if gradient_definition(definition) is not None:
                 name = self.dot(definition, of_tangent, total)
                 return emitter.bind(Call(name, (one, other, so_far), self.span), total, "total").atom
+            case StackType(RefType(element)), StackType(RefType(tangent_element)):
+                return self.add_lists(emitter, so_far, (one, other), (element, tangent_element), total)
             case _:
                 return so_far
+
+    def add_lists(
+        self, emitter: Emitter, so_far: Atom, lists: tuple[Atom, Atom], elements: tuple[Type, Type], total: TensorType
+    ) -> Atom:
+        """The same of two lists of such elements, whose length only the run knows, but is equal."""
+        length, truth = TensorType(INT64, ()), TensorType(BOOL, ())
+        one, other = (emitter.bind(StackLength(xs, self.span), length, "length").atom for xs in lists)
+        same = emitter.bind(OpCall("equal", (one, other), {}, self.span), truth, "same").atom
+        emitter.bindings.append(Binding((), Assert(same, "a list of as many cotangents was expected", self.span)))
+        index, inner, label = Var("i", length, self.span), Var("total", total, self.span), LoopLabel("dot")
+        round_ = Emitter(self.span)
+        parts = []
+        for xs, type_ in zip(lists, elements, strict=True):
+            cell = round_.bind(StackGet(xs, index, self.span), RefType(type_), "cell").atom
+            parts.append(round_.bind(RefRead(cell, self.span), type_, "item").atom)
+        after = self.add(round_, inner, parts[0], parts[1], total)
+        body = Block(tuple(round_.bindings), Next(label, (after,), self.span))
+        loop = Loop(label, (inner,), (so_far,), body, Counter(index, one), self.span)
+        return emitter.bind(loop, total, "dot").atom
 
     # ---- the same operator on all parts
 

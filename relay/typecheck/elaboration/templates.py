@@ -387,7 +387,8 @@ def _dot(session: Session, out: Output, left: Entity, right: Entity, span: Span 
         assert isinstance(one, Typed)
         if isinstance(prune(one.type), StackType) and not isinstance(other, Object):
             part = tangents.dot_of_lists(session, out, one, growing.as_growing(session, out, other, span), span)
-            total = part if total is None else _operator(session, out, "add", [total, part], span)
+            if part is not None:
+                total = part if total is None else _operator(session, out, "add", [total, part], span)
             continue
         if not isinstance(other, Typed):
             if not _is_none(other):
@@ -395,7 +396,8 @@ def _dot(session: Session, out: Output, left: Entity, right: Entity, span: Span 
             continue
         if isinstance(prune(one.type), DataType):
             part = tangents.dot(session, out, one, other, span)
-            total = part if total is None else _operator(session, out, "add", [total, part], span)
+            if part is not None:
+                total = part if total is None else _operator(session, out, "add", [total, part], span)
             continue
         if made_sizes.meeting(other.type, one.type) is None:  # or the product checks that they are equal
             session.unify_at(other.type, one.type, span, "the tangent or cotangent")

@@ -36,6 +36,7 @@ from relay.typecheck.dims import equal, follows_equal, needs_at_least, product
 from relay.typecheck.dims import known as number_of
 from relay.typecheck.elaboration import data, operators, records
 from relay.typecheck.elaboration.axis_names import names_of, with_names
+from relay.typecheck.elaboration.descriptions import kind_of
 from relay.typecheck.elaboration.effect_notes import READS
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -187,7 +188,7 @@ def _value_attribute(
     if name == "T":
         return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
     if is_attribute(name):
-        return Method(typed, name)
+        return Method(typed, name, described)
     session.refuse_guess(type_, span, described)
     help = _NO_ATTRIBUTE.get(name)
     if help is None:
@@ -203,6 +204,7 @@ def call_method(
     arguments: Sequence[Entity],
     keywords: Sequence[tuple[str, Entity]],
     span: Span | None,
+    described: Sequence[str],
 ) -> Entity:
     """`x.name(..)`: the operator of that name, with x as its first operand."""
     from relay.typecheck.elaboration.calls import call_operator
@@ -228,7 +230,8 @@ def call_method(
         numbers = all(isinstance(a, Number) or (isinstance(a, Typed) and _may_be_scalar(a)) for a in arguments)
         if numbers and (len(arguments) > 1 or method.name != "transpose"):
             arguments = [Tuple(tuple(arguments))]
-    return call_operator(session, out, operator, [method.value, *arguments], keywords, span, [])
+    operands = [method.described, *described]
+    return call_operator(session, out, operator, [method.value, *arguments], keywords, span, operands)
 
 
 def _may_be_scalar(typed: Typed) -> bool:
@@ -495,8 +498,11 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
                 axis, position = axis + 1, position + rank
             case _:
                 text = isinstance(item, Object) and isinstance(item.value, str)
-                help = "only dicts have keys of text" if text else "make it one: x[int(i)]"
-                raise TypeMismatch("an index must be an integer, a slice, None or `...`", span, help=help)
+                help = "only dicts have keys of text" if text else "make it one: x[int(i)], x[n // 2]"
+                number = f"the number {item.value}" if type(item) is Number else "a float"
+                found = number if isinstance(item, Number) else kind_of(item)
+                message = f"an index must be an integer, a slice, None or `...`, found {found}"
+                raise TypeMismatch(message, span, help=help)
     while axis < len(dims):
         whole()
     if sum((t := tensor_type(i)) is not None and t.rank > 0 for _, i in plan.dynamic) > 1:
