@@ -217,3 +217,19 @@ def test_weights_and_scales_that_are_constants_are_multiplied_at_once():
     folded = Pipeline("inline, fold-scales, dce", checked=True)(scaled.core(x))
     assert [b.value.operator for b in folded.main.body.bindings] == ["conv2d", "add"]
     np.testing.assert_allclose(interpreter.run(folded, [x]), scaled.interpret(x), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(5, 64, 8), (64, 8), (1, 64, 8), (2, 5, 64, 8), (8,)])
+def test_products_of_a_batch_that_share_an_operand(shape):
+    rng = np.random.default_rng(3)
+    x, v, w, s = (rng.standard_normal(shape) for shape in (shape, (5, 8, 4), (5, 8, 2), (2,)))
+
+    @relay
+    def several(x, v, w, s):
+        return x @ v, (x @ w) * s
+
+    core = several.core(x, v, w, s)
+    joined = Pipeline("join_products, fold_scales", checked=True)(core)
+    assert relay.to_text(joined).count("matmul") == (1 if len(shape) > 1 else 2)
+    for found, wanted in zip(interpreter.run(joined, [x, v, w, s]), (x @ v, (x @ w) * s), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)

@@ -79,11 +79,13 @@ class InPlace:
 @attrs.frozen
 class Columns:
     """The result at i along its axis `result_axis` is made with the last operand at i along `axis`, and with no other
-    part of that operand. `joins`: the calls with several last operands are one with all of them along that axis."""
+    part of that operand. `joins`: the calls with several last operands are one with all of them along that axis. The
+    first `batch` axes of that operand are axes of the result, too."""
 
     axis: int
     result_axis: int
     joins: bool = True
+    batch: int = 0
 
 
 @attrs.frozen(eq=False, slots=True, repr=False)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relay.ir.dims import product
+from relay.ir.types import Shape
 from relay.operator import Columns
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
@@ -114,6 +115,13 @@ def _total_matmul(x: Value, y: Value) -> Value | None:
     return left @ y.op("reshape", shape=(rounds * inner, y.shape[2]))
 
 
+def _matmul_columns(x: Shape, y: Shape) -> Columns | None:
+    if len(y) < 2:
+        return None
+    rank = max(len(x), len(y)) - (len(x) == 1)
+    return Columns(len(y) - 1, rank - 1, batch=len(y) - 2)
+
+
 @register_op(
     relation=Relation("T:number, T -> T", relations.matmul),
     pattern=Pattern.OUTPUT_FUSABLE,
@@ -122,7 +130,7 @@ def _total_matmul(x: Value, y: Value) -> Value | None:
     associative=True,  # products of matrices; a vector stands first or last
     stacked=_stacked_matmul,
     total=_total_matmul,
-    columns=lambda x, y: Columns(1, len(x) - 1) if len(y) == 2 else None,
+    columns=_matmul_columns,
     quantised=lambda x, y: x.op("quantized_dense", y.op("transpose")) if y.ndim == 2 else None,
     linear=(0, 1),
     work=_multiplications_and_additions,

@@ -16,7 +16,7 @@ from collections.abc import Hashable
 import attrs
 
 from relay.errors import RelayError
-from relay.ir.dims import Dim, multiply
+from relay.ir.dims import Dim, product
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, OpCall, Var
 from relay.ir.traverse import map_blocks
 from relay.ir.types import TensorType
@@ -26,6 +26,9 @@ from relay.transform.loop_facts import bound_in, elements, exceeds
 
 MAX_COLUMNS = 31
 """A product with more columns is fast by itself."""
+
+_BATCHED = 3
+"""In batches a product is fast by itself with fewer columns by this factor: the joined operand is larger."""
 
 _CHEAP = 16
 """An operand is cheap to join if each of its elements takes part in at least so many multiplications."""
@@ -144,6 +147,7 @@ def _key(call: OpCall, columns: Columns, most: int) -> Hashable:
     assert shape is not None
     extent = shape[columns.axis]
     variables = all(isinstance(a, Var) for a in call.arguments[:-1])
+    most = most // _BATCHED if columns.batch else most
     if not isinstance(extent, int) or not 1 <= extent <= most or not variables:
         return None
     rest = tuple(d for axis, d in enumerate(shape) if axis != columns.axis)
@@ -159,5 +163,5 @@ def _pays(call: OpCall, target: Var, columns: Columns, inside: set[Var] | None) 
         return True
     result, shape = elements(target), _shape(other)
     assert result is not None and shape is not None
-    # Each element of the operand is multiplied with as many numbers as a column of the result has.
-    return exceeds(result, multiply(_CHEAP, shape[columns.axis]))
+    # Each element of the operand is multiplied with as many numbers as a column of the result has in its batch.
+    return exceeds(result, product((_CHEAP, shape[columns.axis], *shape[: columns.batch])))
