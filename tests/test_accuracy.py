@@ -23,6 +23,7 @@ from relay.transform.pipeline import Pipeline
 Write = Callable[[Value, Value], Value]
 SHAPE = (200,)
 
+
 def mean(x: Value) -> Value:
     return x.op("mean", axis=None, keepdims=False)
 

@@ -67,6 +67,16 @@ def test_the_normal_form_has_the_value_of_the_expression(expression: object, val
     assert bound is None or bound <= expected
 
 
+def test_bounds_by_the_sides_of_maxima_and_minima() -> None:
+    n, m, k = (TypeId(name, Kind.Dim) for name in "nmk")
+    smaller, larger = dims.minimum(n, m), dims.maximum(n, m)
+    for dim in (n - smaller, larger - m, n + m - larger, larger - dims.minimum(n, k)):
+        assert dims.lower_bound(dim) == 0
+    for dim in (smaller - n, n - larger, larger - k):
+        assert dims.lower_bound(dim) is None
+    assert dims.lower_bound(larger - n + 3) == 3
+
+
 def test_bounds_of_products_follow_from_those_of_their_factors() -> None:
     n, m = TypeId("n", Kind.Dim), TypeId("m", Kind.Dim)
 

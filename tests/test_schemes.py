@@ -189,6 +189,12 @@ def all_tails(x: Tensor[Float, (n,)]):
 
 
 @relay
+def common_part(x: Tensor[Float, (n,)], y: Tensor[Float, (m,)]):
+    shared = min(x.shape[0], y.shape[0])
+    return x[:shared] + y[:shared]
+
+
+@relay
 def summed_rows(x):
     return x.sum(axis=0)
 
@@ -254,6 +260,11 @@ def shorter_if_asked(x: Tensor[Float, (n,)], wanted: bool):
         ),
         (first, "forall (A: Type). fn(A) -> index(A, 0)"),
         (behind_the_first, 'forall (A: Type) (A2: Type). fn(A, A2) -> index(A, A2, at="1:, ::2, ?")'),
+        (
+            common_part,
+            "forall (n: Dim) (m: Dim). fn(Tensor[float32, (n,)], Tensor[float32, (m,)])"
+            " -> Tensor[float32, (min(m, n),)]",
+        ),
         (
             summed_rows,
             "forall (bt: BaseType) (s1: Shape)."

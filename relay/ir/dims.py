@@ -448,6 +448,27 @@ def lower_bound(dim: Dim, of: Callable[[Factor], int | None] | None = None) -> i
     dim = settled(dim)
     if isinstance(dim, AnyDim):
         return 0
+    bound = _bound_of_sum(dim, of)
+    return _bound_without_extremum(dim, of) if bound is None else bound
+
+
+def _bound_without_extremum(dim: Dim, of: Callable[[Factor], int | None] | None) -> int | None:
+    """The bound of a dim by what a maximum or minimum in it is compared with: n - min(n, m) is n - n at least."""
+    for monomial, coefficient in _polynomial(dim).items():
+        if len(monomial) != 1:
+            continue
+        ((factor, power),) = monomial
+        if power == 1 and isinstance(factor, Extremum):
+            rest = subtract(dim, multiply(coefficient, _factor_dim(factor)))
+            bounds = [lower_bound(add(rest, multiply(coefficient, d)), of) for d in factor.dims]
+            known = [b for b in bounds if b is not None]
+            if factor.largest is (coefficient > 0):
+                return max(known, default=None)
+            return min(known) if len(known) == len(bounds) else None
+    return None
+
+
+def _bound_of_sum(dim: Dim, of: Callable[[Factor], int | None] | None) -> int | None:
     total = 0
     for monomial, coefficient in _polynomial(dim).items():
         if not monomial:
