@@ -302,7 +302,11 @@ def test_axes_of_one_dim_must_agree() -> None:
     [
         ("dims n, m where", "dims n, m, k where k >= 1,", "k in k >= 1 is the extent of no argument of main"),
         ("extent[2*n + m, int64]", "extent[2*n + m, float32]", r"the extent m \+ 2\*n as float32"),
-        ("(2*n, 4)] = @twice", "(n, 4)] = @twice", r"expected Tensor\[float32, \(n, 4\)\], found Tensor\[float32, \(2\*n, 4\)\]"),
+        (
+            "(2*n, 4)] = @twice",
+            "(n, 4)] = @twice",
+            r"expected Tensor\[float32, \(n, 4\)\], found Tensor\[float32, \(2\*n, 4\)\]",
+        ),
     ],
 )
 def test_ill_formed_symbolic_modules(old: str, new: str, message: str) -> None:
