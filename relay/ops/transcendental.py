@@ -1,8 +1,8 @@
 """Elementary functions as TIR expressions; circular and hyperbolic ones are in circular.
 
 float32: branch-free polynomials, so that they vectorise, right over the whole range (subnormal results, infinities,
-NaN), with a relative error below 4e-7; the coefficients are minimax fits, weighted by relative error. float64: the C
-library. float16 and bfloat16 go through float32.
+NaN), with a relative error below 4e-7; the coefficients are minimax fits, weighted by relative error. float64: those of
+double_precision, erf and erfc of the C library. float16 and bfloat16 go through float32.
 
     exp      x = n ln2 + r, |r| <= ln2/2:           e**x = 2**n (1 + r + r**2 Q(r))
     expm1    the same r + r**2 Q(r) where |x| <= ln2/2, else e**x - 1
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from relay.ops import double_precision
 from relay.ops.lazy import tirx
 from relay.ops.notation import Element
 from relay.ops.scalar import cast, constant, dtype_of, external, let, select
@@ -141,8 +142,8 @@ def _exp2_single(x: Element) -> Element:
     return let(_clamp(x, -151.0, 129.0), in_range)
 
 
-exp2 = by_dtype(_exp2_single, _library("exp2"))
-exp = by_dtype(_exp_single, lambda x: tirx.exp(x))
+exp2 = by_dtype(_exp2_single, double_precision.exp2)
+exp = by_dtype(_exp_single, double_precision.exp)
 
 
 def _expm1_single(x: Element) -> Element:
@@ -151,7 +152,7 @@ def _expm1_single(x: Element) -> Element:
     return select(near_zero, near, _exp_single(x) - single(1.0))
 
 
-expm1 = by_dtype(_expm1_single, _library("expm1"))
+expm1 = by_dtype(_expm1_single, double_precision.expm1)
 
 
 # ---- log
@@ -204,9 +205,9 @@ def _decimal(k: Element, m: Element) -> Element:
 
 
 _log_single = _logarithm(_natural)
-log2 = by_dtype(_logarithm(_binary), _library("log2"))
-log10 = by_dtype(_logarithm(_decimal), _library("log10"))
-log = by_dtype(_log_single, lambda x: tirx.log(x))
+log2 = by_dtype(_logarithm(_binary), double_precision.log2)
+log10 = by_dtype(_logarithm(_decimal), double_precision.log10)
+log = by_dtype(_log_single, double_precision.log)
 
 
 def log1p_single(x: Element) -> Element:
@@ -214,7 +215,7 @@ def log1p_single(x: Element) -> Element:
     return select(near_zero, x + _log1p_reduced(x), let(x + single(1.0), _log_single))
 
 
-log1p = by_dtype(log1p_single, _library("log1p"))
+log1p = by_dtype(log1p_single, double_precision.log1p)
 
 
 # ---- tanh, sigmoid
@@ -227,7 +228,7 @@ def _tanh_single(x: Element) -> Element:
     return let(let(_clamp(x, -9.02, 9.02), quotient), lambda q: _clamp(q, -1.0, 1.0))
 
 
-tanh = by_dtype(_tanh_single, _library("tanh"))
+tanh = by_dtype(_tanh_single, double_precision.tanh)
 
 
 def _sigmoid(exp: Callable[[Element], Element]) -> Callable[[Element], Element]:
@@ -246,7 +247,7 @@ def _exp_of_negative(x: Element) -> Element:
     return let(x, lambda x: let(select(tirx.LT(x, single(-104.0)), single(-104.0), x), _exp_in_range))
 
 
-sigmoid = by_dtype(_sigmoid(_exp_of_negative), _sigmoid(lambda x: tirx.exp(x)))
+sigmoid = by_dtype(_sigmoid(_exp_of_negative), _sigmoid(double_precision.exp))
 
 
 # ---- erf, erfc
