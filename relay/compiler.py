@@ -243,6 +243,7 @@ class RelayFunction:
     def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
         """As `_lower`: a program that code generation takes."""
         lowered, values = self._lower(arguments, keywords)
+        lowered.refuse_functions()
         while lowered.is_symbolic and not self._lowers(lowered, lambda lowered=lowered: lowered.program):  # type: ignore[misc]
             lowered, values = self._lower(arguments, keywords)
         return lowered, values
@@ -267,6 +268,7 @@ class RelayFunction:
         """Run the same program on the reference interpreter."""
         __tracebackhide__ = True
         lowered, values = self._lower(arguments, keywords, symbolic=True)
+        lowered.refuse_functions()
         try:
             found = interpreter.run(lowered.typed, values)
         finally:

@@ -18,11 +18,13 @@ from relay.ad import reverse
 from relay.codegen.limits import with_room
 from relay.collection import without_collection
 from relay.donation import unused_donations
+from relay.errors import TypeMismatch
 from relay.eval.values import Data, Reference
 from relay.ir.expr import Module
 from relay.ir.extents import symbolic_dims
-from relay.ir.types import Type
+from relay.ir.types import FunctionType, QuantifiedType, Type
 from relay.text.printer import to_text
+from relay.transform.flows import reachable_types
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
 
 if TYPE_CHECKING:
@@ -50,6 +52,17 @@ class Lowered:
     def is_symbolic(self) -> bool:
         """Whether it is for more than one size."""
         return bool(symbolic_dims(self.typed))
+
+    def refuse_functions(self) -> None:
+        """Raise TypeMismatch if the result is a function or holds one: these are values of programs, not of Python."""
+        if any(isinstance(part, FunctionType | QuantifiedType) for part in reachable_types(self.result)):
+            entry = self.typed.functions[self.typed.entry]
+            held = "" if isinstance(self.result, FunctionType | QuantifiedType) else "what holds "
+            raise TypeMismatch(
+                f"{entry.name} returns {held}a function, which a call from Python cannot",
+                entry.span,
+                help=f"call {entry.name} in a decorated function, and return what that makes of it",
+            )
 
     @property
     def core(self) -> Module:

@@ -135,7 +135,7 @@ def test_growing_closures_become_recursive_data() -> None:
 
 def test_entry_that_takes_functions_is_refused() -> None:
     entry = function("f", [FF, F], F, lambda b, g, x: b.call(g, x))
-    with pytest.raises(CompileError, match="cannot take or return functions"):
+    with pytest.raises(CompileError, match="the entry of a compiled program cannot take or return functions"):
         specialise(module(entry))
 
 

@@ -106,9 +106,9 @@ class _Specialiser:
             types, result = [p.type for p in entry.parameters], entry.result
         if any(self.flows.mentions(t) for t in (*types, result)):
             raise CompileError(
-                "a compiled function cannot take or return functions",
+                "the entry of a compiled program cannot take or return functions",
                 entry.span,
-                help="call it from a decorated function, or run this program with interpret()",
+                help="call it from another function, which is the entry",
             )
         parameters = [self.static.atom(Var("p", t)) for t in types]
         self._resolve(self.static.atom(Global(self.module.entry)), parameters, entry.span, Draft())
