@@ -11,13 +11,9 @@ from typing import TypeVar
 import attrs
 
 from relay.errors import FrontendError, Label, Span
-from relay.ir import dims
 from relay.ir.annotation import axis_names
 from relay.ir.axes import AxisNames
-from relay.ir.dims import MadeDim, made_dim
-from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import (
-    ANY,
     BASE_TYPES,
     AnyDim,
     Application,
@@ -45,6 +41,7 @@ from relay.ir.types import (
     Unknown,
 )
 from relay.text import lexer
+from relay.text.dim_parser import EXTREMA, DimParser
 from relay.text.lexer import Cursor
 from relay.text.surface import builtin
 
@@ -53,25 +50,20 @@ _T = TypeVar("_T")
 RESERVED = frozenset({"Tensor", "Ref", "Stack", "fn", "forall"})
 """Names that no data type has in a text."""
 
-_OPERATORS = {
-    "+": dims.add, "-": dims.subtract, "*": dims.multiply, "//": dims.floor_divide, "%": dims.modulo,
-}  # fmt: skip
 _WORDS: dict[str, AttributeValue] = {"none": None, "true": True, "false": False}
 NUMBERS = frozenset({"inf", "nan", "-inf", "-nan"})
-_EXTREMA = {"max": dims.maximum, "min": dims.minimum}
 
 
-class TypeParser:
+class TypeParser(DimParser):
     """Reads types at a cursor. `data` are the data types of the module, `places` where their names stand, `objects`
     the objects of Python that a text may mention."""
 
     def __init__(self, cursor: Cursor, objects: Mapping[str, object] | None = None) -> None:
-        self.cursor = cursor
+        super().__init__(cursor)
         self.objects = objects or {}
         self.data: dict[str, DataDefinition] = {}
         self._places: dict[str, Span] = {}
         self._equations: list[tuple[TypeId, Equation]] | None = None  # what applications in a scheme stand for
-        self._variables: dict[str, TypeId] = {}
 
     # ---- data types
 
@@ -142,31 +134,6 @@ class TypeParser:
             raise self.cursor.unknown("data type", token, name, self.data)
         return self.data[name]
 
-    # ---- symbolic dims
-
-    def declare_dims(self) -> None:
-        """`n, m, made k`: the symbolic dims of the module, and those that the run makes."""
-        cursor = self.cursor
-        while True:
-            is_made = cursor.at("made") and cursor.after().kind in (lexer.Kind.NAME, lexer.Kind.STRING)
-            if is_made:
-                cursor.take()
-            token = cursor.next
-            name = cursor.name("the name of a dim")
-            if name in self._variables:
-                raise FrontendError(f"the dim `{name}` is declared twice", cursor.span(token))
-            self._variables[name] = made_dim(name) if is_made else TypeId(name, Kind.Dim)
-            if not cursor.accept(","):
-                return
-
-    def made_dim(self) -> MadeDim:
-        """The name of a size that the run makes. Raises FrontendError."""
-        token = self.cursor.next
-        found = self._variables.get(self.cursor.name("the name of a dim"))
-        if not isinstance(found, MadeDim):
-            raise FrontendError(f"`{token.text}` is not declared, `dims made {token.text};`", self.cursor.span(token))
-        return found
-
     def declare_variables(self) -> None:
         """`(n: Dim) (s: Shape) ..`: the variables of an untyped module's annotations."""
         while self.cursor.accept("("):
@@ -213,7 +180,7 @@ class TypeParser:
         """`broadcast(s1, s2)` in a scheme, if one is at the cursor."""
         cursor = self.cursor
         is_call = cursor.next.kind is lexer.Kind.NAME and cursor.after().text == "("
-        if self._equations is None or not is_call or cursor.next.text in (*_EXTREMA, "fn"):
+        if self._equations is None or not is_call or cursor.next.text in (*EXTREMA, "fn"):
             return None
         name = cursor.name("a type-level function")
         cursor.expect("(")
@@ -254,7 +221,7 @@ class TypeParser:
             inside = cursor.after()
             known = self._variables.get(inside.text)
             is_dim = known is not None and known.kind is Kind.Dim
-            if is_dim or inside.kind is lexer.Kind.NUMBER or inside.text in ("*", ")", "-", "Any", *_EXTREMA):
+            if is_dim or inside.kind is lexer.Kind.NUMBER or inside.text in ("*", ")", "-", "Any", *EXTREMA):
                 return self._shape()
             return self.type()
         if variable is not None and variable.kind is Kind.Shape:
@@ -383,18 +350,6 @@ class TypeParser:
             raise self.cursor.unknown("class of element types", token, name, classes)
         return classes[name]
 
-    def constraint(self) -> DimConstraint:
-        """`n >= 1`: what is demanded of dims."""
-        cursor = self.cursor
-        start = cursor.next
-        left = self.dim()
-        relation = cursor.next.text
-        if relation not in (EQUAL, DIFFERENT, AT_LEAST):
-            raise cursor.expected("`==`, `!=` or `>=`")
-        cursor.take()
-        right = self.dim()
-        return DimConstraint(left, relation, right, span=cursor.span_from(start))
-
     def tensor(self) -> TensorType:
         """`B, (d, ..)`: what stands in the brackets of a tensor type, with names of the axes or without."""
         base = self._base()
@@ -517,95 +472,6 @@ class TypeParser:
             raise cursor.expected("a shape variable")
         cursor.take()
         return (variable,)
-
-    def at_dim(self) -> bool:
-        """Whether a dim that is not only a number is at the cursor."""
-        cursor = self.cursor
-        token = cursor.next
-        if cursor.at("("):
-            return self._is_operator(cursor.tokens[cursor.closing[cursor.position] + 1])
-        if token.kind is lexer.Kind.NAME:
-            variable = self._variables.get(token.text)
-            in_scope = variable is not None and variable.kind is Kind.Dim
-            return in_scope or (token.text in _EXTREMA and cursor.after().text == "(")
-        if cursor.at("-"):
-            return True
-        return token.kind is lexer.Kind.NUMBER and self._is_operator(cursor.after())
-
-    def _is_operator(self, token: lexer.Token) -> bool:
-        is_symbol = token.kind is lexer.Kind.SYMBOL and token.text in _OPERATORS
-        return is_symbol or (token.kind is lexer.Kind.NUMBER and token.text.startswith("-"))
-
-    def dim(self) -> Dim:
-        """`2*n + m//2 - 1`, as `relay.ir.dims` prints it. Raises FrontendError."""
-        cursor = self.cursor
-        total: Dim = dims.subtract(0, self._product()) if cursor.accept("-") else self._product()
-        while True:
-            if cursor.accept("+"):
-                total = dims.add(total, self._product())
-            elif cursor.accept("-"):
-                total = dims.subtract(total, self._product())
-            elif cursor.next.kind is lexer.Kind.NUMBER and cursor.next.text.startswith("-"):
-                total = dims.add(total, self._product())
-            else:
-                return total
-
-    def _product(self) -> Dim:
-        cursor = self.cursor
-        value = self._factor()
-        while cursor.next.kind is lexer.Kind.SYMBOL and cursor.next.text in ("*", "//", "%"):
-            symbol = cursor.take()
-            factor = self._factor()
-            if symbol.text != "*" and factor == 0:
-                raise FrontendError("a dim is divided by 0", cursor.span_from(symbol))
-            value = _OPERATORS[symbol.text](value, factor)
-        return value
-
-    def _factor(self) -> Dim:
-        cursor = self.cursor
-        token = cursor.next
-        if token.kind is lexer.Kind.NUMBER and token.text.lstrip("-").isdigit():
-            return int(cursor.take().text)
-        if cursor.accept("("):
-            inside = self.dim()
-            cursor.expect(")")
-            return inside
-        if cursor.accept("Any"):
-            return ANY
-        if token.kind is lexer.Kind.NAME and token.text in _EXTREMA and cursor.after().text == "(":
-            cursor.position += 2
-            return _EXTREMA[token.text](*self.separated(")", self.dim))
-        variable = self._variables.get(token.text)
-        if variable is None or variable.kind is not Kind.Dim:
-            raise cursor.expected("a dim: a number, `Any` or a variable")
-        cursor.take()
-        return variable
-
-    # ---- sequences
-
-    def separated(self, closing: str, item: Callable[[], _T]) -> list[_T]:
-        """Items with commas between them, up to the closing bracket; the opening one has been read."""
-        cursor = self.cursor
-        items: list[_T] = []
-        if cursor.accept(closing):
-            return items
-        while True:
-            items.append(item())
-            if cursor.accept(closing):
-                return items
-            cursor.expect(",", f" or `{closing}`")
-
-    def tuple_items(self, item: Callable[[], _T]) -> tuple[_T, ...]:
-        """The items of `()`, `(a,)`, `(a, b)`; the opening bracket has been read."""
-        cursor = self.cursor
-        items: list[_T] = []
-        while not cursor.accept(")"):
-            items.append(item())
-            if cursor.at(")") and len(items) == 1:
-                raise cursor.expected("`,`", help="a tuple with one item is written with a comma: (a,)")
-            if not cursor.at(")"):
-                cursor.expect(",", " or `)`")
-        return tuple(items)
 
 
 def parse_type(text: str, filename: str = "<relay>", data: Iterable[DataDefinition] = ()) -> Type:
