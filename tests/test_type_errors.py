@@ -13,7 +13,7 @@ import relay
 from relay.errors import RelayError, together
 from relay.frontend.lower import lower_text
 from relay.typecheck.elaboration import scheme
-from relay.typecheck.elaboration.session import SchemeOnly
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 
 Option = relay.Option
 Tree = relay.Tree

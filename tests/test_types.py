@@ -14,7 +14,7 @@ from relay.checking import check_text
 from relay.frontend.lower import lower_text
 from relay.text.type_parser import parse_type
 from relay.typecheck.elaboration import scheme
-from relay.typecheck.elaboration.session import SchemeOnly
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 
 n, m = R.dims("n m")
 

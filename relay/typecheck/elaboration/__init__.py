@@ -5,7 +5,7 @@ The body of a function is elaborated once for each choice of its arguments' type
 higher-order, and holds no node marked "surface".
 
     entities.py    what a name can mean
-    session.py     variables, deferred constraints, defaults, the end
+    session.py     variables, instances, scopes, the end; constraints.py what waits, mistakes.py what is reported
     decisions.py   what is found out too late, and makes it start anew
     blocks.py      bindings and branches; joins.py where paths meet
     loops.py       what loops carry, while; iteration.py for

@@ -25,7 +25,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.session import SchemeOnly
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.unification import flat_shape, resolve, shape_variable
 
 

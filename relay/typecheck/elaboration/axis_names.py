@@ -32,7 +32,8 @@ from relay.operator.axes import AxesDiffer, AxisRule, axis_rule
 from relay.operator.expansion import Expansion
 from relay.typecheck.elaboration.descriptions import operator_name
 from relay.typecheck.elaboration.entities import Entity, Object, Tuple, Typed
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import Solver, flat_shape, is_known, resolve, shape_variable
 

@@ -74,8 +74,9 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import annotation_type, expand
 from relay.typecheck.elaboration.joins import Join, assign
+from relay.typecheck.elaboration.mistakes import SchemeOnly, undecided
 from relay.typecheck.elaboration.python_operators import apply_named
-from relay.typecheck.elaboration.session import SchemeOnly, Session, undecided
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import Clash, resolve
 
 OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]

@@ -36,8 +36,9 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.python_operators import apply_named
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.unification import resolve
 

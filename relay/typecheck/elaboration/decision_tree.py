@@ -59,6 +59,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.joins import assign
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.patterns import (
     Occurrence,
     Path,
@@ -71,7 +72,7 @@ from relay.typecheck.elaboration.patterns import (
     simple_rows,
 )
 from relay.typecheck.elaboration.python_operators import apply_named
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
 

@@ -16,7 +16,7 @@ from relay.typecheck.elaboration.entities import (
     Tuple,
     Typed,
 )
-from relay.typecheck.elaboration.session import shown
+from relay.typecheck.elaboration.mistakes import shown
 
 # How Python spells an operator, for messages.
 _SYMBOLS = {

@@ -20,7 +20,8 @@ from relay.ir.types import Kind, Type, TypeId, Unknown, map_dims
 from relay.typecheck.elaboration import open_bindings
 from relay.typecheck.elaboration.decisions import Decisions, StartAnew
 from relay.typecheck.elaboration.entities import Consequence, Context
-from relay.typecheck.elaboration.session import Instance, SchemeOnly, Session
+from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.unification import is_known, resolve
 
 

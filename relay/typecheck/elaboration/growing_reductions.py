@@ -27,7 +27,8 @@ from relay.ir.types import (
 from relay.operator import lookup
 from relay.typecheck.elaboration import growing, growing_items, made_sizes, operators, positions
 from relay.typecheck.elaboration.entities import Entity, Later, Output, Tuple, Typed
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import is_known, resolve
 
 

@@ -21,6 +21,7 @@ from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.differences import name_unknowns
 from relay.typecheck.elaboration.arguments import surface_function
+from relay.typecheck.elaboration.constraints import Pending
 from relay.typecheck.elaboration.entities import (
     Consequence,
     Context,
@@ -32,7 +33,7 @@ from relay.typecheck.elaboration.entities import (
     Output,
     Typed,
 )
-from relay.typecheck.elaboration.session import Pending, Session
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import unknowns
 
 

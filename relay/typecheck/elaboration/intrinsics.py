@@ -30,7 +30,8 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import index, tensor_type
 
 UNROLLED = 256

@@ -59,8 +59,9 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.joins import Join, assign, assign_joined
 from relay.typecheck.elaboration.loops import Carried
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.records import iterated
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.relations import steps
 from relay.typecheck.unification import is_known, resolve

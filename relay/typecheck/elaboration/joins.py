@@ -30,7 +30,8 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.known_results import same_number
-from relay.typecheck.elaboration.session import Session, clash_notes, shown
+from relay.typecheck.elaboration.mistakes import clash_notes, shown
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import Clash
 
 

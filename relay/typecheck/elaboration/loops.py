@@ -37,7 +37,8 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.joins import Join, assign, assign_joined, assigned_at
 from relay.typecheck.elaboration.kept import Kept
-from relay.typecheck.elaboration.session import Session, clash_notes
+from relay.typecheck.elaboration.mistakes import clash_notes
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import Clash, resolve
 
 

@@ -57,7 +57,8 @@ from relay.typecheck.elaboration.entities import (
     Typed,
     Zip,
 )
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import flat_shape, unknowns
 
 _NAMES = {"max": "largest", "min": "smallest"}  # which are functions of dims in a type

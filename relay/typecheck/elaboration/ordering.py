@@ -30,9 +30,10 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import call_function, expand
 from relay.typecheck.elaboration.intrinsics import FEW, count_of, elements
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.objects import object_entity
 from relay.typecheck.elaboration.python_operators import apply_named
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.unification import is_known, resolve
 

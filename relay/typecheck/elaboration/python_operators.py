@@ -30,8 +30,9 @@ from relay.typecheck.elaboration.entities import (
     dim_of,
     is_constant_bool,
 )
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.operators import truth
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.session import Session
 
 _FOLD: dict[str, Callable[..., int | float]] = {
     "add": python.add,

@@ -13,7 +13,8 @@ from relay.ir.structure import field_names, is_named_tuple
 from relay.ir.types import Form
 from relay.typecheck.elaboration.entities import Entity, GlobalFunction, Number, Object, Output, SliceItem, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.session import Session
 
 Keywords = Sequence[tuple[str, Entity]]
 

@@ -48,7 +48,8 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
 STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__", "quiet__", "axes__")

@@ -53,7 +53,8 @@ from relay.typecheck.elaboration.entities import (
     size,
 )
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.session import SchemeOnly, Session
+from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.session import Session
 from relay.typecheck.relations import steps
 from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
 

@@ -1,0 +1,274 @@
+"""Deferred constraints: what cannot be decided yet, and waits for variables of the solver.
+
+Each is a function that returns the variables it waits for, or None once it is done. It runs again when one of those is
+bound, with the facts, effects and calls of the place where it arose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from relay.errors import (
+    Label,
+    RelayError,
+    ShapeError,
+    Span,
+    TypeMismatch,
+)
+from relay.ir.dims import Dim, settled, subtract, variables
+from relay.ir.effects import Effects
+from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
+from relay.ir.types import (
+    FLOAT32,
+    INT32,
+    Application,
+    BaseClass,
+    Type,
+    Unknown,
+    prune,
+    show,
+)
+from relay.typecheck.elaboration.decisions import Decisions
+from relay.typecheck.elaboration.entities import (
+    Consequence,
+)
+from relay.typecheck.elaboration.mistakes import Mistakes, clash_notes, not_for_all, shown, undecided
+from relay.typecheck.hints import Hints
+from relay.typecheck.unification import Clash, Solver, resolve
+
+if TYPE_CHECKING:
+    pass
+
+
+@attrs.define(eq=False)
+class Pending:
+    """A deferred constraint. `attempt` returns the variables to wait for, or None when it is solved."""
+
+    attempt: Callable[[], Sequence[Unknown] | None]
+    span: Span | None
+    text: Callable[[], str]
+    labels: tuple[Label, ...] = ()  # the call in which it arose
+    effects: Effects | None = None  # those of the function in which it arose
+    done: bool = False
+    running: bool = False
+    result: Unknown | None = None  # what it defines
+    application: Callable[[], Application] | None = None  # by what type-level function, for a scheme
+    at_any_rank: Callable[[], bool] | None = None  # solves it where its one shape variable does not matter
+    question: DimConstraint | None = None  # what annotated sizes, for which it must always hold, leave open
+    asked_of: Callable[[], tuple[str, ...]] = tuple  # the operands that the question is about
+    force: Callable[[], None] | None = None  # solves it with what is known, if nothing else moves
+    is_last: Callable[[], bool] = lambda: False  # whether it is forced when nothing else can be
+    unseen: Callable[[], None] | None = None  # notes the effects of what a scheme leaves unsolved
+    known: tuple[DimConstraint, ...] = ()  # what the conditions around it say of sizes
+    maybe: int = 0  # in how many branches and loops it arose
+
+
+def _undetermined(names: str, text: str, wanted: Dim, span: Span | None) -> ShapeError:
+    """The error of an equation of dims that does not tell its variables."""
+    return ShapeError(
+        f"{names} cannot be found from {text} == {wanted}",
+        span,
+        help=f"give an argument a shape that has {names} alone, or write a variable of its own for {text}",
+    )
+
+
+class Constraints(Mistakes):
+    """The solver, and the constraints that wait for it."""
+
+    def __init__(self, generic: bool, decisions: Decisions) -> None:
+        super().__init__(generic, decisions)
+        self.maybe = 0  # in how many branches and loops, which may not run, elaboration is
+        self.solver = Solver()
+        self.hints = Hints(self.solver.bind, generic)
+        self.question: DimConstraint | None = None  # what kept the constraint at hand from being solved
+        self.asked_of: Callable[[], tuple[str, ...]] = tuple  # what it is about, for the message
+        self.pending: list[Pending] = []
+        self.solver.postpone = self._postpone
+        self.solver.gradual = generic
+
+    def defer(
+        self,
+        attempt: Callable[[], Sequence[Unknown] | None],
+        span: Span | None,
+        text: str | Callable[[], str],
+        result: Unknown | None = None,
+        force: Callable[[], None] | None = None,
+        application: Callable[[], Application] | None = None,
+        at_any_rank: Callable[[], bool] | None = None,
+        unseen: Callable[[], None] | None = None,
+        is_last: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Solve a constraint now, or as soon as one of the variables that it waits for is bound."""
+        pending = Pending(
+            attempt,
+            span,
+            text if callable(text) else lambda: text,
+            self.labels(),
+            self.effects,
+            result=result,
+            force=force,
+            application=application,
+            at_any_rank=at_any_rank,
+            unseen=unseen,
+            known=self.hints.here,
+            maybe=self.maybe,
+            is_last=is_last,
+        )
+        self._try(pending)
+        if not pending.done:
+            self.pending.append(pending)
+
+    def _try(self, pending: Pending) -> None:
+        if pending.done or pending.running:
+            return
+        pending.running, self.question, self.asked_of = True, None, tuple
+        with self.effects_of(pending.effects or self.effects):
+            waiting = pending.attempt()
+        pending.running = False
+        pending.question, pending.asked_of = None if waiting else self.question, self.asked_of
+        if waiting is None:
+            pending.done = True
+            return
+        for unknown in waiting:
+            unknown.watchers.append(lambda: self._retry(pending))
+
+    def _retry(self, pending: Pending) -> None:
+        """Try again what waited. A mistake found now is that of the waiting constraint, not of what woke it."""
+        with self._where_it_arose(pending):
+            try:
+                self._try(pending)
+            except (Consequence, RelayError, Clash) as error:
+                pending.done = True
+                self.report(undecided(error, pending.span), pending.labels)
+
+    @contextlib.contextmanager
+    def _where_it_arose(self, pending: Pending) -> Iterator[None]:
+        """Know what is known of sizes at the place of a constraint."""
+        self.maybe, maybe = pending.maybe, self.maybe
+        try:
+            with self.hints.where_holds(pending.known):
+                yield
+        finally:
+            self.maybe = maybe
+
+    def _postpone(self, left: Dim, right: Dim) -> None:
+        """An equation of dims that no variable can be solved for yet."""
+        span = self.hints.span
+        wanted, text = (left, str(right)) if isinstance(left, int) else (right, str(left))
+
+        def attempt() -> Sequence[Unknown] | None:
+            a, b = settled(left), settled(right)
+            waiting = [v for v in (*variables(a), *variables(b)) if isinstance(v, Unknown) and v.hint is None]
+            answer = facts().ask(a, EQUAL, b)
+            solved = None if answer is not None else solve(subtract(a, b), lambda v: v in waiting)
+            if solved is not None and not (isinstance(solved[1], int) and solved[1] < 0):
+                self.solver.bind(solved[0], solved[1])  # type: ignore[arg-type]
+                return None
+            if answer is False or solved is not None or (answer is None and not waiting):
+                found = b if isinstance(left, int) else a
+                raise ShapeError(f"{text} must be {settled(wanted)} here, and it is {found}", span)
+            return None if answer else tuple(dict.fromkeys(waiting))
+
+        def force() -> None:
+            a, b = settled(left), settled(right)
+            names = dict.fromkeys(
+                v.name for v in (*variables(a), *variables(b)) if isinstance(v, Unknown) and v.hint is None
+            )
+            if names:
+                raise _undetermined(" and ".join(names), text, settled(wanted), span)
+            attempt()
+
+        self.defer(attempt, span, f"a dimension in {text} == {wanted}", force=force)
+
+    def unify_at(
+        self,
+        found: Type,
+        expected: Type,
+        span: Span | None,
+        what: str,
+        help: str | None = None,
+        labels: tuple[Label, ...] = (),
+    ) -> None:
+        """Demand that two types are equal. `what` says of which thing, for the error."""
+        try:
+            self.solver.unify(found, expected)
+        except Clash as clash:
+            notes = clash_notes(clash, found, expected)
+            message = f"{what} must be {show(resolve(expected))}, found {shown(found)}"
+            raise TypeMismatch(message, span, notes=notes, help=help, labels=labels) from None
+
+    def unify_base_at(self, left: object, right: object, span: Span | None) -> None:
+        """Demand that two base types are equal."""
+        try:
+            self.solver.unify_base(left, right)
+        except Clash as clash:
+            raise TypeMismatch(clash.reason or f"{clash.left} is not {clash.right}", span) from None
+
+    def _solve_at_any_rank(self) -> None:
+        """Solve what a scheme's shape variables keep open, although their ranks do not matter."""
+        position = 0
+        while position < len(self.pending):
+            pending = self.pending[position]
+            position += 1
+            if pending.done or pending.at_any_rank is None:
+                continue
+            try:
+                with self._where_it_arose(pending):
+                    pending.done = pending.at_any_rank()
+                self.solver.run()
+            except RelayError as error:
+                pending.done = True
+                self.report(error, pending.labels)
+
+    def _refuse_assumptions(self) -> None:
+        """Report what does not hold for all sizes that the annotations allow."""
+        for pending in self.pending:
+            question = None if pending.done else pending.question
+            with self.hints.where_holds(pending.known):
+                example = None if question is None else counterexample(question)
+            if example is not None:
+                assert question is not None
+                self.report(not_for_all(question, example, pending.span, pending.asked_of()), pending.labels)
+
+    def _force(self) -> None:
+        """Solve what can be solved with what is known, oldest first: functions that wait for each other's types. What
+        arises from that in a scheme stays open: of types that nobody knows there might be no end."""
+        for last in (True,) if self.generic else (False, True):
+            position, all_ = 0, len(self.pending)
+            while position < (all_ if self.generic else len(self.pending)):
+                pending = self.pending[position]
+                position += 1
+                if pending.force is None or pending.done or pending.running or (not last and pending.is_last()):
+                    continue
+                pending.done = True
+                with self.effects_of(pending.effects or self.effects):
+                    pending.force()
+                self.solver.run()
+
+    def force(self) -> None:
+        """Decide what is open with what is known: function values that wait, then the base types of literals."""
+        self._force()
+        self._default_literals()
+        self.solver.run()
+
+    def _default_literals(self) -> None:
+        for unknown in self.solver.literal_bases:
+            base = prune(unknown)
+            if not isinstance(base, Unknown):
+                continue
+            floats = any(isinstance(x.value, float) for x in base.literals)
+            allowed = base.classes or frozenset(BaseClass)
+            chosen = INT32 if not floats and BaseClass.INTEGER in allowed else FLOAT32
+            try:
+                self.solver.unify_base(base, chosen)
+            except Clash as clash:
+                literal = base.literals[0]
+                raise TypeMismatch(
+                    clash.reason or f"the number {literal.value} has no dtype",
+                    literal.span,
+                    help="give it a dtype, as in relay.full((), value, relay.Int64)",
+                ) from None
