@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from relay.codegen.schedules.clusters import Cluster
 from relay.codegen.schedules.elementwise import at, lanes, made
 from relay.codegen.schedules.emission import Emission, key
 from relay.codegen.schedules.loops import cast, enough, loop, nested, number
+from relay.codegen.schedules.registers import named
 from relay.codegen.schedules.stage import Extent, Stage, is_one, mentions, rewritten, volume
 from relay.codegen.tir import Expression, Statement, tirx
 from relay.ir.types import BaseType
@@ -28,8 +30,7 @@ def reduce(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> list[S
     rest = lead.extents[len(fixed) :]
     done = finish(e, cluster, fixed)
     plain = all(
-        stage.op.num_outputs == 1 and e.vectorises([*stage.op.body[0].source, *stage.op.body[0].combiner.result])
-        for stage in cluster.reductions
+        e.vectorises([*stage.op.body[0].source, *stage.op.body[0].combiner.result]) for stage in cluster.reductions
     )
     if plain and rest and not is_one(rest[-1]) and goes_along_columns(e, lead):
         return _along_columns(e, cluster, fixed, done)
@@ -182,21 +183,14 @@ def _one_by_one(
         total, made_ = e.local(dtype, 1)
         statements += [*made_, tirx.BufferStore(total, identity, [0])]
         totals.append(total)
-    loaded = [tirx.BufferLoad(total, [0]) for total in totals]
+    zero = tirx.const(0, e.index)
+    loaded = [tirx.BufferLoad(total, [zero]) for total in totals]
 
     def step(steps: Sequence[Expression]) -> list[Statement]:
         with _beside(e, cluster, whole, steps) as found:
-            start = 0
-            for stage in cluster.reductions:
-                own = slice(start, start + stage.op.num_outputs)
-                start = own.stop
-                results = combined(e, stage, loaded[own], sources(e, stage, whole, steps))
-                if len(results) == 1:
-                    found.append(tirx.BufferStore(totals[own.start], results[0], [0]))
-                    continue
-                names = [tirx.Var("result", dtype) for dtype in stage.dtypes]
-                found += (tirx.Bind(n, r) for n, r in zip(names, results, strict=True))
-                found += (tirx.BufferStore(t, n, [0]) for t, n in zip(totals[own], names, strict=True))
+            for stage, own in _shares(cluster, totals):
+                loads = [tirx.BufferLoad(total, [0]) for total in own]
+                found += _kept(own, zero, combined(e, stage, loads, sources(e, stage, whole, steps)))
             return found
 
     return [*statements, *nested(cluster.lead.reduced, e.index, step), *done(indices, loaded)]
@@ -213,14 +207,30 @@ def _updates(
 ) -> list[Statement]:
     """What goes into one lane of the totals of all reductions at one place; only if it is `among` those that count."""
     with _beside(e, cluster, indices, steps) as statements:
-        for stage, total in zip(cluster.reductions, totals, strict=True):
+        for stage, own in _shares(cluster, totals):
             values = sources(e, stage, indices, steps)
             if among is not None:
                 identities = stage.op.body[0].combiner.identity_element
                 values = [tirx.Select(among, v, i) for v, i in zip(values, identities, strict=True)]
-            found = combined(e, stage, [tirx.BufferLoad(total, [lane])], values)
-            statements.append(tirx.BufferStore(total, found[0], [lane]))
+            loads = [tirx.BufferLoad(total, [lane]) for total in own]
+            statements += _kept(own, lane, combined(e, stage, loads, values))
         return statements
+
+
+def _shares(cluster: Cluster, buffers: Sequence[Any]) -> Iterator[tuple[Stage, list[Any]]]:
+    """Each reduction with those of the buffers that are for its results."""
+    rest = iter(buffers)
+    for stage in cluster.reductions:
+        yield stage, [next(rest) for _ in range(stage.op.num_outputs)]
+
+
+def _kept(buffers: Sequence[Any], lane: Expression, results: Sequence[Expression]) -> list[Statement]:
+    """The results of one reduction as a lane of its buffers. Each is computed from what all of them hold."""
+    if len(results) == 1:
+        return [tirx.BufferStore(buffers[0], results[0], [lane])]
+    pairs = [named(result) for result in results]
+    stores = [tirx.BufferStore(buffer, name, [lane]) for buffer, (name, _) in zip(buffers, pairs, strict=True)]
+    return [*(statement for _, statement in pairs), *stores]
 
 
 def _width(e: Emission, cluster: Cluster) -> int:
@@ -365,24 +375,26 @@ def _along_rows(
     statements += nested(outer, e.index, row)
     for whole, left_over, indices in zip(totals, rests, rows, strict=True):
         names = []
-        for stage, total, rest in zip(cluster.reductions, whole, left_over, strict=True):
+        for (stage, total), (_, rest) in zip(_shares(cluster, whole), _shares(cluster, left_over), strict=True):
             statements += _folded(e, stage, total, rest, width)
-            names.append(tirx.Var("result", stage.dtypes[0]))
-            statements.append(tirx.Bind(names[-1], tirx.BufferLoad(rest, [0])))
+            for buffer, dtype in zip(rest, stage.dtypes, strict=True):
+                names.append(tirx.Var("result", dtype))
+                statements.append(tirx.Bind(names[-1], tirx.BufferLoad(buffer, [0])))
         statements += done(indices, names)
     return statements
 
 
-def _folded(e: Emission, stage: Stage, total: Any, rest: Any, width: int) -> list[Statement]:
-    """All lanes of two buffers combined in the first lane of the second one."""
+def _folded(e: Emission, stage: Stage, total: Sequence[Any], rest: Sequence[Any], width: int) -> list[Statement]:
+    """All lanes of two lists of buffers combined in the first lanes of the second one."""
 
-    def both(v: Expression, left: Any, half: int) -> Expression:
-        return combined(e, stage, [tirx.BufferLoad(left, [v])], [tirx.BufferLoad(rest, [v + half])])[0]
+    def both(left: Sequence[Any], half: int, v: Expression) -> list[Statement]:
+        pairs = [tirx.BufferLoad(buffer, [v]) for buffer in left], [tirx.BufferLoad(b, [v + half]) for b in rest]
+        return _kept(rest, v, combined(e, stage, *pairs))
 
-    statements = e.fill(rest, width, lambda v: both(v, total, 0))
+    statements = loop(width, e.index, partial(both, total, 0), "VECTORIZED")
     half = width // 2
     while half:
-        statements += e.fill(rest, half, lambda v, h=half: both(v, rest, h))  # type: ignore[misc]
+        statements += loop(half, e.index, partial(both, rest, half), "VECTORIZED")
         half //= 2
     return statements
 
