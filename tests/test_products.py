@@ -70,8 +70,16 @@ def rows_by_rows(a, b, batches):
     return relay.dense(a, b), relay.dense(a, b) * a[0, 0], batches @ b.T, relay.einsum("bik,bjk->bij", batches, batches)
 
 
-@pytest.mark.parametrize("extents", [(5, 16, 40), (17, 37, 33), (64, 8, 70), (4, 100, 4), (70, 33, 129)])
-@pytest.mark.parametrize(("dtype", "threads"), [("float32", 1), ("float32", 3), ("float64", 1), ("int32", 1)])
+@pytest.mark.parametrize(
+    ("extents", "dtype", "threads"),
+    [
+        ((5, 16, 40), "float64", 1),
+        ((17, 37, 33), "float32", 1),
+        ((64, 8, 70), "int32", 1),
+        ((4, 100, 4), "float32", 1),
+        ((70, 33, 129), "float32", 3),
+    ],
+)
 def test_right_operands_along_the_inner_axis(extents, dtype, threads, monkeypatch):
     from relay.codegen.schedules import product
 

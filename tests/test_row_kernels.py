@@ -109,8 +109,16 @@ def displaced(array: np.ndarray, elements: int) -> np.ndarray:
     return placed
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 300), (6, 256), (9, 257), (4, 1000), (5, 40)])
-@pytest.mark.parametrize(("dtype", "elements", "threads"), [("float32", 0, 1), ("float32", 5, 2), ("float64", 3, 1)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype", "elements", "threads"),
+    [
+        (1, 300, "float32", 5, 1),
+        (6, 256, "float32", 0, 1),
+        (9, 257, "float64", 3, 1),
+        (12, 1000, "float32", 5, 2),
+        (5, 40, "float32", 1, 1),
+    ],
+)
 def test_rows_that_share_a_vector(
     rows: int, columns: int, dtype: str, elements: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,3 +141,31 @@ def test_rows_that_share_a_vector_of_symbolic_size() -> None:
         rng = np.random.default_rng(0)
         x, y = displaced(rng.normal(size=(rows, columns)), 5), rng.normal(size=columns)
         np.testing.assert_allclose(dynamic(x, y), x @ y, rtol=1e-12, atol=1e-12)
+
+
+@relay
+def extrema(x):  # type: ignore[no-untyped-def]
+    return R.argmax(x, axis=1), R.argmin(x, axis=0), R.argmax(x), R.max(x, axis=1), R.argmax(x, axis=1) + 1
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((3, 100), "float32"), ((70, 37), "float64"), ((5, 300), "int32")])
+def test_indices_of_extrema_in_vectors(shape: tuple[int, int], dtype: str) -> None:
+    """Of ties the first one, of NaNs too, whatever lane they are in."""
+    x = np.round(np.random.default_rng(0).normal(size=shape) * 3).astype(dtype)
+    if dtype != "int32":
+        x[1, [20, 33]] = np.nan
+    for found, expected in zip(extrema(x), extrema.interpret(x), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+def test_rows_that_end_within_a_vector() -> None:
+    """What is left over of a row is some lanes of its last vector; the others count once only."""
+
+    @relay
+    def reductions(x):  # type: ignore[no-untyped-def]
+        return R.sum(x, axis=1), R.prod(x, axis=1), R.all(x > 0.5, axis=1), R.sum(R.cast(x, dtype=R.Int32), axis=1)
+
+    for columns in (33, 65, 100, 257):
+        x = np.random.default_rng(0).uniform(0.6, 1.5, size=(3, columns))
+        for found, expected in zip(reductions(x), reductions.interpret(x), strict=True):
+            np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-12)

@@ -19,8 +19,10 @@ def turned(x, y, z):  # type: ignore[no-untyped-def]
     )
 
 
-@pytest.mark.parametrize("shape", [(16, 16), (37, 50), (70, 64), (69, 33), (128, 69), (5, 40), (40, 5)], ids=str)
-@pytest.mark.parametrize(("dtype", "threads"), [("float32", 1), ("float32", 3), ("float64", 1)])
+@pytest.mark.parametrize(
+    ("shape", "dtype", "threads"),
+    [((16, 16), "float32", 1), ((37, 50), "float64", 1), ((70, 69), "float32", 3), ((5, 40), "float32", 1)],
+)
 def test_transposes(shape: tuple[int, int], dtype: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from relay.codegen.schedules import loops
 
@@ -33,7 +35,7 @@ def test_transposes(shape: tuple[int, int], dtype: str, threads: int, monkeypatc
         np.testing.assert_allclose(found, wanted, rtol=2e-6 if dtype == "float32" else 1e-12, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "bool", "float16"])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "bool"])
 def test_transposes_of_other_dtypes(dtype: str) -> None:
     rng = np.random.default_rng(0)
     x = (rng.standard_normal((70, 67)) * 9).astype(dtype)

@@ -13,11 +13,12 @@ from relay.codegen.schedules.emission import Emission, key
 from relay.codegen.schedules.loops import cast, enough, loop, nested, number
 from relay.codegen.schedules.registers import named
 from relay.codegen.schedules.stage import Extent, Stage, is_one, mentions, rewritten, volume
+from relay.codegen.schedules.transposition import run
 from relay.codegen.tir import Expression, Statement, tirx
 from relay.ir.types import BaseType
 
 LONG = 32  # reduced elements from which splitting them into lanes pays
-VERY_LONG = 256  # from which several vectors of lanes pay
+VERY_LONG = 64  # from which several vectors of lanes pay
 FEW = 2  # stages up to which several vectors of each are in registers
 TOGETHER = 4  # rows that are reduced at once if they share an operand
 
@@ -355,6 +356,11 @@ def _along_rows(
             return statements
 
         def plain() -> list[Statement]:
+            if isinstance(inner, int) and inner > width and not cluster.whole:  # nothing but sums: no harm in twice
+                left = inner % width
+                whole = loop(inner // width, e.index, lambda i: block(i * width, width))
+                last = tirx.const(inner - width, e.index)
+                return [*whole, *(block(last, width, lambda v: v >= width - left) if left else [])]
             return tiles(inner, [width, lanes_] if width > lanes_ else [width], e.index, block)
 
         def aligned() -> list[Statement]:
@@ -376,7 +382,7 @@ def _along_rows(
     for whole, left_over, indices in zip(totals, rests, rows, strict=True):
         names = []
         for (stage, total), (_, rest) in zip(_shares(cluster, whole), _shares(cluster, left_over), strict=True):
-            statements += _folded(e, stage, total, rest, width)
+            statements += _folded(e, stage, total, rest, width, lanes_)
             for buffer, dtype in zip(rest, stage.dtypes, strict=True):
                 names.append(tirx.Var("result", dtype))
                 statements.append(tirx.Bind(names[-1], tirx.BufferLoad(buffer, [0])))
@@ -384,19 +390,41 @@ def _along_rows(
     return statements
 
 
-def _folded(e: Emission, stage: Stage, total: Sequence[Any], rest: Sequence[Any], width: int) -> list[Statement]:
-    """All lanes of two lists of buffers combined in the first lanes of the second one."""
+def _folded(
+    e: Emission, stage: Stage, total: Sequence[Any], rest: Sequence[Any], width: int, lanes_: int
+) -> list[Statement]:
+    """All of `width` lanes of two lists of buffers combined in the first lane of the second one.
 
-    def both(left: Sequence[Any], half: int, v: Expression) -> list[Statement]:
-        pairs = [tirx.BufferLoad(buffer, [v]) for buffer in left], [tirx.BufferLoad(b, [v + half]) for b in rest]
-        return _kept(rest, v, combined(e, stage, *pairs))
+    From one vector on, all its lanes take part in each step, with what is half a vector away beside them: LLVM would
+    keep the vectors of the whole loop in pieces of the size of the shortest that is read.
+    """
 
-    statements = loop(width, e.index, partial(both, total, 0), "VECTORIZED")
+    def both(left: Sequence[Any], right: Sequence[Any], far: int, v: Expression) -> list[Statement]:
+        loads = [tirx.BufferLoad(buffer, [v]) for buffer in left], [tirx.BufferLoad(b, [v + far]) for b in right]
+        return _kept(rest, v, combined(e, stage, *loads))
+
+    statements = loop(width, e.index, partial(both, total, rest, 0), "VECTORIZED")
     half = width // 2
+    moves = not any(dtype in ("bool", "bfloat16") for dtype in stage.dtypes)  # of these TVM shuffles no vectors
     while half:
-        statements += loop(half, e.index, partial(both, rest, half), "VECTORIZED")
+        if half < lanes_ and moves:
+            beside = []
+            for buffer, dtype in zip(rest, stage.dtypes, strict=True):
+                moved, made_ = e.local(dtype, lanes_)
+                beside.append(moved)
+                statements += [*made_, _turned_by(e, buffer, moved, lanes_, half)]
+            statements += loop(lanes_, e.index, partial(both, rest, beside, 0), "VECTORIZED")
+        else:
+            statements += loop(half, e.index, partial(both, rest, rest, half), "VECTORIZED")
         half //= 2
     return statements
+
+
+def _turned_by(e: Emission, source: Any, target: Any, lanes_: int, far: int) -> Statement:
+    """A vector with each lane's element from so many lanes further on."""
+    whole = run(tirx.const(0, e.index), lanes_)
+    places = [tirx.const((lane + far) % lanes_, "int32") for lane in range(lanes_)]
+    return tirx.BufferStore(target, tirx.Shuffle([tirx.BufferLoad(source, [whole])], places), [whole])
 
 
 __all__ = ["TOGETHER", "finish", "goes_along_columns", "goes_together", "reduce", "together"]
