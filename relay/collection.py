@@ -7,11 +7,13 @@ fifth of the time.
 from __future__ import annotations
 
 import gc
-import threading
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_lock = threading.Lock()
+from relay.locks import Lock
+
+_lock = Lock()
 _inside = 0  # the blocks that are running, in all threads
 _enabled = False  # whether the collector ran before the first of them
 
@@ -29,6 +31,18 @@ def without_collection() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            _inside -= 1
+            _inside = max(_inside - 1, 0)
             if _inside == 0 and _enabled:
                 gc.enable()
+
+
+def _in_copy() -> None:
+    """In the copy of a process there are no other threads whose blocks might end."""
+    global _inside
+    if _inside and _enabled:
+        gc.enable()
+    _inside = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_copy)

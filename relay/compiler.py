@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -57,13 +56,14 @@ from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Module, Parameter, Static
 from relay.ir.extents import Place, symbolic_dims
 from relay.ir.types import Kind, StackType, SymbolicSize, Type, type_variables
+from relay.locks import Lock, compiling
 from relay.lowering import DEFAULT_LEVEL, Lowered, derivative_text
 from relay.operator import Undetermined
 from relay.packing import DataCall, Unpackable
 from relay.signatures import History, Symbolic, axes, kind, refuse_sizes
 from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS
-from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, scheme
+from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, load, scheme
 from relay.typecheck.elaboration.arguments import wrong_count
 from relay.typecheck.elaboration.function_values import LAST_IS_SEED
 from relay.typecheck.unification import is_known
@@ -129,7 +129,7 @@ class RelayFunction:
         self._data: dict[tuple[object, ...], DataCall] = {}  # those among them with values of data types
         self._used: set[Definition] = set()
         self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._donated = donated
         self._python = wrapped
         base: Definition | DerivedDefinition = definition
@@ -443,6 +443,8 @@ class RelayFunction:
         key = tuple(d.key for d in described)
         lowered = self._cache.get(key)
         if lowered is None:
+            with compiling:
+                load()
             with self._lock:
                 lowered = self._cache.get(key)
                 if lowered is None:

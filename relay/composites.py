@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import TupleType, Type
+from relay.locks import Lock
 from relay.operator import Composition, use_composer
 from relay.operator.composition import told
 from relay.transform.composites import expand_composites
@@ -64,7 +64,7 @@ class _Composer:
     def __init__(self) -> None:
         self._definitions: dict[Composition, Definition] = {}
         self._bodies: dict[object, ComposedBody] = {}
-        self._lock = threading.RLock()  # a body may use further composite operators
+        self._lock = Lock(reentrant=True)  # a body may use further composite operators
 
     def __call__(
         self, composition: Composition, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]

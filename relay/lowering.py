@@ -6,7 +6,6 @@ typed --specialise, structure, prepare, differentiate, optimise--> core --codege
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from relay.eval.values import Data, Reference
 from relay.ir.expr import Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.types import FunctionType, QuantifiedType, Type
+from relay.locks import Lock
 from relay.text.printer import to_text
 from relay.transform.flows import reachable_types
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
@@ -45,7 +45,7 @@ class Lowered:
     level: int
     donated: frozenset[str] = frozenset()  # the names of parameters whose memory results may take
     parameters: tuple[Type, ...] = ()  # with the structures that tuples stand for, as `result`
-    _lock: threading.Lock = attrs.field(factory=threading.Lock)
+    _lock: Lock = attrs.field(factory=Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
 
     @property

@@ -118,3 +118,34 @@ def test_the_copy_of_a_process_computes(tmp_path):
     environment = {**os.environ, "RELAY_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, file], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_copy_that_is_made_while_another_thread_compiles(tmp_path):
+    """The copy compiles the same and other functions, and collects garbage."""
+    script = """
+        import gc, os, threading, time, numpy as np, relay
+        text = "def f(x):\\n    h = x\\n" + "    h = relay.tanh(h) * x\\n" * 400 + "    return h\\n"
+        long = relay.from_source(text, {"relay": relay})
+        short = relay.from_source("def g(x):\\n    return relay.exp(x) * 2.0\\n", {"relay": relay})
+        x = np.zeros(3, np.float32)
+        thread = threading.Thread(target=long, args=(x,))
+        thread.start()
+        children = []
+        for _ in range(4):
+            time.sleep(0.1)
+            child = os.fork()
+            if not child:
+                right = gc.isenabled() and float(short(x)[0]) == 2 and float(long(x)[0]) == 0
+                os._exit(0 if right else 1)
+            children.append(child)
+        for child in children:
+            _, status = os.waitpid(child, 0)
+            assert os.waitstatus_to_exitcode(status) == 0, status
+        thread.join()
+        assert gc.isenabled()
+    """
+    file = tmp_path / "fork.py"
+    file.write_text(textwrap.dedent(script))
+    environment = {**os.environ, "RELAY_CACHE_SIZE": "0"}
+    done = subprocess.run([sys.executable, file], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -32,7 +32,7 @@ from relay.codegen.layout import (
     received_leaves,
 )
 from relay.codegen.memory import ALIGNMENT
-from relay.codegen.native import Native, compiling
+from relay.codegen.native import Native
 from relay.codegen.pools import make_pools
 from relay.codegen.sharing import share
 from relay.codegen.tail_calls import loops_for_tail_calls
@@ -45,6 +45,7 @@ from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
 from relay.ir.made import made_by
 from relay.ir.metering import Meter
 from relay.ir.traverse import walk
+from relay.locks import compiling
 from relay.transform.given_sizes import given_sizes
 from relay.transform.graph import call_graph, reachable, strong_components
 

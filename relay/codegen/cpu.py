@@ -43,6 +43,7 @@ from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
 from relay.ir.expr import Module
 from relay.ir.extents import Place
 from relay.ir.types import DataDefinition
+from relay.locks import compiling
 
 if TYPE_CHECKING:
     from relay.codegen.native import Native
@@ -70,7 +71,8 @@ def compile_native(
     """As `compile_module`, without what calls it. `choices`: how the loops of some kernels are cut; `donated`: the
     positions of parameters whose memory results may take."""
     progress.say("loading the code generator")
-    from relay.codegen.assembly import assemble
+    with compiling:  # a copy of the process has nothing that is half imported
+        from relay.codegen.assembly import assemble
 
     return assemble(module, threads, choices or {}, donated)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +15,10 @@ from relay.diagnostic import Span
 from relay.ir.dims import TypeId
 from relay.ir.extents import Place
 from relay.ir.types import BaseType
+from relay.locks import compiling
 
 if TYPE_CHECKING:
     from relay.codegen.external import Externals
-
-compiling = threading.Lock()
-"""TVM's compiler is not safe to use from several threads."""
-
 
 ALIGNMENT = 64
 """Bytes: constants lie at multiples of it."""

@@ -9,7 +9,6 @@ is a single gradient and nothing is kept. Unit stands for "no gradient" and beco
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -30,6 +29,7 @@ from relay.ir.types import (
     prune,
     show,
 )
+from relay.locks import Lock
 
 Monomorphic: TypeAlias = Callable[[DataType], DataType]
 """Gives a data type without arguments for one that may have some."""
@@ -56,7 +56,7 @@ def cotangent_type(type_: Type, monomorphic: Monomorphic = lambda t: t) -> Type:
             return UNIT
 
 
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def gradient_definition(definition: DataDefinition) -> DataDefinition | None:

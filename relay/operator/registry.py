@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import inspect
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, overload
@@ -16,6 +15,7 @@ import numpy as np
 from relay.errors import RegistrationError
 from relay.ir.expr import Constant
 from relay.ir.types import FunctionType, QuantifiedType, TensorType, Type
+from relay.locks import Lock
 from relay.operator.composition import Composition
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.expansion import Expansion
@@ -30,7 +30,7 @@ class Environment:
         self._operators: dict[str, Operator] = {}
         self._aliases: dict[str, str] = {}
         self._reserved: frozenset[str] = frozenset()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def reserve(self, names: Iterable[str]) -> None:
         """Names that mean something else where operators are looked up, so that an operator could not be reached."""

@@ -32,6 +32,9 @@ higher-order, and holds no node marked "surface".
 
 from __future__ import annotations
 
+import functools
+import importlib
+import pkgutil
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -91,6 +94,7 @@ __all__ = [
     "Structure",
     "elaborate",
     "elaborate_structured",
+    "load",
     "scheme",
 ]
 
@@ -142,6 +146,13 @@ class Items:
 
 Argument: TypeAlias = "Type | Scalar | Fixed | Structure | DataValue | Content | Items | tuple[Argument, ...] | None"
 """What is known of one argument; None: nothing."""
+
+
+@functools.cache
+def load() -> None:
+    """Import the modules that are imported when a construct first needs them."""
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
 
 
 def elaborate(definition: Definition | DerivedDefinition, arguments: Sequence[Argument]) -> Module:
