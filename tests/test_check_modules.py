@@ -365,3 +365,75 @@ def test_folders(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     write({**PACKAGE, ".hidden/a.py": "def f(:\n", "env/pyvenv.cfg": "", "env/b.py": "def f(:\n", "t.txt": ""})
     assert main(["check", "."]) == 0
     assert capsys.readouterr().out == "no errors in 3 files\n"
+
+
+DOUBLE = """
+    from relay import Float, Tensor, dims, relay
+
+    (n,) = dims("n")
+
+    @relay
+    def double(x: Tensor[Float, (n,)]):
+        return x * 2.0
+"""
+
+USE = """
+    @relay
+    def use(x: Tensor[Float, (3, 3)]):
+        return double(x)
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "try:\n    from ops import double\nexcept ImportError:\n    double = None",
+        "try:\n    from ops import double\nexcept ModuleNotFoundError:\n    pass\nelse:\n    found = True",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ops import double",
+        "import typing\nif typing.TYPE_CHECKING:\n    from ops import double",
+        "import sys\nif sys.version_info >= (3, 8):\n    from ops import double\nelse:\n    double = None",
+    ],
+)
+def test_imports_that_are_chosen(imports: str, write: Write) -> None:
+    write({"ops.py": DOUBLE, "main.py": "from relay import Float, Tensor, relay\n" + imports + "\n"})
+    Path("main.py").write_text(Path("main.py").read_text() + textwrap.dedent(USE))
+    (found,) = said("main.py")
+    assert "error: argument x of double must be Tensor[float32, (n,)], found Tensor[float32, (3, 3)]" in found
+
+
+def test_an_import_that_may_fail_is_no_mistake(write: Write) -> None:
+    use = "try:\n    from ops import triple\nexcept ImportError:\n    triple = None\n"
+    write({"ops.py": DOUBLE, "main.py": "from relay import Float, Tensor, relay\n" + use})
+    text = Path("main.py").read_text() + textwrap.dedent(USE).replace("double", "triple")
+    Path("main.py").write_text(text)
+    (found,) = said("main.py")
+    assert "note: use was not checked" in found
+
+
+def test_decorated_functions_in_a_function_see_each_other(write: Write) -> None:
+    write(
+        {
+            "main.py": """
+                from relay import Float, Tensor, relay
+
+                def made(scale):
+                    @relay
+                    def first(x: Tensor[Float, (3,)]):
+                        return second(x)
+
+                    @relay
+                    def second(x: Tensor[Float, (2,)]):
+                        return x + 1.0
+
+                    @relay
+                    def third(x: Tensor[Float, (2,)]):
+                        return second(x) * scale
+
+                    return first, third
+            """
+        }
+    )
+    assert said("main.py") == [
+        "main.py:6 error: argument x of second must be Tensor[float32, (2,)], found Tensor[float32, (3,)]",
+        "main.py:13 note: third was not checked: only importing the file can tell what 'scale' is; use --import",
+    ]

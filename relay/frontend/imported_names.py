@@ -56,13 +56,13 @@ class ImportedNames:
         """A name gets another value than an imported one."""
         self._waiting.pop(name, None)
 
-    def statement(self, node: ast.Import | ast.ImportFrom) -> None:
-        """Note what an import brings."""
+    def statement(self, node: ast.Import | ast.ImportFrom, tried: bool = False) -> None:
+        """Note what an import brings. One that is only `tried` may fail."""
         for alias in node.names:
             if isinstance(node, ast.Import):
                 self._import_module(alias)
             else:
-                self._import_name(alias, node.module or "", node.level)
+                self._import_name(alias, node.module or "", node.level, tried)
 
     def meaning(self, name: str) -> object:
         """What a name at the top of the file means, or MISSING."""
@@ -105,7 +105,7 @@ class ImportedNames:
         else:
             self._later(name, alias, lambda: self._module(target, 0))
 
-    def _import_name(self, alias: ast.alias, module: str, level: int) -> None:
+    def _import_name(self, alias: ast.alias, module: str, level: int, tried: bool) -> None:
         known = importlib.import_module(module) if level == 0 and _is_known(module) else None
         if alias.name == "*":
             if known is None:
@@ -118,7 +118,7 @@ class ImportedNames:
         if known is not None:
             self._bind(name, getattr(known, alias.name, Outside(name, span=self._file.span(alias))))
         else:
-            self._later(name, alias, lambda: self._attribute(self._module(module, level), alias))
+            self._later(name, alias, lambda: self._attribute(self._module(module, level), alias, tried))
 
     def _import_star(self, module: str, level: int) -> None:
         found: list[FileModule | str] = []
@@ -135,13 +135,15 @@ class ImportedNames:
     def _module(self, name: str, level: int) -> FileModule | str:
         return self._files.module(name, level, Path(os.path.abspath(self._file.source.filename)))
 
-    def _attribute(self, module: FileModule | str, alias: ast.alias) -> object:
+    def _attribute(self, module: FileModule | str, alias: ast.alias, tried: bool) -> object:
         """A name of a module. One that it does not have is an error at the import."""
         if isinstance(module, str):
             return module
         try:
             return getattr(module, alias.name)
         except AttributeError:
+            if tried:
+                return f"{module.__name__} has no {alias.name!r}"
             close = difflib.get_close_matches(alias.name, dir(module), n=1)
             help = f"did you mean {close[0]!r}?" if close else None
             message = f"{module.__name__} has no {alias.name!r}"

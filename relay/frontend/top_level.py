@@ -23,6 +23,7 @@ import attrs
 
 from relay.errors import FrontendError, RelayError, Source, Span
 from relay.frontend import lower
+from relay.frontend.chosen_statements import of_python, only_tries_imports
 from relay.frontend.decorators import Decorators, operator_name
 from relay.frontend.functions import with_static
 from relay.frontend.imported_names import ImportedNames
@@ -68,7 +69,8 @@ class FileReader:
         self.data: list[DataClass] = []  # the data types, whose methods are still to be read
         self.operators: dict[str, object] = {}  # those that the file registers
         self.unknown_operator: Outside | None = None  # where the file registers one under a name that is not written
-        self.waiting: list[tuple[FunctionNode, str, Scope]] = []
+        # decorated functions in others: their scopes, and where the names around them stand
+        self.waiting: list[tuple[FunctionNode, str, Scope, dict[str, Any]]] = []
         self.errors: list[RelayError] = []
         self.unread: list[Unread] = []
         self.invalid: FrontendError | None = None
@@ -91,8 +93,11 @@ class FileReader:
     def finish(self) -> None:
         """Read the functions inside of others, which see all names at the top."""
         waiting, self.waiting = self.waiting, []
-        for node, name, scope in waiting:
+        for node, name, scope, local in waiting:
+            before = len(self.found)
             self._define(node, name, scope)
+            if name in local and len(self.found) > before:  # the others around see it
+                local[name] = self.found[-1]
         classes, self.data = self.data, []
         for owner in classes:
             for method in owner.methods.values():
@@ -155,6 +160,18 @@ class FileReader:
                 self._class(node)
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
                 pass  # what is done when the file is run as a program
+            case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), body=body):
+                for statement in (*body, *node.orelse):  # where both give a name, the run has the second
+                    self._statement(statement)
+            case ast.If(test=test, body=body) if (holds := of_python(test)) is not None:
+                for statement in body if holds else node.orelse:
+                    self._statement(statement)
+            case ast.Try(body=body, handlers=handlers) if only_tries_imports(body, handlers):
+                for statement in body:
+                    assert isinstance(statement, ast.Import | ast.ImportFrom)
+                    self.imports.statement(statement, tried=True)
+                for statement in (*node.orelse, *node.finalbody):
+                    self._statement(statement)
             case _ if type(node).__name__ == "TypeAlias":
                 self.imports.load_names_in(node)
                 self._execute(node, node.name.id)  # type: ignore[attr-defined]
@@ -362,10 +379,14 @@ class FileReader:
     def _inside(self, body: list[ast.stmt], scope: Scope, around: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
         """Decorated functions in functions, classes and branches. Local names around them are known to a run only."""
         reason = "it is a variable of the function around"
-        local = {n: self._outside(n, inner, reason) for f in around for inner in ast.walk(f) for n in _bound(inner)}
+        nodes = [inner for f in around for inner in ast.walk(f)]
+        local: dict[str, Any] = {n: self._outside(n, inner, reason) for inner in nodes for n in _bound(inner)}
         arguments = [a for f in around for a in ast.walk(f.args) if isinstance(a, ast.arg)]
         local |= {a.arg: Outside(a.arg, span=self.file.parameter_span(a), reason=reason) for a in arguments}
         around_scope: Scope = ParameterScope(local, scope) if local else scope
+        binders = [n for f in around for inner in ast.walk(f) if inner is not f for n in _bound(inner)]
+        binders += [a.arg for a in arguments]
+        once = local if all(isinstance(f, ast.FunctionDef) for f in around) else {}
         for node in body:
             decorators: list[ast.AST] = []
             for inner in ast.walk(node):
@@ -375,7 +396,8 @@ class FileReader:
                         name = operator_name(inner, decorator)
                         self.operators[name] = self._outside(name, inner, _REGISTERED)
                     elif self.decorators.is_decorated(inner):
-                        self.waiting.append((inner, inner.name, around_scope))
+                        seen = once if binders.count(inner.name) == 1 else {}
+                        self.waiting.append((inner, inner.name, around_scope, seen))
                 elif isinstance(inner, ast.Call) and inner not in decorators and self.decorators.registers(inner.func):
                     self._named_operator(inner)
 

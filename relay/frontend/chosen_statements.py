@@ -1,0 +1,27 @@
+"""Which statements at the top of a file are run, where that is known without running it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+
+def of_python(test: ast.expr) -> bool | None:
+    """Whether a condition on the version of Python, or the system, holds; None for other conditions."""
+    names = [n.id for n in ast.walk(test) if isinstance(n, ast.Name)]
+    attributes = [n.attr for n in ast.walk(test) if isinstance(n, ast.Attribute)]
+    allowed = (ast.Compare, ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.Subscript, ast.Slice, ast.UnaryOp)
+    known = all(isinstance(n, allowed) for n in ast.walk(test) if isinstance(n, ast.expr))
+    if not known or set(names) != {"sys"} or not set(attributes) <= {"version_info", "platform"}:
+        return None
+    try:
+        return bool(eval(compile(ast.Expression(test), "<condition>", "eval"), {"sys": sys}))
+    except (TypeError, IndexError):
+        return None
+
+
+def only_tries_imports(body: list[ast.stmt], handlers: list[ast.ExceptHandler]) -> bool:
+    """Whether a `try` does no more than import what may be missing. Where it is there, that is what happens."""
+    missing = ("ImportError", "ModuleNotFoundError")
+    caught = [ast.unparse(h.type) if h.type is not None else "" for h in handlers]
+    return all(isinstance(s, ast.Import | ast.ImportFrom) for s in body) and all(c in missing for c in caught)
