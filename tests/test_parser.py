@@ -388,6 +388,7 @@ ERRORS = [
     ("x", "let %y: Tensor[int32, ()] = «add(%x, %x)»; %y", "%y: expected Tensor[int32, ()], found Tensor[float32, ()]"),
     ("x", "let %y: {F} = «add(%x, 1i32)»; %y", "add(Tensor[float32, ()], Tensor[int32, ()])"),
     ("x", "let %y: {F} = «sum(%x, axis=float32, keepdims=false)»; %y", "sum(Tensor[float32, ()], axis=float32"),
+    ("x", "let %y: {F} = «sum(%x, axis=float32)»; %y", "an axis must be an integer, found float32"),
     ("x", "let %y: {F} = «%x()»; %y", "a call of Tensor[float32, ()]"),
     ("x", "«()»; %x", "a statement without `let`: expected 0 values, found 1"),
     ("x", "«yield %x»", "`yield` outside of an arm"),

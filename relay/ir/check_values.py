@@ -54,7 +54,6 @@ from relay.ir.expr import (
 from relay.ir.traverse import blocks
 from relay.ir.types import (
     INT64,
-    BaseType,
     DataType,
     FunctionType,
     RefType,
@@ -221,9 +220,7 @@ class Values(Scopes, abc.ABC):
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, bool | None):
-        return str(value).lower()
-    return str(value) if isinstance(value, BaseType) else repr(value)
+    return str(value).lower() if isinstance(value, bool | None) else repr(value)
 
 
 def _name(atom: Atom) -> str:

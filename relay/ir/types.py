@@ -69,7 +69,7 @@ class BaseType:
     def is_float(self) -> bool:
         return self.base_class is BaseClass.FLOAT
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.name
 
 
