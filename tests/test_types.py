@@ -374,6 +374,39 @@ def test_what_a_type_demands_of_sizes_is_checked_at_calls() -> None:
 
 
 @relay
+def second_if_wanted(x: Tensor[Float, (n,)], wanted: bool):
+    return x[1] if wanted and n > 1 and x[1] > 0.0 else -1.0
+
+
+@relay
+def second_unless_unwanted(x: Tensor[Float, (n,)], unwanted: bool):
+    if unwanted or (n < 2) | unwanted:
+        return -1.0
+    return x[1]
+
+
+@relay
+def rounds_while_long(x: Tensor[Float, (n,)], rounds: int):
+    total = 0.0
+    while rounds > 0 and n > 2:
+        total = total + x[2]
+        rounds = rounds - 1
+    return total
+
+
+def test_arms_that_sizes_exclude_beside_something_that_the_run_decides() -> None:
+    for size in range(4):
+        x = np.arange(size, dtype=np.float32)
+        for flag in (np.bool_(False), np.bool_(True)):
+            assert second_if_wanted.interpret(x, flag) == (1 if flag and size > 1 else -1)
+            assert second_unless_unwanted.interpret(x, flag) == (-1 if flag or size < 2 else 1)
+        assert rounds_while_long.interpret(x, np.int32(3)) == (6 if size > 2 else 0)
+    assert second_if_wanted(ones(1), np.bool_(True)) == -1
+    assert second_if_wanted(ones(3), np.bool_(True)) == 1
+    assert rounds_while_long(ones(1), np.int32(3)) == 0
+
+
+@relay
 def doubled_structure(x, k: int):
     if k == 0:
         return x

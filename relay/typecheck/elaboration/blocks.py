@@ -462,6 +462,7 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
 
     out.items.append(Later(bound, build))
     if join.paths:
+        entities = tuple(size_conditions.joined(e, ways) for e, ways in zip(entities, paths, strict=True))
         assign(context, targets, [made_sizes.all_opened(session, out, e, node.span) for e in entities])
         for entity, ways in zip(entities, paths, strict=False):
             size_conditions.note_joined(session, entity, ways)

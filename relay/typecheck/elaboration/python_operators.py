@@ -80,6 +80,8 @@ def apply_named(
     result = operators.apply(session, out, lookup(name), operands, attributes, span, described)
     windows.note(session, name, operands, result)
     size_conditions.note(session, name, operands, result)
+    if (told := size_conditions.known(name, operands, result)) is not result:
+        return told
     return range_numbers.note(name, operands, result)
 
 

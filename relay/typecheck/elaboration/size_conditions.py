@@ -13,8 +13,10 @@ import attrs
 
 from relay.ir.dims import add
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts
+from relay.ir.types import BOOL, TensorType
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Typed, dim_of, is_constant_bool
 from relay.typecheck.elaboration.session import Session
+from relay.typecheck.unification import resolve
 
 MANY_PATHS = 8
 """Of more paths that a truth value comes from, nothing is found that holds on all of them."""
@@ -84,6 +86,26 @@ class Path:
     known: tuple[DimConstraint, ...]
     value: Entity
     decided: bool
+
+
+def known(name: str, operands: Sequence[Entity], result: Entity) -> Entity:
+    """The result of `&` and `|` with its value, where the checker knows it from the operands'."""
+    is_and = name in ("logical_and", "bitwise_and")
+    if not isinstance(result, Typed) or not (is_and or name in ("logical_or", "bitwise_or")):
+        return result
+    if resolve(result.type) != TensorType(BOOL, ()):
+        return result
+    values = [is_constant_bool(operand) for operand in operands]
+    if (not is_and) in values:
+        return attrs.evolve(result, known=not is_and)
+    return result if None in values else attrs.evolve(result, known=is_and)
+
+
+def joined(entity: Entity, paths: Sequence[Path]) -> Entity:
+    """A truth value that comes from several paths, with its value if it is the same one on all."""
+    values = {is_constant_bool(path.value) for path in paths if isinstance(path.value, Typed)}
+    is_known = len(values) == 1 and None not in values and all(isinstance(path.value, Typed) for path in paths)
+    return attrs.evolve(entity, known=values.pop()) if is_known and isinstance(entity, Typed) else entity
 
 
 def note_joined(session: Session, result: Entity, paths: Sequence[Path]) -> None:
