@@ -511,6 +511,8 @@ class DecisionTree:
     ) -> None:
         """An If with an arm for each literal that the rows have here."""
         groups: dict[tuple[bool, object], list[Row]] = {}
+        equal: dict[object, list[list[Row]]] = {}  # the groups of a literal: True is 1, too
+        literals: list[tuple[Row, object]] = []
         for row in rows:
             found = row.at(occurrence)
             if found is not None:
@@ -522,15 +524,21 @@ class DecisionTree:
                     continue
                 if isinstance(literal, str):
                     raise TypeCheckError(f"this pattern does not fit: the value is {self._shown(typed)}", found.span)
-                groups.setdefault((isinstance(literal, bool), literal), [])
-        for (_, value), group in groups.items():
-            for row in rows:
-                found = row.at(occurrence)
-                if found is None:
+                literals.append((row, literal))
+                if (isinstance(literal, bool), literal) not in groups:
+                    group = groups[isinstance(literal, bool), literal] = []
+                    equal.setdefault(literal, []).append(group)
+            else:
+                literals.append((row, None))
+        others: list[Row] = []
+        for row, wanted in literals:
+            if wanted is None:
+                others.append(row)
+                for group in groups.values():
                     group.append(row)
-                elif isinstance(found, ValuePattern) and self._literal(found) == value:
+            else:
+                for group in equal[wanted]:
                     group.append(row.replacing(occurrence, ()))
-        others = [row for row in rows if row.at(occurrence) is None]
         truths = {value for is_bool, value in groups if is_bool}
         values = list(groups.items())
         if truths == {True, False}:  # the last one needs no test
