@@ -122,6 +122,24 @@ def test_reductions_of_several_axes() -> None:
     assert kernels(of_planes, x) == 1
 
 
+@pytest.mark.parametrize("threads", ["2", "3"])
+@pytest.mark.parametrize("shape", [((1 << 18) + 13,), (300, 501), (3, 211, 300)], ids=str)
+def test_threads_share_what_becomes_one_number(
+    threads: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RELAY_NUM_THREADS", threads)
+
+    @relay
+    def totals(x):  # type: ignore[no-untyped-def]
+        e = x * x
+        return e, R.sum(e), R.max(x) + 1.0, R.mean(x, keepdims=True)
+
+    x = np.random.default_rng(0).normal(size=shape)
+    assert kernels(totals, x) <= 2
+    for found, expected in zip(totals(x), totals.interpret(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
 def test_nothing_to_go_over() -> None:
     for shape in ((0, 3), (3, 0)):
         x = np.zeros(shape)

@@ -32,6 +32,7 @@ from relay.codegen.schedules.stage import (
     stage_of,
     volume,
 )
+from relay.codegen.schedules.totals import reduce_in_parts
 from relay.codegen.tir import Expression, Statement, tirx
 
 __all__ = ["Emission", "Given", "Packing", "Place", "emit", "extent", "key", "renamed", "volume", "with_registers"]
@@ -215,6 +216,9 @@ def _alone(e: Emission, step: Step) -> list[Statement]:
             return made
         if len(lead.extents) == 1 and goes_together(e, step):
             return _rows_together(e, step)
+        in_parts = reduce_in_parts(e, step)
+        if in_parts is not None:
+            return in_parts
         count = len(lead.extents) - (goes_along_columns(e, lead) or goes_together(e, step))
 
     def row(indices: Sequence[Expression]) -> list[Statement]:

@@ -35,13 +35,21 @@ def reduce(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> list[S
     )
     if plain and rest and not is_one(rest[-1]) and goes_along_columns(e, lead):
         return _along_columns(e, cluster, fixed, done)
-    if plain and _is_long(lead.reduced[-1]) and runs_along(e, lead, lead.reduced_axes[-1]):
+    if plain and is_long(lead.reduced[-1]) and runs_along(e, lead, lead.reduced_axes[-1]):
         if not rest or not goes_together(e, cluster):
-            return nested(rest, e.index, lambda indices: _along_rows(e, cluster, fixed, [indices], done))
+            return nested(rest, e.index, lambda indices: along_rows(e, cluster, fixed, [indices], done))
         *outer, last = rest
         zero = tirx.const(0, e.index)
         return nested(outer, e.index, lambda ahead: together(e, cluster, [*fixed, *ahead], zero, last))
     return nested(rest, e.index, lambda indices: _one_by_one(e, cluster, [*fixed, *indices], indices, done))
+
+
+def are_plain(e: Emission, cluster: Cluster) -> bool:
+    """Whether the reductions of a cluster have one result each and are made in vectors."""
+    return all(
+        stage.op.num_outputs == 1 and e.vectorises([*stage.op.body[0].source, *stage.op.body[0].combiner.result])
+        for stage in cluster.reductions
+    )
 
 
 def finish(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> Finish:
@@ -74,7 +82,7 @@ def goes_together(e: Emission, cluster: Cluster) -> bool:
     if cluster.whole or len(cluster.reductions) != 1 or stage.op.num_outputs != 1 or not stage.extents:
         return False
     first, row, inner = stage.op.body[0], stage.axes[-1], stage.reduced_axes[-1]
-    if not _is_long(stage.reduced[-1]) or not runs_along(e, stage, inner) or goes_along_columns(e, stage):
+    if not is_long(stage.reduced[-1]) or not runs_along(e, stage, inner) or goes_along_columns(e, stage):
         return False
     reads = [indices for _, indices in e.reads(stage) if any(mentions(index, inner) for index in indices)]
     with_row = [any(mentions(index, row) for index in indices) for indices in reads]
@@ -88,12 +96,12 @@ def together(
     done = finish(e, cluster, fixed)
 
     def some(first: Expression, rows: int) -> list[Statement]:
-        return _along_rows(e, cluster, fixed, [[begin + first + n] for n in range(rows)], done)
+        return along_rows(e, cluster, fixed, [[begin + first + n] for n in range(rows)], done)
 
     return tiles(count, [TOGETHER, 1], e.index, some)
 
 
-def _is_long(extent: Extent) -> bool:
+def is_long(extent: Extent) -> bool:
     return not isinstance(extent, int) or extent >= LONG
 
 
@@ -171,7 +179,7 @@ def _identities(cluster: Cluster) -> list[Expression]:
     return [i for stage in cluster.reductions for i in stage.op.body[0].combiner.identity_element]
 
 
-def _dtypes(cluster: Cluster) -> list[str]:
+def dtypes_of(cluster: Cluster) -> list[str]:
     return [dtype for stage in cluster.reductions for dtype in stage.dtypes]
 
 
@@ -179,7 +187,7 @@ def _one_by_one(
     e: Emission, cluster: Cluster, whole: Sequence[Expression], indices: Sequence[Expression], done: Finish
 ) -> list[Statement]:
     totals, statements = [], []
-    dtypes = _dtypes(cluster)
+    dtypes = dtypes_of(cluster)
     for dtype, identity in zip(dtypes, _identities(cluster), strict=True):
         total, made_ = e.local(dtype, 1)
         statements += [*made_, tirx.BufferStore(total, identity, [0])]
@@ -234,15 +242,15 @@ def _kept(buffers: Sequence[Any], lane: Expression, results: Sequence[Expression
     return [*(statement for _, statement in pairs), *stores]
 
 
-def _width(e: Emission, cluster: Cluster) -> int:
+def width_of(e: Emission, cluster: Cluster) -> int:
     """How many elements are combined at once."""
     return lanes(e, [*cluster.whole, *cluster.reductions])
 
 
-def _registers(e: Emission, cluster: Cluster, width: int) -> tuple[list[Any], list[Statement]]:
+def registers(e: Emission, cluster: Cluster, width: int) -> tuple[list[Any], list[Statement]]:
     """Lanes for the totals of all reductions, and the statements that make and clear them."""
     buffers, statements = [], []
-    for dtype, identity in zip(_dtypes(cluster), _identities(cluster), strict=True):
+    for dtype, identity in zip(dtypes_of(cluster), _identities(cluster), strict=True):
         buffer, made_ = e.local(dtype, width)
         buffers.append(buffer)
         statements += [*made_, *e.fill(buffer, width, lambda v, i=identity: i)]  # type: ignore[misc]
@@ -252,10 +260,10 @@ def _registers(e: Emission, cluster: Cluster, width: int) -> tuple[list[Any], li
 def _along_columns(e: Emission, cluster: Cluster, fixed: Sequence[Expression], done: Finish) -> list[Statement]:
     """Several columns at once, down all rows."""
     *outer, columns = cluster.lead.extents[len(fixed) :]
-    lanes_ = _width(e, cluster)
+    lanes_ = width_of(e, cluster)
 
     def tile(ahead: Sequence[Expression], first: Expression, width: int) -> list[Statement]:
-        totals, statements = _registers(e, cluster, width)
+        totals, statements = registers(e, cluster, width)
 
         def step(steps: Sequence[Expression]) -> list[Statement]:
             def update(v: Expression) -> list[Statement]:
@@ -316,15 +324,21 @@ def _boundary(
     return cast(tirx.bitwise_and(-position, tirx.const(in_vector - 1, "int64")), e.index)
 
 
-def _along_rows(
-    e: Emission, cluster: Cluster, fixed: Sequence[Expression], rows: Sequence[Sequence[Expression]], done: Finish
+def along_rows(
+    e: Emission,
+    cluster: Cluster,
+    fixed: Sequence[Expression],
+    rows: Sequence[Sequence[Expression]],
+    done: Finish,
+    part: tuple[Expression, Expression] | None = None,
 ) -> list[Statement]:
-    """The rows at some indices: each lane takes a part of a row, then the lanes are combined.
+    """The rows at some indices: each lane takes a part of a row, then the lanes are combined. With a `part`, only this
+    part of the first reduced axis.
 
     What is left over of a row goes into lanes of its own: LLVM keeps lanes in whole registers only if all that reads or
     writes them takes all of them.
     """
-    lanes_ = _width(e, cluster)
+    lanes_ = width_of(e, cluster)
     *outer, inner = cluster.lead.reduced
     whole_size = volume(cluster.lead.reduced)
     several = not isinstance(whole_size, int) or whole_size >= VERY_LONG
@@ -336,9 +350,11 @@ def _along_rows(
     rests: list[list[Any]] = []
     for _ in rows:
         for buffers in (totals, rests):
-            found, made_ = _registers(e, cluster, width)
+            found, made_ = registers(e, cluster, width)
             buffers.append(found)
             statements += made_
+
+    first_axis: Extent = cluster.lead.reduced[0] if part is None else part[1] - part[0]
 
     def row(ahead: Sequence[Expression]) -> list[Statement]:
         def block(
@@ -350,18 +366,22 @@ def _along_rows(
 
                 def update(v: Expression, indices: Any = indices, into: Any = into) -> list[Statement]:
                     counts = None if among is None else among(v)
-                    return _updates(e, cluster, into, v, [*fixed, *indices], [*ahead, first + v], counts)
+                    steps = [*ahead, first + v]
+                    steps[0] = steps[0] if part is None else part[0] + steps[0]
+                    return _updates(e, cluster, into, v, [*fixed, *indices], steps, counts)
 
                 statements += loop(size, e.index, update, "VECTORIZED")
             return statements
 
         def plain() -> list[Statement]:
-            if isinstance(inner, int) and inner > width and not cluster.whole:  # nothing but sums: no harm in twice
+            known = part is None and isinstance(inner, int) and inner > width
+            if known and not cluster.whole:  # nothing but sums: no harm in twice
                 left = inner % width
                 whole = loop(inner // width, e.index, lambda i: block(i * width, width))
                 last = tirx.const(inner - width, e.index)
                 return [*whole, *(block(last, width, lambda v: v >= width - left) if left else [])]
-            return tiles(inner, [width, lanes_] if width > lanes_ else [width], e.index, block)
+            along = inner if outer else first_axis
+            return tiles(along, [width, lanes_] if width > lanes_ else [width], e.index, block)
 
         def aligned() -> list[Statement]:
             """In vectors that lie in one cache line each, which streams through memory are a third faster in: what is
@@ -378,7 +398,7 @@ def _along_rows(
         boundary = _boundary(e, cluster.lead, [*fixed, *rows[0]], ahead) if len(rows) > 1 else None
         return plain() if boundary is None else enough(inner, VERY_LONG, aligned, plain)
 
-    statements += nested(outer, e.index, row)
+    statements += nested([first_axis, *outer[1:]] if outer else (), e.index, row)
     for whole, left_over, indices in zip(totals, rests, rows, strict=True):
         names = []
         for (stage, total), (_, rest) in zip(_shares(cluster, whole), _shares(cluster, left_over), strict=True):

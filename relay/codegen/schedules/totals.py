@@ -1,0 +1,64 @@
+"""Reductions to single numbers: each thread combines a part, then the parts are combined in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.codegen.schedules.clusters import Cluster
+from relay.codegen.schedules.emission import Emission
+from relay.codegen.schedules.loops import PARALLEL_WORK, cast, enough, loop, shared
+from relay.codegen.schedules.reduction import (
+    along_rows,
+    are_plain,
+    combined,
+    dtypes_of,
+    finish,
+    is_long,
+    reduce,
+    registers,
+    runs_along,
+    width_of,
+)
+from relay.codegen.schedules.stage import is_one
+from relay.codegen.tir import Expression, Statement, tirx
+
+
+def reduce_in_parts(e: Emission, cluster: Cluster) -> list[Statement] | None:
+    """A cluster's reductions to single numbers, with its other stages, shared among threads if there is enough to do;
+    None for other reductions."""
+    lead, zero = cluster.lead, tirx.const(0, e.index)
+    step = width_of(e, cluster) if len(lead.reduced) == 1 else 1
+    if e.threads == 1 or not all(map(is_one, lead.extents)) or not are_plain(e, cluster):
+        return None
+    if not is_long(lead.reduced[-1]) or not runs_along(e, lead, lead.reduced_axes[-1]):
+        return None
+    if isinstance(lead.reduced[0], int) and lead.reduced[0] < 2 * step * e.threads:
+        return None
+    indices = [zero for _ in lead.extents]
+    parts, statements = [], []
+    for stage, dtype in zip(cluster.reductions, dtypes_of(cluster), strict=True):
+        place, made_ = e.scratch((stage.op, "parts"), dtype, (e.threads,), None, 0)
+        parts.append(place.buffer)
+        statements += made_
+
+    def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+        def keep(_: Sequence[Expression], results: Sequence[Expression]) -> list[Statement]:
+            at_ = cast(number_, e.index)
+            return [tirx.BufferStore(buffer, result, [at_]) for buffer, result in zip(parts, results, strict=True)]
+
+        return along_rows(e, cluster, (), [indices], keep, (begin, end))
+
+    def parallel() -> list[Statement]:
+        shares = shared(lead.reduced[0], PARALLEL_WORK, e.threads, e.index, part, list, step)
+        totals, made_ = registers(e, cluster, 1)
+
+        def add(number_: Expression) -> list[Statement]:
+            return [
+                tirx.BufferStore(t, combined(e, s, [tirx.BufferLoad(t, [0])], [tirx.BufferLoad(b, [number_])])[0], [0])
+                for s, t, b in zip(cluster.reductions, totals, parts, strict=True)
+            ]
+
+        results = finish(e, cluster, ())(indices, [tirx.BufferLoad(total, [0]) for total in totals])
+        return [*statements, *shares, *made_, *loop(e.threads, e.index, add), *results]
+
+    return enough(lead.work, PARALLEL_WORK, parallel, lambda: reduce(e, cluster, ()))
