@@ -137,7 +137,8 @@ def not_equal(x: Element, y: Element) -> Element:
 def is_nan(x: Element) -> Element:
     if not is_float(dtype_of(x)):
         return tirx.const(False, "bool")
-    return tirx.isnan(_at_least_float32(x))
+    wide = _at_least_float32(x)
+    return negation(tirx.LE(tirx.abs(wide), tirx.infinity(dtype_of(wide))))  # TVM makes no vectors of its own isnan
 
 
 def is_finite(x: Element) -> Element:
