@@ -801,9 +801,9 @@ def test_references_at_the_border() -> None:
         return r
 
     program = compile_module(module(function([RefType(F)], body)))
-    cell = Reference(f32(2))
+    cell = Reference(np.float32(2))
     assert program([cell]) is cell
-    equal(cell.content, f32(3))
+    equal(cell.content, np.asarray(3, np.float32))
 
 
 # ---- external operators
