@@ -102,7 +102,7 @@ def convolution_stage(
     shape = result_dims(lambda: rules.joined(batch, out, over.extents(sizes), last))
     source, filters = _first(_padded(x, over, last), last), _weight_first(weight, last)
     share = out if groups == 1 else out // groups
-    if isinstance(share, int) and isinstance(inner, int) and groups > 1 and share >= LARGE_GROUP:
+    if groups > 1 and (not isinstance(share, int) or not isinstance(inner, int) or share >= LARGE_GROUP):
         return _in_groups(source, filters, shape, (groups, share, inner), over, last, dtype or str(x.dtype))
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
@@ -116,7 +116,7 @@ def convolution_stage(
 
 
 def _in_groups(
-    source: Callable[..., Element], filters: Callable[..., Element], shape: Sequence[Any], groups: tuple[int, int, int],
+    source: Callable[..., Element], filters: Callable[..., Element], shape: Sequence[Any], groups: tuple[int, Any, Any],
     over: Windows, last: bool, dtype: str,
 ) -> Stage:  # fmt: skip
     """The convolution with the groups as an axis of the result, so that each is a product of its own. `groups`: their
@@ -132,13 +132,17 @@ def _in_groups(
 
     extents = (*over.kernel, inner) if last else (inner, *over.kernel)
     split = stages.contraction((*shape[:axis], count, share, *shape[axis + 1 :]), extents, dtype, terms)
+    return _joined(split, shape, axis, share)
 
-    def joined(*index: Element) -> Element:
-        channel = index[axis]
-        place = tirx.floordiv(channel, share), tirx.floormod(channel, share)
+
+def _joined(split: Stage, shape: Sequence[Any], axis: int, share: Any) -> Stage:
+    """The channels of all groups, `share` of each, along one axis."""
+
+    def element(*index: Element) -> Element:
+        place = tirx.floordiv(index[axis], share), tirx.floormod(index[axis], share)
         return split(*index[:axis], *place, *index[axis + 1 :])
 
-    return te.compute(shape, joined, name="joined")
+    return te.compute(tuple(shape), element, name="joined")
 
 
 def _in_blocks(x: Stage, weight: Stage, stride: Numbers, padding: Padding, dilation: Numbers) -> Stage:
@@ -191,9 +195,7 @@ def _transposed(
     over, extra = rules.transposed_over(kernel, stride, padding, output_padding, dilation)
 
     def by_rule() -> Shape:
-        return rules.joined(
-            batch, inner * groups, rules.transposed_sizes(extents, over, extra), last
-        )
+        return rules.joined(batch, inner * groups, rules.transposed_sizes(extents, over, extra), last)
 
     shape = result_dims(by_rule)
     _, _, sizes = rules.split(shape, last)
@@ -203,17 +205,31 @@ def _transposed(
     share = out if groups == 1 else out // groups
     source, filters = _first(_spread(y, over, sizes, last), last), _weight_first(weight, last)
 
-    def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
-        n, c, place = _activation_index(index, last)
+    def at(n: Element, group: Element, own: Element, place: Any, reduced: Any) -> tuple[Element, Element]:
         o, *k = (reduced[-1], *reduced[:-1]) if last else reduced
-        channel = o if groups == 1 else tirx.floordiv(c, inner) * share + o
-        own = c if groups == 1 else tirx.floormod(c, inner)
-        turned = [extent - 1 - at for extent, at in zip(over.kernel, k, strict=True)]
-        read = [i + at * d for i, at, d in zip(place, k, over.dilation, strict=True)]
+        channel = o if groups == 1 else group * share + o
+        turned = [extent - 1 - i for extent, i in zip(over.kernel, k, strict=True)]
+        read = [i + step * d for i, step, d in zip(place, k, over.dilation, strict=True)]
         return source(n, channel, *read), filters(channel, own, *turned)
 
+    def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
+        n, c, place = _activation_index(index, last)
+        if groups == 1:
+            return at(n, c, c, place, reduced)
+        return at(n, tirx.floordiv(c, inner), tirx.floormod(c, inner), place, reduced)
+
     reduced = (*over.kernel, share) if last else (share, *over.kernel)
-    return stages.contraction(shape, reduced, dtype, terms)
+    if groups == 1 or isinstance(inner, int):
+        return stages.contraction(shape, reduced, dtype, terms)
+    axis = len(shape) - 1 if last else 1  # the loops divide by no extent that only the run knows
+
+    def grouped(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
+        group, own = index[axis : axis + 2]
+        n, *place = (*index[:axis], *index[axis + 2 :])
+        return at(n, group, own, place, reduced)
+
+    split = stages.contraction((*shape[:axis], groups, inner, *shape[axis + 1 :]), reduced, dtype, grouped)
+    return _joined(split, shape, axis, inner)
 
 
 def _weight_gradient(
@@ -309,7 +325,7 @@ def _numpy_convolution_in_blocks(
     out, blocks, *kernel, inner, last = weight.shape
     plain = np.moveaxis(weight, (-1, -2), (1, 3)).reshape(out * last, blocks * inner, *kernel)
     result = numpy_convolution(
-        _numpy_unblocked(x), plain, stride, padding, dilation, 1, f"NC{'DHW'[-len(kernel):]}", wide
+        _numpy_unblocked(x), plain, stride, padding, dilation, 1, f"NC{'DHW'[-len(kernel) :]}", wide
     )
     n, _, *extents = result.shape
     return np.ascontiguousarray(np.moveaxis(result.reshape(n, out, last, *extents), 2, -1))
