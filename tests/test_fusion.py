@@ -38,6 +38,7 @@ def counts(body: Callable[..., Any], *shapes: tuple[int, ...]) -> list[int]:
 
 
 S = (4, 8)
+WIDE = (64, 8)  # more elements than merging leaves alone
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_long_chains_and_deep_trees_are_cut() -> None:
 
     sizes = [len(group) for group in groups(chain, S)]
     assert sum(sizes) == 3 * LIMIT and max(sizes) <= LIMIT and len(sizes) <= 4
-    (whole,) = planned(tree, (S,)).values()
+    (whole,) = planned(tree, (WIDE,)).values()
     sizes_of: dict[Var, int] = {}
     for binding in whole.bindings:
         (target,) = binding.targets
@@ -228,13 +229,14 @@ def waits_for_its_reader(x: Value, w: Value) -> tuple[Value, ...]:
         (lambda x: (x.op("sum", axis=1), x.op("sum", axis=0)), (S,), [1, 1]),  # other rows
         (lambda x: (x.op("sum", axis=1), x.op("mean", axis=-1)), (S,), [2]),
         (lambda x, y: (x.op("sum"), y.op("sum")), (S, S), [1, 1]),  # nothing in common
-        (lambda x, y: (x * y, x + y), (S, S), [2]),
+        (lambda x, y: (x * y, x + y), (WIDE, WIDE), [2]),
+        (lambda x, y: (x * y, x + y), (S, S), [1, 1]),  # small: little to gain, and equal kernels are shared
         (lambda x, y: (x * 2.0, y * 2.0), (S, S), [1, 1]),
         (lambda x, y: (x * 2.0, x.op("transpose") * 2.0), ((8, 8), S), [1, 1]),
         (lambda x: (x * 2.0, (x * 2.0).op("transpose")), ((8, 8),), [1, 1]),
         (dense, ((16, 8), (8, 4), (4,)), [3]),
         (lambda x, w: (x @ w, x.op("relu")), (S, (8, 4)), [1, 1]),
-        (waits_for_its_reader, (S, (8, 4)), [2, 1]),
+        (waits_for_its_reader, (WIDE, (8, 4)), [2, 1]),
         (lambda x: (x.op("exp"), x.op("tanh")), (S,), [1, 1]),  # too much for the registers of one loop
         (lambda x: x.op("exp").op("tanh"), (S,), [1, 1]),
         (lambda a, b: (a + b, a * b, a - b), ((), ()), [1, 1, 1]),  # single numbers are in registers anyway
@@ -253,8 +255,8 @@ def test_results_and_operands_are_bounded() -> None:
     def many_operands(x: Value, *others: Value) -> tuple[Value, ...]:
         return tuple(x + y for y in others)
 
-    assert counts(many_results, S) == [4, RESULTS, RESULTS]
-    made = planned(lambda x, *ys: tuple((x + y) * z for y, z in itertools.pairwise(ys)), [S] * 60)
+    assert counts(many_results, WIDE) == [4, RESULTS, RESULTS]
+    made = planned(lambda x, *ys: tuple((x + y) * z for y, z in itertools.pairwise(ys)), [WIDE] * 60)
     for group in made.values():
         inner = {b.targets[0] for b in group.bindings}
         read = {a for b in group.bindings for a in b.value.arguments if isinstance(a, Var)}  # type: ignore[union-attr]

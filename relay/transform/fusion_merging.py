@@ -35,6 +35,10 @@ from relay.transform.rows import in_rows
 RESULTS, OPERANDS = 8, 24
 """The most results and operands of a group that is made of two: processors look ahead in so many arrays at once."""
 
+SMALL = 256
+"""Up to so many elements, elementwise groups stay as they are: tensors are in the nearest cache, so there is little to
+gain, and programs that repeat themselves have groups that are equal, of which one is compiled."""
+
 CANDIDATES, DISTANCE = 8, 64
 """With so many groups another one is compared, those that read the same nearest to it, and at most so many bindings
 away: what is computed long before it is needed takes memory."""
@@ -231,6 +235,8 @@ class _Merging:
         """The spaces and levels of a group of two that go over the same elements and read the same; None if they do
         not."""
         result, reduced = Level.RESULT, Level.REDUCED
+        if not first.anchors and not second.anchors and self._is_small(first):
+            return None
         ways = []
         if not second.anchors:
             ways += [(result, result), (reduced, result)]
@@ -251,6 +257,9 @@ class _Merging:
                     **self.spaces[second],
                 }, found
         return None
+
+    def _is_small(self, draft: Draft) -> bool:
+        return facts().at_least(SMALL, product(self.spaces[draft][Level.RESULT])) is True
 
     def _reduce_alike(self, first: Draft, second: Draft) -> bool:
         """Whether the reductions of two groups have the same loops."""
