@@ -1,10 +1,11 @@
-"""The decorated function, and the order of the phases between a call and its result.
+"""The decorated function, and the order of the phases between a call's arguments and its program.
 
     definition --elaborate--> typed --specialise, structure, prepare, differentiate, optimise--> core
     core --codegen--> program
 
 Programs are kept per signature: dtypes and shapes of the arguments, and the values of those that specialise the
-program. One with symbolic sizes serves many (`relay.signatures`).
+program. One with symbolic sizes serves many (`relay.signatures`). A call that is like an earlier one comes here only
+if its program does not take the arguments (`relay.calls`).
 """
 
 from __future__ import annotations
@@ -20,21 +21,8 @@ import attrs
 
 import relay.composites
 import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
-from relay.arguments import (
-    DIRECT,
-    MISFIT,
-    Repeat,
-    Unsuited,
-    describe,
-    describe_static,
-    flatten,
-    flatten_with_static,
-    holds_data,
-    repeat,
-    repeat_with_data,
-    unwrapping,
-)
-from relay.array import Array
+from relay.arguments import describe, describe_static
+from relay.calls import Repeating
 from relay.codegen.limits import with_room
 from relay.collection import without_collection
 from relay.conversion import Values, wrap
@@ -59,7 +47,6 @@ from relay.ir.types import Kind, StackType, SymbolicSize, Type, type_variables
 from relay.locks import Lock, compiling
 from relay.lowering import DEFAULT_LEVEL, Lowered, derivative_text
 from relay.operator import Undetermined
-from relay.packing import DataCall, Unpackable
 from relay.signatures import History, Symbolic, axes, kind, refuse_sizes
 from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS
@@ -75,9 +62,6 @@ log = logging.getLogger("relay.compile")
 
 COMPILES_SYMBOLIC_SIZES = True
 """Whether code generation takes programs with symbolic sizes."""
-
-_KEYWORDS = "keywords"
-"""What the kinds of arguments begin with where some have keywords."""
 
 MANY_SYMBOLIC = 32
 """How many programs with symbolic sizes there are for one kind of call. Each call tries them in order."""
@@ -102,7 +86,7 @@ class Options:
             raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
 
 
-class RelayFunction:
+class RelayFunction(Repeating):
     """A function of the language: what `@relay` and `relay.grad` return. Call it with arrays, numbers and tuples of
     them.
 
@@ -117,28 +101,23 @@ class RelayFunction:
         wrapped: Callable[..., Any] | None = None,
         donated: frozenset[str] = frozenset(),
     ) -> None:
+        base: Definition | DerivedDefinition = definition
+        seeds = 0
+        while isinstance(base, DerivedDefinition):
+            seeds += 1 if base.grad.seedable else 0
+            base = base.of
+        super().__init__(base.function, seeds)
         self.__relay__ = definition
         self._options = options
         self._cache: dict[object, Lowered] = {}
         self._symbolic: dict[object, list[Lowered]] = {}  # by the kind of call
         self._history: dict[object, History] = {}
         self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
-        self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
-        self._direct: dict[object, Repeat] = {}  # the same where nothing is nested, by their types
-        self._orders: dict[tuple[object, ...], tuple[str, ...]] = {}  # of keywords, in that of the parameters
-        self._data: dict[tuple[object, ...], DataCall] = {}  # those among them with values of data types
         self._used: set[Definition] = set()
         self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
         self._lock = Lock()
         self._donated = donated
         self._python = wrapped
-        base: Definition | DerivedDefinition = definition
-        self._seeds = 0
-        while isinstance(base, DerivedDefinition):
-            self._seeds += 1 if base.grad.seedable else 0
-            base = base.of
-        self._function: Function = base.function
-        self._has_static = any(parameter.static for parameter in self._function.signature)
         self.__name__ = self._function.name
         self.__doc__ = self._function.documentation
         if wrapped is not None:
@@ -149,96 +128,6 @@ class RelayFunction:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """In a class it is a method, as a Python function is: `self` is its first argument."""
         return self if instance is None else MethodType(self, instance)
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
-        __tracebackhide__ = True
-        leaves: list[Any] = []
-        kinds: list[Any] = []
-        if not keywords:
-            given: tuple[Any, ...] | None = arguments
-            # A tuple of types takes longer than a type, and most functions that are called often take one array.
-            call = self._direct.get(type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments)))
-            if call is not None:
-                result = call(list(arguments))
-                if result is not MISFIT:
-                    return result
-        else:
-            given = self._in_order(arguments, keywords, kinds)
-        plain = given is not None and self._flatten(given, leaves, kinds)
-        signature = tuple(kinds)
-        if plain:
-            known = self._known.get(signature)
-            if known is not None:
-                result = known(leaves)
-                if result is not MISFIT:
-                    return result
-        lowered, values = self._compiled(arguments, keywords)
-        program = lowered.program
-        try:
-            found = program(values)
-        finally:
-            values.give_back(lowered.parameters)
-        result = wrap(found, lowered.result)
-        if plain:
-            assert given is not None
-            self._remember(given, signature, leaves, lowered)
-        return result
-
-    def _flatten(self, given: tuple[Any, ...], leaves: list[Any], kinds: list[Any]) -> bool:
-        """As `arguments.flatten`, also for static parameters, if these arguments are in the order of all parameters."""
-        if not self._has_static:
-            return flatten(given, leaves, kinds)
-        static = [parameter.static for parameter in self._function.signature]
-        return len(given) <= len(static) and flatten_with_static(given, static, leaves, kinds)
-
-    def _in_order(
-        self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], kinds: list[Any]
-    ) -> tuple[Any, ...] | None:
-        """The arguments in the order of the parameters; None where that is not all that is to be done. Which parameters
-        they are for is added to `kinds`, as the program depends on those that are missing."""
-        pattern = len(arguments), *keywords
-        order = self._orders.get(pattern)
-        if order is None:
-            names = [parameter.name for parameter in self._function.parameters]
-            missing = len(arguments) + len(keywords) < len(names)
-            if self._seeds or not {*keywords} <= {*names[len(arguments) :]} or (missing and self._has_static):
-                return None
-            order = self._orders[pattern] = tuple(name for name in names if name in keywords)
-        kinds += _KEYWORDS, (len(arguments), *order)
-        return (*arguments, *[keywords[name] for name in order])
-
-    def _remember(
-        self, arguments: Sequence[Any], kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered
-    ) -> None:
-        """Try this program first at the next call with arguments of these kinds."""
-        if holds_data(kinds):
-            self._remember_data(kinds, leaves, lowered)
-            return
-        try:
-            call = repeat(lowered.program, kinds, lowered.typed.main.type.parameters, lowered.result)
-        except Unsuited:
-            return
-        if len(kinds) != len(arguments) or not DIRECT.issuperset(map(type, arguments)):
-            self._known[kinds] = call
-        else:  # nothing is nested
-            wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
-            key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
-            self._direct[key] = unwrapping(call, wrapped) if wrapped else call
-
-    def _remember_data(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered) -> None:
-        """The same for calls with values of data types."""
-        known = self._data.get(kinds)
-        values = kinds[2:] if kinds[0] == _KEYWORDS else kinds
-        try:
-            if known is None or known.program is not lowered.program:
-                known, call = repeat_with_data(lowered.program, values, lowered.result)
-                known.learn(leaves)
-                self._data[kinds], self._known[kinds] = known, call
-            else:
-                known.learn(leaves)
-        except (Unsuited, Unpackable):
-            return
 
     def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
         """As `_lower`: a program that code generation takes."""
@@ -285,9 +174,7 @@ class RelayFunction:
             self._symbolic.clear()
             self._history.clear()
             self._sized.clear()
-            self._known.clear()
-            self._data.clear()
-            self._direct.clear()
+            self._forget_calls()
             for definition in self._used:
                 if isinstance(definition.scope, SnapshotScope):
                     definition.scope.reload()
@@ -368,9 +255,7 @@ class RelayFunction:
         with self._lock:
             for lowered in (*self._cache.values(), *(s for known in self._symbolic.values() for s in known)):
                 lowered.forget_program()
-            self._direct.clear()
-            self._known.clear()
-            self._data.clear()
+            self._forget_calls()
 
     @property
     def surface(self) -> Module:
