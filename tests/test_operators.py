@@ -521,3 +521,21 @@ def test_several_results_are_a_tuple_everywhere() -> None:
         np.testing.assert_array_equal(halves(np.arange(size)), np.arange(size // 2) * np.arange(size // 2, size))
     with pytest.raises(ShapeError, match=r"axis 0 of \(5,\) cannot be split into 2 equal parts"):
         halves(np.arange(5))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
+def test_many_short_floats_are_combined_in_longer_ones(dtype):
+    """In bfloat16 itself a sum of numbers near 2 stays at 512, where adding one is less than half a unit."""
+
+    @relay
+    def combined(x):
+        return relay.sum(x, axis=1), relay.mean(x, axis=1), relay.prod(x / 2.0, axis=1)
+
+    x = np.random.default_rng(0).uniform(1.9, 2.1, (3, 1000)).astype(dtype)
+    wide = x.astype(np.float64)
+    expected = wide.sum(1), wide.mean(1), (wide / 2).prod(1)
+    half_a_unit = {"float16": 2.0**-11, "bfloat16": 2.0**-8}[dtype.name]
+    for found in (combined(x), combined.interpret(x)):
+        for result, value in zip(found[:2], expected, strict=False):
+            np.testing.assert_allclose(np.asarray(result).astype(np.float64), value, rtol=2.1 * half_a_unit)
+    np.testing.assert_array_equal(np.asarray(combined(x)[2]), np.asarray(combined.interpret(x)[2]))

@@ -27,7 +27,7 @@ from relay.ops.notation import (
     number_or_size,
 )
 from relay.ops.samples import case, cases
-from relay.ops.shape import concatenate
+from relay.ops.shape import accumulator, concatenate
 from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import follows_at_least, known, normalise_axes
@@ -104,7 +104,7 @@ def sum_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     array([4., 6.], dtype=float32)
     """
     dtype = np.dtype(np.int32) if x.dtype == np.bool_ else x.dtype
-    return np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=dtype))
+    return np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(dtype)), dtype)
 
 
 def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
@@ -143,7 +143,7 @@ def mean(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     >>> relay.mean(np.float32([[1, 2], [3, 4]]), axis=0)
     array([2., 3.], dtype=float32)
     """
-    total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
+    total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype)), x.dtype)
     count = math.prod(x.shape[i] for i in normalise_axes(axis, x.ndim))
     return np.asarray(np.divide(total, np.asarray(count, x.dtype)))
 
@@ -214,7 +214,7 @@ def prod(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     >>> relay.prod(np.float32([[1, 2], [3, 4]]), axis=1)
     array([ 2., 12.], dtype=float32)
     """
-    return np.asarray(np.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
+    return np.asarray(np.prod(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype)), x.dtype)
 
 
 # ---- extrema

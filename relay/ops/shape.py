@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
+from typing import Any
 
 from relay.ir.dims import Dim, add
 from relay.ops import stages
@@ -75,11 +76,17 @@ def _sum_to(x: Stage, shape: tuple[int, ...]) -> Stage:
     return te.compute(target, lambda *index: summed(*([0] * added), *index))
 
 
+def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What many elements of a dtype are combined in, as compiled code does."""
+    return np.dtype(np.float32) if dtype.name in ("float16", "bfloat16") else dtype
+
+
 def _numpy_sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     target = relations.literal_shape(shape)
     added = x.ndim - len(target)
     stretched = [i for i in range(added, x.ndim) if target[i - added] == 1 and x.shape[i] != 1]
-    return np.sum(x, axis=(*range(added), *stretched), keepdims=True, dtype=x.dtype).reshape(target)
+    summed = np.sum(x, axis=(*range(added), *stretched), keepdims=True, dtype=accumulator(x.dtype))
+    return np.asarray(summed.astype(x.dtype)).reshape(target)
 
 
 @register_op(
