@@ -43,9 +43,9 @@ shapes would not do.
     equations     what calls equal: the table that simplification uses; shape_equations has a part of it
     stable_forms  what calls equal with fewer digits lost: the table of `improve_accuracy`
 
-and what they are written with: notation (names), samples (for the tests), scalar, transcendental, circular and powers (TIR
-expressions),
-stages (te stages), reproducible (functions of floats with the same bits everywhere), lazy (TVM at first use).
+and what they are written with: notation (names), samples (for the tests), scalar, transcendental, circular and powers
+(TIR expressions), stages (te stages), reproducible (functions of floats with the same bits everywhere), lazy (TVM at
+first use).
 """
 
 from relay.ops import (

@@ -48,8 +48,9 @@ def softplus(x: Tensor) -> Tensor:
 
 # ---- x times a gate, which grows from 0 to 1
 #
-# Far to the left the gate is 0, and x is bounded there, so that 0 is the result at -infinity. -1000 is beyond all x where
-# the product is no zero in any dtype. The derivative, gate + x slope, is written out, since the slope is 0 on both sides.
+# Far to the left the gate is 0, and x is bounded there, so that 0 is the result at -infinity. -1000 is beyond all x
+# where the product is no zero in any dtype. The derivative, gate + x slope, is written out, since the slope is 0 on
+# both sides.
 
 
 def _gated(x: Value, dout: Value, gate: Value, slope: Value) -> Value:

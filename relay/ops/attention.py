@@ -146,7 +146,8 @@ def masked_attention(query: Value, key: Value, value: Value, mask: Value, scale:
     query: (T float, (*b, l, d)), key: (T, (*b, s, d)), value: (T, (*b, s, e)), mask: (bool or T, to (*b, l, s)) ->
     (T, (*b, l, e)).
 
-    >>> relay.masked_attention(np.float32([[1]]), np.float32([[1], [5]]), np.float32([[2], [4]]), np.array([True, False]))
+    >>> mask = np.array([True, False])
+    >>> relay.masked_attention(np.float32([[1]]), np.float32([[1], [5]]), np.float32([[2], [4]]), mask)
     array([[2.]], dtype=float32)
     """
     scores = _scores(query, key, scale)

@@ -310,8 +310,8 @@ def _tensordot_shape(left: Shape, right: Shape, *, axes: object) -> Shape:
     for i, j in zip(first, second, strict=True):
         if not equal(left[i], right[j]):
             raise ShapeError(
-                f"tensordot of the shapes {show_shape(left)} and {show_shape(right)}: axis {i} has extent {left[i]}, axis"
-                f" {j} of the other {right[j]}"
+                f"tensordot of the shapes {show_shape(left)} and {show_shape(right)}: axis {i} has extent {left[i]},"
+                f" axis {j} of the other {right[j]}"
             )
     kept = [dim for i, dim in enumerate(left) if i not in first]
     return (*kept, *(dim for j, dim in enumerate(right) if j not in second))
@@ -389,8 +389,8 @@ def _batch_matmul_shape(left: Shape, right: Shape, *, transpose_x: bool, transpo
     for found, wanted, what in ((left[0], right[0], "batches"), (inner, other, "inner extents")):
         if follows_equal(found, wanted) is not True and not equal(found, wanted):
             raise ShapeError(
-                f"batch_matmul of the shapes {show_shape(left)} and {show_shape(right)}: the {what} {found} and {wanted}"
-                " differ"
+                f"batch_matmul of the shapes {show_shape(left)} and {show_shape(right)}: the {what} {found} and"
+                f" {wanted} differ"
             )
     return (left[0], rows, columns)
 

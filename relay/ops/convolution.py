@@ -33,7 +33,6 @@ from relay.typecheck import windows as rules
 from relay.typecheck.dims import numbers
 from relay.typecheck.windows import Numbers, Padding, Windows
 
-
 LARGE_GROUP = 8
 """Output channels of a group from which each group is a product of its own."""
 
@@ -550,8 +549,8 @@ def _define(rank: int) -> None:
     `stride` and `dilation` are one number or one for each axis; `padding` is "valid", "same" (extents are
     ceil(size / stride)), "same_lower", a number, or for each axis a number or a pair (low, high). With `groups` the
     channels are divided into groups that do not mix; as many groups as channels make it depthwise. In the layout
-    {last_layout} x is (n, *sizes, c) and weight (*kernel, c / groups, o). In the layout {layout_default}c the channels are in
-    blocks of b, those of the result of p, in one group: x is (n, c / b, *sizes, b), weight
+    {last_layout} x is (n, *sizes, c) and weight (*kernel, c / groups, o). In the layout {layout_default}c the channels
+    are in blocks of b, those of the result of p, in one group: x is (n, c / b, *sizes, b), weight
     (o / p, c / b, *kernel, b, p). float16 and bfloat16 are summed in float32.
 
     >>> relay.conv{rank}d({small}, {small})
@@ -578,13 +577,14 @@ def _define(rank: int) -> None:
     ) -> Tensor:  # fmt: skip
         return _numpy_transposed(x, weight, stride, padding, output_padding, dilation, groups, layout)
 
-    transposed.__doc__ = f"""Transposed convolution over {rank} spatial {"axis" if rank == 1 else "axes"}: the linear map
-    that carries the cotangent of `conv{rank}d` back to its input. x: (T, (n, o, *extents)),
+    transposed.__doc__ = f"""Transposed convolution over {rank} spatial {"axis" if rank == 1 else "axes"}: the linear
+    map that carries the cotangent of `conv{rank}d` back to its input. x: (T, (n, o, *extents)),
     weight: (T, (o, c / groups, *kernel)) -> (T, (n, c, *sizes)), with
     size = (extent - 1) stride + dilation (kernel - 1) + 1 - low - high + output_padding.
 
     Attributes are those of `conv{rank}d`; with padding="same" the sizes are the extents times the stride, and
-    `output_padding`, less than the stride, is not given. In the layout {last_layout} weight is (*kernel, c / groups, o).
+    `output_padding`, less than the stride, is not given. In the layout {last_layout} weight is
+    (*kernel, c / groups, o).
 
     >>> relay.conv{rank}d_transpose({small}, {small}, stride=2).shape
     {(1, 1) + (4,) * rank}
@@ -608,8 +608,8 @@ def _define(rank: int) -> None:
     ) -> Tensor:  # fmt: skip
         return _numpy_weight_gradient(x, y, kernel, stride, padding, dilation, groups, layout)
 
-    weight_gradient.__doc__ = f"""The cotangent of the weight of `conv{rank}d`, whose input is x and whose result has the
-    cotangent y. x: (T, (n, c, *sizes)), y: (T, (n, o, *extents)) -> (T, (o, c / groups, *kernel)).
+    weight_gradient.__doc__ = f"""The cotangent of the weight of `conv{rank}d`, whose input is x and whose result has
+    the cotangent y. x: (T, (n, c, *sizes)), y: (T, (n, o, *extents)) -> (T, (o, c / groups, *kernel)).
 
     >>> relay.conv{rank}d_weight_gradient({small}, {small}, kernel=1)
     {total}

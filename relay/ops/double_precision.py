@@ -1,8 +1,9 @@
 """Elementary functions of float64 as TIR expressions, without branches, so that they vectorise.
 
 They are right over the whole range (subnormal numbers, infinities, NaN, the sign of 0). The series are those of Taylor,
-long enough that what is left out is less than 2**-57 of the result. With all roundings exp, exp2 and log are within 1 unit
-in the last place, log1p within 1.2, expm1, log2, log10 and the sigmoid function made of exp within 2, tanh within 3.
+long enough that what is left out is less than 2**-57 of the result. With all roundings exp, exp2 and log are within 1
+unit in the last place, log1p within 1.2, expm1, log2, log10 and the sigmoid function made of exp within 2, tanh
+within 3.
 
     exp      x = n ln2 + r, |r| <= ln2/2:           e**x = 2**n (1 + r + p),  p = r**2/2 + .. + r**13/13!
     expm1    2**n (r + p) + (2**n - 1)

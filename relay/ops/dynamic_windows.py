@@ -162,7 +162,9 @@ def _write_window(x: Stage, new: Stage) -> Callable[[Any, Any, Any], Any]:
         None,
     ),
     requirements=(Requirement(_update_in_range, "slice out of range"),),
-    in_place=InPlace(0, lambda x, new, starts: stages.written(dims(x), [new, starts], str(x.dtype), _write_window(x, new))),
+    in_place=InPlace(
+        0, lambda x, new, starts: stages.written(dims(x), [new, starts], str(x.dtype), _write_window(x, new))
+    ),
     sampler=cases(
         case((3, 4), (2, 1), _START),
         case((3, 4), (1, 2), _START),

@@ -123,7 +123,8 @@ def resize2d(
     x: (T float, (n, c, h, w)) -> (T, (n, c, *size)).
 
     Place i of m lies in the source of extent n at (i + 1/2) n / m - 1/2 ("half_pixel"), i n / m ("asymmetric") or
-    i (n - 1) / (m - 1) ("align_corners"); the nearest element is below it for "asymmetric", otherwise at floor(.. + 1/2).
+    i (n - 1) / (m - 1) ("align_corners"); the nearest element is below it for "asymmetric", otherwise at
+    floor(.. + 1/2).
 
     >>> relay.resize2d(np.float32([[[[0, 2]]]]), (1, 4))
     array([[[[0. , 0.5, 1.5, 2. ]]]], dtype=float32)
@@ -320,7 +321,10 @@ def _grid_places(like: Value, count: Dim, extent: Dim, axis: int) -> list[tuple[
         return _along((share if upper else 1 - share).op("cast", dtype=like.base), axis, 2)
 
     return [
-        (table(like.emitter, functools.partial(index, offset)), table(like.emitter, functools.partial(weight, offset == 1)))
+        (
+            table(like.emitter, functools.partial(index, offset)),
+            table(like.emitter, functools.partial(weight, offset == 1)),
+        )
         for offset in (0, 1)
     ]
 
@@ -330,9 +334,9 @@ def _grid_places(like: Value, count: Dim, extent: Dim, axis: int) -> list[tuple[
     sampler=cases(case((1, 2, 3, 2, 2), (1, 4, 3)), case((2, 1, 2, 1, 3), (2, 2, 3)), low=0.03, high=0.97),
 )
 def bilateral_slice(grid: Value, guide: Value) -> Value:
-    """A slice of a bilateral grid: linear interpolation at each pixel's place, and at the depth that the guide, in [0, 1],
-    gives (Chen, Paris, Durand, 2007). Cell k of m along an axis has its centre at (k + 1/2) / m; beyond the outer centres
-    the outer cells hold. grid: (T float, (n, c, d, i, j)), guide: (T, (n, h, w)) -> (T, (n, c, h, w)).
+    """A slice of a bilateral grid: linear interpolation at each pixel's place, and at the depth that the guide, in
+    [0, 1], gives (Chen, Paris, Durand, 2007). Cell k of m along an axis has its centre at (k + 1/2) / m; beyond the
+    outer centres the outer cells hold. grid: (T float, (n, c, d, i, j)), guide: (T, (n, h, w)) -> (T, (n, c, h, w)).
 
     >>> relay.bilateral_slice(np.float32([0, 4]).reshape(1, 1, 2, 1, 1), np.float32([[[0.5]]]))
     array([[[[2.]]]], dtype=float32)

@@ -83,8 +83,8 @@ def huber_loss(prediction: Value, target: Value, delta: float = 1.0, reduction: 
 
 @expansion(relation=_RELATION, sampler=_PAIRS)
 def hinge_loss(prediction: Value, target: Value, reduction: str = "mean") -> Value:
-    """max(0, 1 - prediction target), of targets 1 and -1. prediction: (T float, s), target: (T, s) -> (T, ()), or (T, s)
-    unreduced.
+    """max(0, 1 - prediction target), of targets 1 and -1. prediction: (T float, s), target: (T, s) -> (T, ()), or
+    (T, s) unreduced.
 
     >>> relay.hinge_loss(np.float32([0.5, 2]), np.float32([1, -1]))
     array(1.75, dtype=float32)
@@ -141,8 +141,8 @@ def _kl_shape(x: Shape, y: Shape, *, reduction: str) -> Shape:
     ),
 )
 def kl_div(prediction: Value, target: Value, reduction: str = "mean") -> Value:
-    """The terms target (log target - prediction) of the Kullback-Leibler divergence, where the prediction is a logarithm
-    of probabilities; 0 where the target is. "batchmean" divides the sum by the first extent.
+    """The terms target (log target - prediction) of the Kullback-Leibler divergence, where the prediction is a
+    logarithm of probabilities; 0 where the target is. "batchmean" divides the sum by the first extent.
     prediction: (T float, s), target: (T, s) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.kl_div(np.log(np.float32([[0.5, 0.5]])), np.float32([[1, 0]]), reduction="batchmean")
@@ -232,8 +232,8 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Value:
-    """Minus the logarithm of softmax(logits) for each target's class, without overflow; with `label_smoothing` a part of
-    each target's weight is spread evenly over all classes.
+    """Minus the logarithm of softmax(logits) for each target's class, without overflow; with `label_smoothing` a part
+    of each target's weight is spread evenly over all classes.
     logits: (T float, (*s, c)), target: (int, s) in [0, c) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.cross_entropy(np.float32([[1000, 1000]]), np.int32([0]))

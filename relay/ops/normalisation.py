@@ -44,8 +44,8 @@ def _check_vectors(name: str, x: Shape, axis: int, vectors: Sequence[Shape]) -> 
     for vector in vectors:
         if len(vector) != 1 or not equal(vector[0], x[position]):
             raise ShapeError(
-                f"{name} of the shape {show_shape(x)} needs vectors with an element for each channel, of which there are"
-                f" {x[position]}; found the shape {show_shape(vector)}"
+                f"{name} of the shape {show_shape(x)} needs vectors with an element for each channel, of which there"
+                f" are {x[position]}; found the shape {show_shape(vector)}"
             )
     return x
 
@@ -58,7 +58,8 @@ def _layer_shape(x: Shape, weight: Shape, *more: Shape, epsilon: float) -> Shape
     for vector in (weight, *more):
         if len(vector) > len(x) or not vector or not equal_shapes(x[len(x) - len(vector) :], vector):
             raise ShapeError(
-                f"the shape {show_shape(vector)} must be that of the axes to normalise, the last ones of {show_shape(x)}"
+                f"the shape {show_shape(vector)} must be that of the axes to normalise, the last ones of"
+                f" {show_shape(x)}"
             )
     return x
 
@@ -260,8 +261,8 @@ def _prelu_shape(x: Shape, slope: Shape, *, axis: int) -> Shape:
     sampler=cases(case((2, 3, 4), (3,)), case((2, 3), (1,)), case((5,), (5,), axis=0), case((0, 3), (3,))),
 )
 def prelu(x: Value, slope: Value, axis: int = 1) -> Value:
-    """x where it is positive, elsewhere x times the slope of its channel. x: (T float, s), slope: (T, (c,)) or (T, (1,))
-    -> (T, s).
+    """x where it is positive, elsewhere x times the slope of its channel. x: (T float, s), slope: (T, (c,)) or
+    (T, (1,)) -> (T, s).
 
     >>> relay.prelu(np.float32([[1, -2]]), np.float32([0.5, 0.25]))
     array([[ 1. , -0.5]], dtype=float32)

@@ -40,7 +40,9 @@ def _pad(x: Stage, widths: Widths, mode: str, value: float) -> Stage:
         places = [i - before for i, (before, _) in zip(index, pairs, strict=True)]
         if mode != "constant":
             inside = _edge if mode == "edge" else _reflected
-            return x(*(inside(p, dim) if _adds(*pair) else p for p, dim, pair in zip(places, shape, pairs, strict=True)))
+            return x(
+                *(inside(p, dim) if _adds(*pair) else p for p, dim, pair in zip(places, shape, pairs, strict=True))
+            )
         within: Element = tirx.const(True, "bool")
         for place, dim, (before, after) in zip(places, shape, pairs, strict=True):
             if _adds(before):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -100,7 +100,9 @@ def _pool_shape(
     step = kernel if stride is None else stride
     if ceil_mode:
         sizes = tuple(resolve(shape[axis]) for axis in axes)
-        padding = _ceiled(sizes, rules.windows(sizes, rules.per_axis(kernel, rank, "kernel", 1), step, padding, dilation))
+        padding = _ceiled(
+            sizes, rules.windows(sizes, rules.per_axis(kernel, rank, "kernel", 1), step, padding, dilation)
+        )
     return rules.sliding(shape, kernel=kernel, axes=axes, stride=step, padding=padding, dilation=dilation)[: len(shape)]
 
 
@@ -293,8 +295,8 @@ def _define(rank: int) -> None:
             count_include_pad=count_include_pad,
         )  # fmt: skip
 
-    avg_pool.__doc__ = f"""The mean of each window over {rank} spatial {axes}; padding counts as 0, or not at all without
-    `count_include_pad`. x: (T float, (n, c, *sizes)) -> (T, (n, c, *extents)).
+    avg_pool.__doc__ = f"""The mean of each window over {rank} spatial {axes}; padding counts as 0, or not at all
+    without `count_include_pad`. x: (T float, (n, c, *sizes)) -> (T, (n, c, *extents)).
 
     The stride is the kernel's size unless given. {_LIMITS} In the layout {layout_default}c x is (n, c / b, *sizes, b).
 
@@ -330,7 +332,9 @@ def _define_global(rank: int) -> None:
     axes = "the spatial axis" if rank == 1 else f"all {rank} spatial axes"
     small = f"np.arange({2**rank}, dtype=np.float32).reshape({(1, 1) + (2,) * rank})"
     brackets = "[" * (rank + 2), "]" * (rank + 2)
-    sampler = samples(rank, case((2, 3, 4, 2)), case((1, 4, 3, 2), layout="NHWC"), case((0, 2, 3, 3)), case((2, 1, 1, 1)))
+    sampler = samples(
+        rank, case((2, 3, 4, 2)), case((1, 4, 3, 2), layout="NHWC"), case((0, 2, 3, 3)), case((2, 1, 1, 1))
+    )
 
     def define(name: str, reduction: str, what: str, classes: str, example: str) -> None:
         def pool(x: Value, layout: str = layout_default) -> Value:

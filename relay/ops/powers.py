@@ -1,8 +1,8 @@
 """Powers of floats as TIR expressions.
 
 float32: x**y = 2**(y log2 |x|), in float64 without branches, so that it vectorises and the product keeps more bits than
-the result has: within 1e-9 before the one rounding to float32, over the whole range. float64: the C library. float16 and
-bfloat16 go through float32.
+the result has: within 1e-9 before the one rounding to float32, over the whole range. float64: the C library. float16
+and bfloat16 go through float32.
 
     log2 a    a = 2**k m, m in [sqrt(1/2), sqrt(2)):  k + 2 s A(s**2) / ln2  with s = (m - 1) / (m + 1)
     2**t      t = n + r, |r| <= 1/2:                  2**n e**(r ln2)

@@ -67,8 +67,8 @@ _SCALE, _ZERO_POINT = np.array(0.05, np.float32), np.array(3, np.int32)
     sampler=cases(
         case(np.array([[0.1, -7, 300], [0.075, np.nan, -np.inf]], np.float32), _SCALE, _ZERO_POINT),
         case(
-            np.array([[0.1, -7], [0.5, 3]], np.float32), np.array([0.1, 0.2], np.float32), np.array([0, 100], np.int32), axis=0,
-            out_dtype=BaseType("uint8"),
+            np.array([[0.1, -7], [0.5, 3]], np.float32), np.array([0.1, 0.2], np.float32), np.array([0, 100], np.int32),
+            axis=0, out_dtype=BaseType("uint8"),
         ),
         case(np.zeros((0, 2), np.float32), _SCALE, _ZERO_POINT),
     ),
@@ -101,8 +101,8 @@ def quantize(x: Value, scale: Value, zero_point: Value, axis: int = -1, out_dtyp
     ),
 )
 def dequantize(x: Value, scale: Value, zero_point: Value, axis: int = -1) -> Value:
-    """(x - zero_point) * scale. x: (int, s), scale: (T float, ()) or (T, (c,)), zero_point: (int32, ()) or (int32, (c,))
-    -> (T, s).
+    """(x - zero_point) * scale. x: (int, s), scale: (T float, ()) or (T, (c,)), zero_point: (int32, ()) or
+    (int32, (c,)) -> (T, s).
 
     >>> relay.dequantize(np.int8([1, -1]), np.float32(0.5), np.int32(1))
     array([ 0., -1.], dtype=float32)
@@ -116,11 +116,12 @@ def dequantize(x: Value, scale: Value, zero_point: Value, axis: int = -1) -> Val
     no_gradient=_ROUNDS,
     sampler=cases(
         case(
-            np.array([[100, -20000], [2**30, 7]], np.int32), _SCALE, np.array(0, np.int32), np.array(2.0, np.float32), _ZERO_POINT
+            np.array([[100, -20000], [2**30, 7]], np.int32), _SCALE, np.array(0, np.int32), np.array(2.0, np.float32),
+            _ZERO_POINT,
         ),
         case(
-            np.array([[100, -20000]], np.int32), np.array([0.1, 0.2], np.float32), np.array(0, np.int32), np.array(0.7, np.float32),
-            _ZERO_POINT, out_dtype=BaseType("uint8"),
+            np.array([[100, -20000]], np.int32), np.array([0.1, 0.2], np.float32), np.array(0, np.int32),
+            np.array(0.7, np.float32), _ZERO_POINT, out_dtype=BaseType("uint8"),
         ),
     ),
 )  # fmt: skip
@@ -168,8 +169,8 @@ _BYTES = np.random.default_rng(0).integers(-128, 128, (2, 3, 5, 4)).astype(np.in
     compute=_dense,
     no_gradient=_INTEGRAL,
     sampler=cases(
-        case(_BYTES[0, 0], _BYTES[0, 1]), case(_BYTES[0, 0].view(np.uint8), _BYTES[0, 1]), case(_BYTES[0, 0, 0], _BYTES[1, 0]),
-        case(np.zeros((2, 0), np.int8), np.zeros((3, 0), np.int8)),
+        case(_BYTES[0, 0], _BYTES[0, 1]), case(_BYTES[0, 0].view(np.uint8), _BYTES[0, 1]),
+        case(_BYTES[0, 0, 0], _BYTES[1, 0]), case(np.zeros((2, 0), np.int8), np.zeros((3, 0), np.int8)),
     ),
 )  # fmt: skip
 def quantized_dense(x: Tensor, weight: Tensor) -> Tensor:

@@ -23,13 +23,11 @@ from relay.ops import reproducible, scalar, stages
 from relay.ops.lazy import tirx
 from relay.ops.notation import (
     Element,
-    Pattern,
     Relation,
     Requirement,
     Stage,
     Tensor,
     Value,
-    dims,
     number_or_size,
     register_op,
     result_dims,

@@ -95,7 +95,10 @@ def _flip(x: Stage, axis: Axes) -> Stage:
     shape = dims(x)
     axes = normalise_axes(axis, len(shape))
     return te.compute(
-        shape, lambda *index: x(*(dim - 1 - i if a in axes else i for a, (i, dim) in enumerate(zip(index, shape))))
+        shape,
+        lambda *index: x(
+            *(dim - 1 - i if a in axes else i for a, (i, dim) in enumerate(zip(index, shape, strict=True)))
+        ),
     )
 
 

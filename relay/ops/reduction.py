@@ -22,9 +22,9 @@ from relay.ops.notation import (
     Tensor,
     Value,
     dims,
+    number_or_size,
     register_op,
     result_dims,
-    number_or_size,
 )
 from relay.ops.samples import case, cases
 from relay.ops.shape import accumulator, concatenate

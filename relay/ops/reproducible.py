@@ -10,7 +10,7 @@ are rounded correctly everywhere. Each function is written once, over an `Arithm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np

@@ -54,7 +54,9 @@ def _running(combine: Callable[[Element, Element], Element]) -> Callable[..., St
                 previous = tirx.BufferLoad(result, [*index[:position], before, *index[position + 1 :]])
                 first = tirx.BufferStore(result, tirx.BufferLoad(x, place), place)
                 following = tirx.BufferStore(result, combine(previous, tirx.BufferLoad(x, place)), place)
-                return tirx.IfThenElse(tirx.EQ(index[position], tirx.const(0, str(index[position].ty))), first, following)
+                return tirx.IfThenElse(
+                    tirx.EQ(index[position], tirx.const(0, str(index[position].ty))), first, following
+                )
 
             return loops(shape, step)
 

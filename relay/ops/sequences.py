@@ -32,8 +32,8 @@ def _lengths_shape(shape: Shape, lengths: Shape, *, axis: int, batch_axis: int, 
         raise ShapeError(f"the axes of time and batch must differ, found {axis} and {batch_axis}")
     if len(lengths) != 1 or not equal(lengths[0], shape[batch]):
         raise ShapeError(
-            f"the lengths must have the shape {show_shape((shape[batch],))}, one for each sequence in axis {batch_axis} "
-            f"of {show_shape(shape)}, found {show_shape(lengths)}"
+            f"the lengths must have the shape {show_shape((shape[batch],))}, one for each sequence in axis {batch_axis}"
+            f" of {show_shape(shape)}, found {show_shape(lengths)}"
         )
     return shape
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
-from typing import Any
 
 from relay.ir.dims import Dim, add
 from relay.ops import stages

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.dims import subtract
-from relay.ir.types import BOOL, INT32, Dim, Shape, show_shape
+from relay.ir.types import INT32, Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.comparison import where
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
     Element,
-    Pattern,
     Relation,
     Stage,
     Tensor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from relay.errors import ShapeError
@@ -70,7 +71,7 @@ def split(x: Value, indices_or_sections: int | tuple[int, ...], axis: int = 0) -
     position = normalise_axis(axis, x.ndim)
     bounds = _bounds(resolve(x.shape[position]), indices_or_sections, axis, x)
     parts = []
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in itertools.pairwise(bounds):
         begins: list[Dim] = [0] * x.ndim
         ends = list(x.shape)
         begins[position], ends[position] = begin, end if _is_before(begin, end) else begin
