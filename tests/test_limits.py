@@ -115,7 +115,8 @@ def test_what_overwrites_its_arguments_runs_once_on_a_large_stack() -> None:
 def test_ctrl_c_ends_a_deep_recursion(tmp_path: Path) -> None:
     """The function calls itself twice, so that it takes very long once it is deep."""
     program = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where tests run in the background, which ignores it
 sys.path[:0] = {sys.path!r}
 from relay import Int, Tensor, relay
 
@@ -141,7 +142,10 @@ except KeyboardInterrupt:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        try:
+            output, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert output == "interrupted\n"
 
 

@@ -276,12 +276,17 @@ class Program:
         if context.refill is not None:
             context.refill()
 
+        stopped = False
+
         def run() -> None:
             words[STACK_LIMIT] = stack_limit()
             words[DEPTH] = 0
-            self._function(context.address, id(leaves), id(outputs))
+            if not stopped:  # before it began
+                self._function(context.address, id(leaves), id(outputs))
 
         def stop() -> None:
+            nonlocal stopped
+            stopped = True
             words[STACK_LIMIT] = UNLIMITED
 
         return on_large_stack(run, stop)
