@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from relay.ad import reverse
@@ -14,7 +15,7 @@ from relay.frontend import lower
 from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition
 from relay.ir.expr import AttributeValue, Module
-from relay.ir.types import TupleType, Type
+from relay.ir.types import TupleType, Type, axis_names
 from relay.locks import Lock
 from relay.operator import Composition, use_composer
 from relay.operator.composition import told
@@ -24,6 +25,7 @@ from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
 from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured
 from relay.typecheck.elaboration.axis_names import all_names
+from relay.typecheck.mapping import map_type
 
 _LEVEL = 2  # of the core form: what is inlined and folded here is not again at each call
 
@@ -69,6 +71,8 @@ class _Composer:
     def __call__(
         self, composition: Composition, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]
     ) -> ComposedBody:
+        # Names that are not known yet would be those of one call, and bodies are of all calls with these types.
+        types = tuple(map_type(type_, lambda t: attrs.evolve(t, axes=axis_names(t))) for type_ in types)
         key = (composition, types, all_names(types), told(attributes))
         found = self._bodies.get(key)
         if found is None:

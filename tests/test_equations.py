@@ -13,8 +13,7 @@ from relay.ir.check import check
 from relay.ir.expr import Block, Exit, Function, LoopLabel, Module, OpCall, Var
 from relay.ir.types import BASE_TYPES, BOOL, FLOAT64, INT32, TensorType
 from relay.operator import Emitter, Value, lookup
-from relay.operator.rewriting import Exactness, equations
-from relay.transform import simplification
+from relay.operator.rewriting import Application, Equation, Exactness, equations
 from relay.transform.constant_folding import fold_constants
 from relay.transform.dead_code import eliminate_dead_code
 from relay.transform.simplification import reduce_strength, simplify
@@ -244,15 +243,15 @@ def test_constants_are_not_merged_for_ever() -> None:
 
 def test_every_equation_has_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
     used: set[tuple[str, str]] = set()
-    original = simplification.applied
+    original = Application.by
 
-    def recording(equation: Any, *rest: Any) -> Any:
-        found = original(equation, *rest)
+    def recording(self: Application, equation: Equation) -> Value | None:
+        found = original(self, equation)
         if found is not None:
             used.add((equation.operator, equation.text))
         return found
 
-    monkeypatch.setattr(simplification, "applied", recording)
+    monkeypatch.setattr(Application, "by", recording)
     for change, (write, _), _ in CASES:
         change(program(write))
     assert {(e.operator, e.text) for e in equations()} == used

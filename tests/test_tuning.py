@@ -10,7 +10,7 @@ import relay as rl
 from relay import cache, relay, tuned, tuning
 from relay.codegen import cpu
 from relay.codegen.assembly import options
-from relay.codegen.choices import DEFAULT, Choice
+from relay.codegen.choices import DEFAULT, Choice, Choices
 from relay.errors import ExecutionError, TypeMismatch
 
 
@@ -92,7 +92,8 @@ def test_what_is_faster_is_kept_and_used(folder, monkeypatch):
 def test_choices_are_part_of_what_the_cache_knows():
     layer, arguments = product(), operands(4, 4, 4)
     typed = layer.typed(*arguments)
-    keys = {cache.key(typed, 2, 2, choices) for choices in ({}, {"a": DEFAULT}, {"a": Choice(packed=True)})}
+    some: tuple[Choices, ...] = {}, {"a": DEFAULT}, {"a": Choice(packed=True)}
+    keys = {cache.key(typed, 2, 2, choices, frozenset()) for choices in some}
     assert len(keys) == 3
 
 

@@ -276,20 +276,26 @@ class Program:
         if context.refill is not None:
             context.refill()
 
-        stopped = False
+        stopped, externals = False, self.native.externals
+        raised: list[BaseException] = []
 
         def run() -> None:
             words[STACK_LIMIT] = stack_limit()
             words[DEPTH] = 0
             if not stopped:  # before it began
                 self._function(context.address, id(leaves), id(outputs))
+                if words[STATUS] == EXTERNAL and externals is not None:
+                    raised.append(externals.raised.error)
 
         def stop() -> None:
             nonlocal stopped
             stopped = True
             words[STACK_LIMIT] = UNLIMITED
 
-        return on_large_stack(run, stop)
+        did = on_large_stack(run, stop)
+        if raised and externals is not None:  # by what the other thread called, for this one to raise
+            externals.raised.error = raised[0]
+        return did
 
     def _pass(self, arguments: Sequence[Any], context: _Context, size: Callable[[Dim], int]) -> Passing:
         """The leaves of the arguments; recursive parts, references and stacks go to the pools of the context."""

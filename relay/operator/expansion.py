@@ -28,7 +28,7 @@ from relay.ir.expr import (
     Project,
     Var,
 )
-from relay.ir.types import TupleType, Type
+from relay.ir.types import TensorType, TupleType, Type
 from relay.operator.composition import Body, Composition, settled_attribute, told
 from relay.operator.symbolic import Emitter, Value
 
@@ -84,6 +84,11 @@ def _own(result: Any, operands: Sequence[np.ndarray]) -> Any:
     return result
 
 
+def _unnamed(type_: Type) -> Type:
+    """The type without names of axes: the body is for operands of all names, which types that are equal may have."""
+    return attrs.evolve(type_, axes=None) if isinstance(type_, TensorType) else type_
+
+
 @attrs.frozen(eq=False)
 class Expansion(Composition):
     """A composition whose function is called with symbolic values, and attributes, and emits the body.
@@ -99,7 +104,7 @@ class Expansion(Composition):
         key = (tuple(types), told(attributes))
         found = self.bodies.get(key)
         if found is None:
-            found = self.bodies[key] = self._expand(tuple(types), attributes)
+            found = self.bodies[key] = self._expand(tuple(map(_unnamed, types)), attributes)
         return found
 
     def _expand(self, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]) -> ExpandedBody:
