@@ -36,7 +36,7 @@ _MANTISSA_BITS = 52
 _ROOT_BITS = 0x3FE6A09E667F3BCD  # of sqrt(1/2)
 
 
-def _double(number: float) -> Element:
+def double(number: float) -> Element:
     return tirx.const(number, "float64")
 
 
@@ -48,21 +48,21 @@ def _bits(x: Element) -> Element:
     return tirx.reinterpret("int64", x)
 
 
-def _from_bits(bits: Element) -> Element:
+def from_bits(bits: Element) -> Element:
     return tirx.reinterpret("float64", bits)
 
 
-def _horner(x: Element, coefficients: Sequence[float]) -> Element:
+def horner(x: Element, coefficients: Sequence[float]) -> Element:
     """A polynomial, the highest power's coefficient first."""
-    result = _double(coefficients[0])
+    result = double(coefficients[0])
     for coefficient in coefficients[1:]:
-        result = result * x + _double(coefficient)
+        result = result * x + double(coefficient)
     return result
 
 
 def _clamp(x: Element, low: float, high: float) -> Element:
     """Comparisons with NaN are false, so it passes."""
-    return select(tirx.LT(x, _double(low)), _double(low), select(tirx.GT(x, _double(high)), _double(high), x))
+    return select(tirx.LT(x, double(low)), double(low), select(tirx.GT(x, double(high)), double(high), x))
 
 
 # ---- exp
@@ -70,7 +70,7 @@ def _clamp(x: Element, low: float, high: float) -> Element:
 
 def _power_of_two(n: Element) -> Element:
     """2**n for n in [-1022, 1023]."""
-    return _from_bits((n + _integer(_EXPONENT_BIAS)) << _integer(_MANTISSA_BITS))
+    return from_bits((n + _integer(_EXPONENT_BIAS)) << _integer(_MANTISSA_BITS))
 
 
 def _scaled(value: Element, n: Element) -> Element:
@@ -81,21 +81,21 @@ def _scaled(value: Element, n: Element) -> Element:
 
 def _as_rounded(x: Element) -> Element:
     """The number again, as something that TVM's rules for sums do not look into."""
-    return _from_bits(_bits(x))
+    return from_bits(_bits(x))
 
 
 def _reduced(x: Element, joined: Callable[[Element, Element, Element], Element]) -> Element:
     """`joined(r, p, n)` for x = n ln2 + r and e**r - 1 = r + p; x is a variable in [-746, 710] or NaN."""
 
     def with_integer(t: Element, n: Element) -> Element:
-        high, low = x - n * _double(_LN2_HIGH), n * _double(_LN2_LOW)  # the first is exact
+        high, low = x - n * double(_LN2_HIGH), n * double(_LN2_LOW)  # the first is exact
         return let(high, lambda high: let(low, lambda low: with_parts(t, high, low)))
 
     def with_parts(t: Element, high: Element, low: Element) -> Element:
         return let(_as_rounded(high - low), lambda r: _series(r, (high - r) - low, t, joined))
 
-    shifted = x * _double(_LOG2_E) + _double(_ROUND)
-    return let(shifted, lambda t: let(t - _double(_ROUND), lambda n: with_integer(t, n)))
+    shifted = x * double(_LOG2_E) + double(_ROUND)
+    return let(shifted, lambda t: let(t - double(_ROUND), lambda n: with_integer(t, n)))
 
 
 def _series(
@@ -103,7 +103,7 @@ def _series(
 ) -> Element:
     """`joined(r, p, n)` for a variable r, to which `lost` was to be added."""
     exponent = _bits(shifted) - _integer(_ROUND_BITS)
-    p = _horner(r, _EXP) * r * r + lost
+    p = horner(r, _EXP) * r * r + lost
     return let(exponent, lambda n: let(p, lambda p: joined(r, p, n)))
 
 
@@ -111,9 +111,9 @@ def _exponential(r: Element, p: Element, n: Element) -> Element:
     """2**n (1 + r + p), rounded nearly once."""
 
     def with_sum(whole: Element) -> Element:
-        return _scaled(whole + (p + (r - (whole - _double(1.0)))), n)
+        return _scaled(whole + (p + (r - (whole - double(1.0)))), n)
 
-    return let(_as_rounded(r + _double(1.0)), with_sum)
+    return let(_as_rounded(r + double(1.0)), with_sum)
 
 
 def exp(x: Element) -> Element:
@@ -124,9 +124,9 @@ def exp(x: Element) -> Element:
 def exp2(x: Element) -> Element:
     def in_range(c: Element) -> Element:
         def rest(t: Element, n: Element) -> Element:
-            return let((c - n) * _double(_LN2), lambda r: _series(r, _double(0.0), t, _exponential))
+            return let((c - n) * double(_LN2), lambda r: _series(r, double(0.0), t, _exponential))
 
-        return let(c + _double(_ROUND), lambda t: let(t - _double(_ROUND), lambda n: rest(t, n)))
+        return let(c + double(_ROUND), lambda t: let(t - double(_ROUND), lambda n: rest(t, n)))
 
     return let(_clamp(x, -1076.0, 1025.0), in_range)
 
@@ -134,13 +134,13 @@ def exp2(x: Element) -> Element:
 def expm1(x: Element) -> Element:
     def joined(r: Element, p: Element, n: Element) -> Element:
         def small(power: Element) -> Element:
-            return power * (r + p) + (power - _double(1.0))
+            return power * (r + p) + (power - double(1.0))
 
         near = let(_power_of_two(tirx.min(n, _integer(_EXPONENT_BIAS))), small)
-        return select(tirx.GT(n, _integer(60)), _exponential(r, p, n) - _double(1.0), near)
+        return select(tirx.GT(n, _integer(60)), _exponential(r, p, n) - double(1.0), near)
 
     value = let(_clamp(x, -60.0, 710.0), lambda c: _reduced(c, joined))
-    return select(tirx.EQ(x, _double(0.0)), x, value)  # of -0, too
+    return select(tirx.EQ(x, double(0.0)), x, value)  # of -0, too
 
 
 # ---- log
@@ -151,10 +151,10 @@ def _tail(f: Element, joined: Callable[[Element, Element], Element]) -> Element:
 
     def of_quotient(s: Element, half_square: Element) -> Element:
         square = s * s
-        series = let(square, lambda z: _horner(z, _LOG) * z)
+        series = let(square, lambda z: horner(z, _LOG) * z)
         return let(s * (half_square + series), lambda t: joined(half_square, t))
 
-    return let(f / (f + _double(2.0)), lambda s: let(f * f * _double(0.5), lambda h: of_quotient(s, h)))
+    return let(f / (f + double(2.0)), lambda s: let(f * f * double(0.5), lambda h: of_quotient(s, h)))
 
 
 def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Element], Element]:
@@ -162,28 +162,28 @@ def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Eleme
 
     def of(x: Element) -> Element:
         smallest_normal, lift = 2.0**-1022, 54
-        tiny = tirx.LT(x, _double(smallest_normal))
+        tiny = tirx.LT(x, double(smallest_normal))
 
         def of_normal(y: Element) -> Element:
             exponent = (_bits(y) - _integer(_ROOT_BITS)) >> _integer(_MANTISSA_BITS)
             return let(exponent, lambda e: with_exponent(y, e))
 
         def with_exponent(y: Element, e: Element) -> Element:
-            f = _from_bits(_bits(y) - (e << _integer(_MANTISSA_BITS))) - _double(1.0)
-            k = tirx.Cast("float64", e) - select(tiny, _double(lift), _double(0.0))
+            f = from_bits(_bits(y) - (e << _integer(_MANTISSA_BITS))) - double(1.0)
+            k = tirx.Cast("float64", e) - select(tiny, double(lift), double(0.0))
             return let(f, lambda f: let(k, lambda k: joined(k, f)))
 
-        infinity, not_a_number = _double(math.inf), _double(math.nan)
-        value = let(select(tiny, x * _double(2.0**lift), x), of_normal)
+        infinity, not_a_number = double(math.inf), double(math.nan)
+        value = let(select(tiny, x * double(2.0**lift), x), of_normal)
         value = select(tirx.EQ(x, infinity), infinity, value)
-        outside = select(tirx.EQ(x, _double(0.0)), _double(-math.inf), not_a_number)
-        return select(tirx.GT(x, _double(0.0)), value, outside)
+        outside = select(tirx.EQ(x, double(0.0)), double(-math.inf), not_a_number)
+        return select(tirx.GT(x, double(0.0)), value, outside)
 
     return of
 
 
 def _natural(k: Element, f: Element) -> Element:
-    return _tail(f, lambda h, t: k * _double(_LN2_HIGH) - ((h - (t + k * _double(_LN2_LOW))) - f))
+    return _tail(f, lambda h, t: k * double(_LN2_HIGH) - ((h - (t + k * double(_LN2_LOW))) - f))
 
 
 def _of_one_plus(f: Element) -> Element:
@@ -191,11 +191,11 @@ def _of_one_plus(f: Element) -> Element:
 
 
 def _binary(k: Element, f: Element) -> Element:
-    return k + _of_one_plus(f) * _double(_LOG2_E)
+    return k + _of_one_plus(f) * double(_LOG2_E)
 
 
 def _decimal(k: Element, f: Element) -> Element:
-    return k * _double(_LOG10_2_HIGH) + (k * _double(_LOG10_2_LOW) + _of_one_plus(f) * _double(_LOG10_E))
+    return k * double(_LOG10_2_HIGH) + (k * double(_LOG10_2_LOW) + _of_one_plus(f) * double(_LOG10_E))
 
 
 log = _logarithm(_natural)
@@ -205,12 +205,12 @@ log10 = _logarithm(_decimal)
 
 def log1p(x: Element) -> Element:
     def beyond(u: Element) -> Element:
-        usual = tirx.And(tirx.GT(x, _double(-1.0)), tirx.LT(x, _double(2.0**53)))
-        lost = select(usual, (x - (u - _double(1.0))) / u, _double(0.0))
+        usual = tirx.And(tirx.GT(x, double(-1.0)), tirx.LT(x, double(2.0**53)))
+        lost = select(usual, (x - (u - double(1.0))) / u, double(0.0))
         return log(u) + lost
 
-    near_zero = tirx.And(tirx.GT(x, _double(-0.2928)), tirx.LT(x, _double(0.4142)))
-    return select(near_zero, _of_one_plus(x), let(x + _double(1.0), beyond))
+    near_zero = tirx.And(tirx.GT(x, double(-0.2928)), tirx.LT(x, double(0.4142)))
+    return select(near_zero, _of_one_plus(x), let(x + double(1.0), beyond))
 
 
 # ---- tanh
@@ -218,9 +218,9 @@ def log1p(x: Element) -> Element:
 
 def tanh(x: Element) -> Element:
     def of_size(a: Element) -> Element:
-        t = expm1(a * _double(-2.0))
-        value = let(t, lambda t: (_double(0.0) - t) / (t + _double(2.0)))
-        return let(value, lambda v: select(tirx.LT(x, _double(0.0)), _double(0.0) - v, v))
+        t = expm1(a * double(-2.0))
+        value = let(t, lambda t: (double(0.0) - t) / (t + double(2.0)))
+        return let(value, lambda v: select(tirx.LT(x, double(0.0)), double(0.0) - v, v))
 
-    size = let(tirx.abs(x), lambda a: select(tirx.GT(a, _double(22.0)), _double(22.0), a))  # from where it is 1
-    return select(tirx.EQ(x, _double(0.0)), x, let(size, of_size))
+    size = let(tirx.abs(x), lambda a: select(tirx.GT(a, double(22.0)), double(22.0), a))  # from where it is 1
+    return select(tirx.EQ(x, double(0.0)), x, let(size, of_size))

@@ -15,8 +15,8 @@ is no integer.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
+from relay.ops.double_precision import double, from_bits, horner
 from relay.ops.lazy import tirx
 from relay.ops.notation import Element
 from relay.ops.scalar import cast, dtype_of, external, let, multiply, select
@@ -30,10 +30,6 @@ _INTEGER_BITS = 0x433 << _MANTISSA_BITS
 _BEYOND = 300.0  # results are 0 or infinite in float32, and normal in float64
 
 
-def _double(number: float) -> Element:
-    return tirx.const(number, "float64")
-
-
 def _word(number: int) -> Element:
     return tirx.const(number, "uint64")
 
@@ -42,49 +38,38 @@ def _bits_of(x: Element) -> Element:
     return tirx.reinterpret("uint64", x)
 
 
-def _from_bits(bits: Element) -> Element:
-    return tirx.reinterpret("float64", bits)
-
-
-def _horner(x: Element, coefficients: Sequence[float]) -> Element:
-    result = _double(coefficients[0])
-    for coefficient in coefficients[1:]:
-        result = result * x + _double(coefficient)
-    return result
-
-
 def _log2(a: Element) -> Element:
     """log2 of a variable a >= 0, a float64 that is no subnormal number."""
 
     def joined(k: Element, m: Element) -> Element:
-        s = (m - _double(1)) / (m + _double(1))
-        return let(s, lambda s: k + s * let(s * s, lambda z: _horner(z, _ATANH)) * _double(2 / math.log(2)))
+        s = (m - double(1)) / (m + double(1))
+        return let(s, lambda s: k + s * let(s * s, lambda z: horner(z, _ATANH)) * double(2 / math.log(2)))
 
     def of(m: Element, k: Element) -> Element:
-        large = tirx.GT(m, _double(math.sqrt(2)))
-        halved = select(large, m * _double(0.5), m)
-        return let(halved, lambda m: let(select(large, k + _double(1), k), lambda k: joined(k, m)))
+        large = tirx.GT(m, double(math.sqrt(2)))
+        halved = select(large, m * double(0.5), m)
+        return let(halved, lambda m: let(select(large, k + double(1), k), lambda k: joined(k, m)))
 
     bits = _bits_of(a)
-    fraction = _from_bits(tirx.bitwise_or(tirx.bitwise_and(bits, _word(_FRACTION)), _word(_ONE)))
-    exponent = _from_bits(tirx.bitwise_or(tirx.shift_right(bits, _word(_MANTISSA_BITS)), _word(_INTEGER_BITS)))
-    value = let(fraction, lambda m: let(exponent - _double(_INTEGER + _BIAS), lambda k: of(m, k)))
+    fraction = from_bits(tirx.bitwise_or(tirx.bitwise_and(bits, _word(_FRACTION)), _word(_ONE)))
+    exponent = from_bits(tirx.bitwise_or(tirx.shift_right(bits, _word(_MANTISSA_BITS)), _word(_INTEGER_BITS)))
+    value = let(fraction, lambda m: let(exponent - double(_INTEGER + _BIAS), lambda k: of(m, k)))
     infinity = tirx.infinity("float64")
     value = select(tirx.LT(a, infinity), value, a)  # of NaN and infinity, too
-    return select(tirx.EQ(a, _double(0)), _double(0) - infinity, value)
+    return select(tirx.EQ(a, double(0)), double(0) - infinity, value)
 
 
 def _exp2(t: Element) -> Element:
     """2**t for any float64; beyond float32's range anything beyond it."""
 
     def scaled(c: Element, shifted: Element) -> Element:
-        power = _from_bits(tirx.shift_left(_bits_of(shifted) + _word(_BIAS), _word(_MANTISSA_BITS)))
-        rest = (c - (shifted - _double(_SHIFT))) * _double(math.log(2))
-        return let(rest, lambda r: _horner(r, _EXP)) * power
+        power = from_bits(tirx.shift_left(_bits_of(shifted) + _word(_BIAS), _word(_MANTISSA_BITS)))
+        rest = (c - (shifted - double(_SHIFT))) * double(math.log(2))
+        return let(rest, lambda r: horner(r, _EXP)) * power
 
-    low, high = _double(-_BEYOND), _double(_BEYOND)
+    low, high = double(-_BEYOND), double(_BEYOND)
     clamped = select(tirx.LT(t, low), low, select(tirx.GT(t, high), high, t))
-    return let(clamped, lambda c: let(c + _double(_SHIFT), lambda shifted: scaled(c, shifted)))
+    return let(clamped, lambda c: let(c + double(_SHIFT), lambda shifted: scaled(c, shifted)))
 
 
 def _power_single(x: Element, y: Element) -> Element:
@@ -113,5 +98,5 @@ def power(x: Element, y: Element) -> Element:
     dtype = dtype_of(x)
     if dtype == "float64":
         # the frequent exponent 2 needs no call of the library
-        return tirx.if_then_else(tirx.EQ(y, _double(2)), multiply(x, x), external("pow", x, y))
+        return tirx.if_then_else(tirx.EQ(y, double(2)), multiply(x, x), external("pow", x, y))
     return let(cast(x, "float32"), lambda a: let(cast(y, "float32"), lambda b: cast(_power_single(a, b), dtype)))
