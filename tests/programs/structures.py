@@ -125,6 +125,28 @@ def optional(x, scale=None, offset=None):
     return y if offset is None else y + offset
 
 
+@relay
+def by_structure(t):
+    match t:
+        case (a, b):
+            return by_structure(a) * by_structure(b)
+        case {"x": a, **rest}:
+            return by_structure(a) + float(len(rest))
+        case [first, *rest]:
+            return by_structure(first) + (by_structure(rest) if len(rest) > 0 else 0.0)
+        case 0:
+            return 1.0
+        case _:
+            return t * t
+
+
+@relay
+def folded(t):
+    if isinstance(t, tuple):
+        return 0.0 if len(t) == 0 else folded(t[0]) + 2.0 * folded(t[1:])
+    return t.sum() if t.ndim > 0 else t
+
+
 def _random(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape) + len(shape)).standard_normal(shape)
 
@@ -145,5 +167,7 @@ PROGRAMS = [
     Program(leapfrog, (State(_random(2), _random(2)),)),
     Program(star_arguments, (_PAIR, {"scale": np.float64(3.0), "shift": np.float64(0.5)})),
     Program(records_by_branch, (np.float64(1.5),), expected=1.5**3),
+    Program(by_structure, (({"x": np.float64(1.5), "y": np.float64(0.5)}, _SCALARS),)),
+    Program(folded, ((np.float64(1.5), _random(3), (_random(2, 2), np.float64(0.5))),)),
     Program(optional, (np.float64(1.5), np.float64(2.0)), expected=3.0),
 ]

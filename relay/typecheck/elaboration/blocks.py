@@ -47,6 +47,7 @@ from relay.operator import Undetermined
 from relay.typecheck.elaboration import (
     any_rank,
     axis_names,
+    chosen_by_calls,
     comparisons,
     early_results,
     growing,
@@ -104,11 +105,14 @@ def _elaborate_block(
             session.solver.run()
             if len(session.opened) > opened:
                 session.doubtful.update(binding.targets)
+            if session.generic:
+                chosen_by_calls.note(session, context, binding, len(session.opened) > opened)
         except (Consequence, RelayError, Undetermined, Clash) as error:
             error = undecided(error, session.hints.span)
             if session.generic and open_bindings.is_open(session, context, binding, error):
                 unseen_names.report_operands(session, context, binding.value)
                 open_bindings.open_binding(session, context, binding)
+                chosen_by_calls.note(session, context, binding, True)
                 continue
             if early_results.leave_open(session, context, binding, error):
                 continue
@@ -396,7 +400,7 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
     join = Join(session, [t.name for t in targets])
     arms: list[tuple[Output, Output]] = []
     orelse: Block | None = None
-    is_refused, by_sizes, decided = False, False, True
+    is_refused, by_sizes, by_call, decided = False, False, False, True
     known_of_sizes: list[DimConstraint] = []  # since the arms before are not taken
     paths: list[list[size_conditions.Path]] = [[] for _ in targets]
 
@@ -410,7 +414,8 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
 
     for arm in node.arms:
         condition_out, failures = Output() if arms else out, session.failures
-        with size_conditions.behind(session, known_of_sizes, by_sizes, bool(arms)):
+        behind = size_conditions.behind(session, known_of_sizes, by_sizes, bool(arms))
+        with behind, chosen_by_calls.arm(session, by_call):
             condition = _condition(session, context, arm.condition, condition_out, node.span)
         is_refused = is_refused or session.failures > failures
         known = is_constant_bool(condition)
@@ -425,13 +430,14 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         else:
             condition_out.terminator = Yield((condition.atom,), node.span)
         body = Output()
+        by_call = by_call or chosen_by_calls.decides(session, arm.condition)
         said = size_conditions.of(session, condition)
         decided, by_sizes = (
             decided and said is not None and said.decided,
             by_sizes or (said is not None and said.decided),
         )
         holds = known_of_sizes if said is None else [*known_of_sizes, *said.holds]
-        with size_conditions.arm(session, holds, by_sizes):
+        with size_conditions.arm(session, holds, by_sizes), chosen_by_calls.arm(session, by_call):
             elaborate_block(session, context, arm.body, body, arriving(holds, decided))
         if said is not None:
             known_of_sizes += said.fails
@@ -445,12 +451,12 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         elaborate_block(session, context, otherwise, out, direct)
         return
     last = Output()
-    with size_conditions.arm(session, known_of_sizes, by_sizes):
+    with size_conditions.arm(session, known_of_sizes, by_sizes), chosen_by_calls.arm(session, by_call):
         elaborate_block(session, context, otherwise, last, arriving(known_of_sizes, decided))
     if is_refused:  # what the arms give may be of other types only because the condition is
         assign(context, targets, [Failed()] * len(targets))
         return
-    join.by_sizes = by_sizes and session.generic
+    join.by_sizes, join.by_call = by_sizes and session.generic, by_call
     bound, entities = join.close(lambda atoms, span: Yield(atoms, span))
     if any(not isinstance(b.terminator, Yield) for b in (*(b for _, b in arms), last)):
         session.may_have_ended = True

@@ -17,6 +17,7 @@ from relay.ir.expr import Block, Constant, Match, MatchArm, Yield
 from relay.ir.types import BOOL, BaseType, Form, TensorType, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.elaboration import (
+    chosen_by_calls,
     data,
     growing,
     growing_reductions,
@@ -170,6 +171,8 @@ def _is_of(session: Session, out: Output, value: Entity, cls: type, span: Span |
                     help="test x.ndim == 0 and x.dtype == relay.Float32",
                 )
             return truth(cls is np.ndarray or hasattr(cls, "__relay_array__"), span)
+        case Typed() if session.is_open(value):
+            return chosen_by_calls.condition(session, span)
         case Typed(_, type_):
             raise TypeCheckError(f"isinstance of {show(resolve(type_))} is not known here", span)
         case _:

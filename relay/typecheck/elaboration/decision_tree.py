@@ -9,6 +9,9 @@ far. Row by row, from left to right:
     .. a literal                         an If; in its arm for v are the rows that have v or no pattern there
     no row is left                       a value is not covered; what was tested on the way names it
 
+A pattern for another structure than the value's, which is known before the run, does not fit, as in Python: its case
+is left out where others remain, and a mistake where none does.
+
 What the checker knows (a number, a string, None) is decided at once. A case that is reached in one place has its body
 there; one that is reached in several stands after a loop that runs once, which these places leave.
 """
@@ -94,6 +97,8 @@ class DecisionTree:
         self.depth = 0
         self.opened: list[tuple[Occurrence, Entity]] = []
         self.known: dict[Path, tuple[str, int] | None] = {}
+        self.misfit: TypeCheckError | None = None  # the first pattern that fits no value here
+        self.for_others: set[int] = set()  # cases that values of other structures reach
 
     def write(self, out: Output) -> None:
         """Write the tests. Raises TypeCheckError for values that no case covers, and for cases that others cover."""
@@ -101,7 +106,7 @@ class DecisionTree:
         rows = [simple(Row(i, ((root, case.pattern),))) for i, case in enumerate(self.node.cases)]
         self._compile([row for alternatives in rows for row in alternatives], out)
         for position, case in enumerate(self.node.cases):
-            if position not in self.leaves and not self.decided:
+            if position not in self.leaves and not self.decided and position not in self.for_others:
                 raise TypeCheckError("this case is never reached: those above cover it", case.span, help="remove it")
 
     def variables(self, case: int) -> tuple[Var, ...]:
@@ -187,10 +192,19 @@ class DecisionTree:
         occurrence.items = tuple(Occurrence(e, (*occurrence.path, i)) for i, e in enumerate(items))
         return occurrence.items
 
+    def _leave_out(self, error: TypeCheckError) -> None:
+        """A case whose pattern cannot fit the value, for this reason."""
+        self.decided = True
+        self.misfit = self.misfit or error
+
     # ---- tuples
 
     def _tuple(self, occurrence: Occurrence, pattern: TuplePattern, rows: Sequence[Row], out: Output) -> None:
-        items = self._items(occurrence, pattern, out)
+        self._note_others(occurrence, rows)
+        items = self._items(occurrence, pattern, rows, out)
+        if items is None:
+            self._compile([row for row in rows if not isinstance(row.at(occurrence), TuplePattern)], out)
+            return
         new: list[Row] = []
         for row in rows:
             found = row.at(occurrence)
@@ -203,27 +217,39 @@ class DecisionTree:
                         self.decided = True  # other lists have other lengths
                         continue
                     if not fits:
-                        raise TypeCheckError(
-                            f"the tuple has {len(items)} components, the pattern has {len(parts) - (star is not None)}",
-                            span,
-                        )
+                        has = f"the pattern has {len(parts) - (star is not None)}"
+                        self._leave_out(TypeCheckError(f"the tuple has {len(items)} components, {has}", span))
+                        continue
                     new += simple(row.replacing(occurrence, aligned(items, parts, star)))
                 case ValuePattern() if self._literal(found) is None:
                     self.decided = True
                 case ClassPattern(span=span) | ValuePattern(span=span):
-                    raise TypeCheckError("this pattern does not fit: the value is a tuple", span)
+                    self._leave_out(TypeCheckError("this pattern does not fit: the value is a tuple", span))
                 case _:
                     raise InternalError("a pattern that tests nothing")
         self.known[occurrence.path] = ("", len(items))
         self._compile(new, out)
         del self.known[occurrence.path]
 
-    def _items(self, occurrence: Occurrence, pattern: TuplePattern, out: Output) -> tuple[Occurrence, ...]:
+    def _note_others(self, occurrence: Occurrence, rows: Sequence[Row]) -> None:
+        """Note the cases that a value would reach that is no tuple: up to one that takes everything."""
+        for row in rows:
+            if row.at(occurrence) is None:
+                self.for_others.add(row.case)
+                if not row.patterns and self.node.cases[row.case].guard is None:
+                    return
+
+    def _items(
+        self, occurrence: Occurrence, pattern: TuplePattern, rows: Sequence[Row], out: Output
+    ) -> tuple[Occurrence, ...] | None:
+        """The components of the value. None: it is no tuple, and another case may fit."""
         if occurrence.items is not None:
             return occurrence.items
         entity = occurrence.entity
         if isinstance(entity, Typed):
             if isinstance(prune(entity.type), Unknown):
+                if self.session.is_open(entity) and not _all_alike(pattern, rows, occurrence):
+                    raise SchemeOnly(pattern.span, "the type of the matched value")
                 if pattern.star is not None:
                     raise TypeCheckError("the length of the tuple is not known here", pattern.span, help="annotate it")
                 parts = TupleType(tuple(self.session.solver.fresh(Kind.Type) for _ in pattern.items))
@@ -234,7 +260,11 @@ class DecisionTree:
             if growing.is_growing(entity):
                 help = "test its length: `if len(xs) == 0:`, then read xs[0]"
             message = f"this pattern is a tuple, the value is {self._shown(entity)}"
-            raise TypeCheckError(message, pattern.span, help=help)
+            misfit = TypeCheckError(message, pattern.span, help=help)
+            if growing.is_growing(entity):
+                raise misfit
+            self._leave_out(misfit)
+            return None
         return self._open(occurrence, entity, entity.items)
 
     def _shown(self, entity: Entity) -> str:
@@ -259,6 +289,11 @@ class DecisionTree:
             return
         if (cls := self._scalar_class(pattern)) is not None:
             self._python_class(occurrence, cls, pattern, rows, out)
+            return
+        if self._is_other_record(occurrence.entity, pattern):
+            shown = self._shown(occurrence.entity)
+            self._leave_out(TypeCheckError(f"this pattern does not fit: the value is {shown}", pattern.span))
+            self._compile(rows[1:], out)
             return
         typed, type_ = self._data(occurrence, pattern)
         definition = type_.definition
@@ -290,6 +325,13 @@ class DecisionTree:
             )
             with self._inside():
                 self._arm(occurrence, items, definition, constructor, rows, body)
+
+    def _is_other_record(self, entity: Entity, pattern: ClassPattern) -> bool:
+        """Whether a pattern is for a dict, dataclass or named tuple, and the value is known to be none of them."""
+        wanted = atom_entity(self.context, pattern.function)
+        cls = wanted.value if isinstance(wanted, Object) else None
+        is_record = cls is dict or (isinstance(cls, type) and is_record_class(cls) and not data.is_data_class(cls))
+        return is_record and not (isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown))
 
     def _scalar_class(self, pattern: ClassPattern) -> type | None:
         """The class of numbers or text that a pattern names, if it does."""
@@ -349,7 +391,8 @@ class DecisionTree:
                     else:
                         new += simple(row.replacing(occurrence, aligned(items, parts, star)))
                 case TuplePattern(span=span) | ValuePattern(span=span):
-                    raise TypeCheckError(f"this pattern does not fit: the value is a {cls.__name__}", span)
+                    message = f"this pattern does not fit: the value is a {cls.__name__}"
+                    self._leave_out(TypeCheckError(message, span))
                 case _:
                     raise InternalError("a pattern that tests nothing")
         self.known[occurrence.path] = (constructor.name, len(items))
@@ -409,9 +452,8 @@ class DecisionTree:
                     self.decided = True
                 case TuplePattern(span=span) | ValuePattern(span=span):
                     help = f"write {definition.name}.{definition.constructors[0].name}(..)"
-                    raise TypeCheckError(
-                        f"this pattern does not fit: the value is a {definition.name}", span, help=help
-                    )
+                    message = f"this pattern does not fit: the value is a {definition.name}"
+                    self._leave_out(TypeCheckError(message, span, help=help))
                 case _:
                     raise InternalError("a pattern that tests nothing")
         single = len(definition.constructors) == 1
@@ -436,9 +478,11 @@ class DecisionTree:
             self._compile([row for row in rows if not self._wants_none(row.at(occurrence))], out)
             return
         if not isinstance(entity, Typed):
-            raise TypeCheckError(f"{self._shown(entity)} cannot be compared with a value", pattern.span)
-        is_open = self.session.generic and isinstance(prune(entity.type), Unknown)
-        if is_open and (literal is None or isinstance(literal, str)):  # a call may give a static argument here
+            self._leave_out(TypeCheckError(f"{self._shown(entity)} cannot be compared with a value", pattern.span))
+            self._compile([row for row in rows if not isinstance(row.at(occurrence), ValuePattern)], out)
+            return
+        mixed = any(isinstance(row.at(occurrence), TuplePattern | ClassPattern) for row in rows)
+        if self.session.is_open(entity) and (literal is None or isinstance(literal, str) or mixed):  # a call will tell
             raise SchemeOnly(pattern.span, "the type of the matched value")
         if literal is None:
             unit = TupleType(())
@@ -517,7 +561,11 @@ class DecisionTree:
             found = row.at(occurrence)
             if found is not None:
                 if not isinstance(found, ValuePattern):
-                    raise TypeCheckError(f"this pattern does not fit: the value is {self._shown(typed)}", found.span)
+                    message = f"this pattern does not fit: the value is {self._shown(typed)}"
+                    if isinstance(found, ClassPattern):
+                        raise TypeCheckError(message, found.span)
+                    self._leave_out(TypeCheckError(message, found.span))
+                    continue
                 literal = self._literal(found)
                 if literal is None:
                     self.decided = True
@@ -585,6 +633,8 @@ class DecisionTree:
     # ---- errors
 
     def _missing(self) -> TypeCheckError:
+        if self.misfit is not None:
+            return self.misfit
         shown = self._witness(())
         guarded = any(case.guard is not None for case in self.node.cases)
         notes = ("a case with a guard does not count: its guard may not hold",) if guarded else ()
@@ -600,6 +650,14 @@ class DecisionTree:
             return name
         inside = ", ".join(self._witness((*path, i)) for i in range(count))
         return f"({inside},)" if not name and count == 1 else f"{name}({inside})"
+
+
+def _all_alike(pattern: TuplePattern, rows: Sequence[Row], occurrence: Occurrence) -> bool:
+    """Whether all rows have tuples of one length there, so that the value has to be one."""
+    others = [row.at(occurrence) for row in rows]
+    return pattern.star is None and all(
+        isinstance(p, TuplePattern) and p.star is None and len(p.items) == len(pattern.items) for p in others
+    )
 
 
 class _Inside:

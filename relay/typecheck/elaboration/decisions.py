@@ -30,6 +30,8 @@ class Decisions:
     specialising: set[ParameterPlace] = attrs.field(factory=set)
     results: dict[int, tuple[LoopLabel, Type]] = attrs.field(factory=dict)  # of functions, by their instances' numbers
 
+    differing: set[int] = attrs.field(factory=set)  # functions that return other types if they call themselves
+
     @property
     def nested(self) -> bool:
         """Whether lists that are elements of growing lists, or parts of elements, grow themselves."""

@@ -358,6 +358,7 @@ class Handler:
     on_exit: Callable[[Output, tuple[Entity, ...], Span | None], None]
     depth: int
     exit_depth: int | None = None
+    on_open_exit: Callable[[Expr, Type], None] | None = None  # where a scheme does not look
 
 
 @attrs.define(eq=False)

@@ -46,6 +46,7 @@ from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import (
     axis_names,
+    chosen_by_calls,
     early_results,
     effects,
     higher_rank,
@@ -218,8 +219,13 @@ def instantiate(
         general = polymorphic_recursion.general_use(session, callee, running[-1], types, span)
         if general is not None:
             return general
+        other = chosen_by_calls.use_at_other_types(session, function, running[-1], types, span)
+        if other is not None:
+            return other
     for instance in reversed(running):
         if key is not None and all(is_known(t) for t in instance.parameters):
+            continue
+        if any(map(polymorphic_recursion.has_other_structure, types, instance.parameters)):
             continue
         for found, expected, parameter in zip(types, instance.parameters, function.parameters, strict=False):
             session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
@@ -282,14 +288,16 @@ def _new_instance(
     exits: list[Entity] = []
     by_sizes: list[bool] = []  # whether annotated sizes choose the exits
     declared_at: list[tuple[Span | None, Callable[[], str]]] = []  # what says which result there must be
+    results = chosen_by_calls.Results(session, instance, number, function.result is not None)
 
-    def on_exit(out: Output, results: tuple[Entity, ...], at: Span | None) -> None:
+    def on_exit(out: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
         nonlocal returned, declared_at
         by_sizes.append(function.result is None and size_conditions.is_lenient(session))
-        value = _result(session, out, function, instance, results[0], any(by_sizes), at)
-        exits.append(results[0])
+        value = _result(session, out, function, instance, entities[0], any(by_sizes), at)
+        exits.append(entities[0])
         try:
-            session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
+            if not session.generic or not results.is_apart(value.type, at):
+                session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
         except TypeMismatch as error:
             error.labels = tuple(Label(span, text()) for span, text in declared_at if span is not None)
             raise
@@ -298,7 +306,8 @@ def _new_instance(
         if not declared_at:
             declared_at = [(at, lambda: f"another path returns {show(resolve(value.type))}")]
 
-    context.handlers = {function.label: Handler(label, None, on_exit, len(session.scopes))}
+    handler = Handler(label, None, on_exit, len(session.scopes), on_open_exit=results.left_open)
+    context.handlers = {function.label: handler}
     known: list[tuple[Entity, FunctionType, Var]] = []  # functions as arguments, whose types are written
     with session.scope(body):
         remaining = iter(types)
@@ -336,10 +345,13 @@ def _new_instance(
             session.unify_at(written, result, function.span, "the result")
             declared_at = [(function.span, lambda: f"declared to return {show(resolve(written))}")]
         _elaborate_body(session, context, function, body, instance, span)
+    if session.generic:
+        results.settle()
+        session.solver.run()
     if not returned and session.failures > failures:
         instance.failed = True
         raise Consequence
-    if not returned:  # every path ends in an assertion that does not hold
+    if not returned and not results.are_open:  # every path ends in an assertion that does not hold
 
         def returns_nothing() -> None:
             if isinstance(prune(result), Unknown):

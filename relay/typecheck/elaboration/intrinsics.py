@@ -8,6 +8,7 @@ from relay.errors import Span, TypeCheckError
 from relay.ir.facts import facts
 from relay.ir.types import Form, Kind, TensorType, TupleType, prune
 from relay.typecheck.elaboration import (
+    chosen_by_calls,
     comparisons,
     data,
     growing,
@@ -262,6 +263,8 @@ def _is_none(session: Session, out: Output, arguments: Sequence[Entity], span: S
     (entity,) = arguments
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
+    if session.is_open(entity):
+        return chosen_by_calls.condition(session, span)
     nothing = isinstance(entity, Tuple) and not entity.items and entity.form is None  # that of an empty `return`
     return object_entity(nothing or (isinstance(entity, Object) and entity.value is None), span)
 

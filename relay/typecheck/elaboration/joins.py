@@ -13,8 +13,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import Form
-from relay.typecheck.elaboration import growing, made_sizes
+from relay.ir.types import Form, Kind
+from relay.typecheck.elaboration import chosen_by_calls, growing, made_sizes
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Consequence,
@@ -41,6 +41,7 @@ class Join:
     def __init__(self, session: Session, names: Sequence[str]) -> None:
         self.session = session
         self.names = names
+        self.by_call = False  # in a scheme: a call chooses the path, so what arrives may be of different types
         self.by_sizes = False  # in a scheme: sizes choose the path, so what arrives may differ in them
         self.paths: list[tuple[Output, tuple[Entity, ...], Span | None]] = []
         self._handed: list[tuple[Atom, ...]] = []
@@ -126,6 +127,10 @@ class Join:
             return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
         typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
         typed = self._packed(typed)
+        if self.by_call and not all(chosen_by_calls.alike(typed[0].type, t.type) for t in typed[1:]):
+            made = self.session.solver.fresh(Kind.Type)
+            chosen_by_calls.either(self.session, [t.type for t in typed], made, self.paths[0][2])
+            typed = [Typed(t.atom, made) for t in typed]
         for other, span in zip(typed[1:], places[1:], strict=True):
             growing.refuse_lengths(self.session, typed[0].type, other.type)
             try:

@@ -158,11 +158,26 @@ def open_binding(session: Session, context: Context, binding: Binding) -> None:
         awaited = subject if subject is not None else arguments
         session.opened.append(Open(application, unknown, span, awaited, subject is None, mentioned))
         context.environment[target] = Typed(session.variable(target.name, unknown, target.span), unknown)
+    _note_exits(session, context, binding, Open(Application(name, arguments), (), span, subject or arguments))
     if not binding.targets:
         awaited = subject if subject is not None else arguments
         session.unseen.append(Open(Application(name, arguments), (), span, awaited, subject is None, mentioned))
     session.doubtful.update(binding.targets)
     session.is_partial = True
+
+
+def _note_exits(session: Session, context: Context, binding: Binding, opened: Open) -> None:
+    """Note that the functions in which a binding stands may return there."""
+    from relay.typecheck.elaboration.chosen_by_calls import exits
+
+    if not session.generic:
+        return
+    labels = dict.fromkeys(end.label for end in exits(binding.value) if end.label in context.handlers)
+    for handler in (context.handlers[label] for label in labels):
+        if handler.on_open_exit is not None:
+            result = session.solver.fresh(Kind.Type)
+            session.opened.append(attrs.evolve(opened, value=result))
+            handler.on_open_exit(binding.value, result)
 
 
 def _subject(context: Context, expression: Expr) -> tuple[Type, ...] | None:

@@ -23,7 +23,7 @@ from relay.typecheck.elaboration.decisions import Place, SizeVaries
 from relay.typecheck.elaboration.entities import GlobalFunction, LocalFunction, Output, Typed
 from relay.typecheck.elaboration.schemes import closed
 from relay.typecheck.elaboration.session import Instance, Session
-from relay.typecheck.unification import flat_shape, resolve, unknowns
+from relay.typecheck.unification import flat_shape, resolve, shape_variable, unknowns
 
 MAX_POLYMORPHIC_DEPTH = 64
 """How many calls inside each other may have other types each."""
@@ -179,6 +179,17 @@ def _get_larger(running: Sequence[Instance], types: Sequence[Type]) -> bool:
     recent = [running[k].parameters for k in range(-GROWING_DEPTH, 0)]
     counts = [sum(map(_count, parameters)) for parameters in (*recent, types)]
     return all(a < b for a, b in itertools.pairwise(counts))
+
+
+def has_other_structure(found: Type, expected: Type) -> bool:
+    """Whether two types cannot be equal, for one is a tuple, has other components, or another rank."""
+    a, b = prune(found), prune(expected)
+    if isinstance(a, TupleType) and isinstance(b, TupleType):
+        return len(a.items) != len(b.items) or any(map(has_other_structure, a.items, b.items))
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        ranks_known = shape_variable(flat_shape(a.shape)) is None and shape_variable(flat_shape(b.shape)) is None
+        return ranks_known and len(flat_shape(a.shape)) != len(flat_shape(b.shape))
+    return isinstance(a, TupleType | TensorType) and isinstance(b, TupleType | TensorType)
 
 
 def _count(type_: Type) -> int:

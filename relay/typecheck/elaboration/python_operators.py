@@ -13,10 +13,11 @@ from relay.ir.types import (
     BASE_TYPES,
     Form,
     StackType,
+    Unknown,
     prune,
 )
 from relay.operator import lookup
-from relay.typecheck.elaboration import made_sizes, operators, sizes
+from relay.typecheck.elaboration import chosen_by_calls, made_sizes, operators, sizes
 from relay.typecheck.elaboration.attributes import dtype_of
 from relay.typecheck.elaboration.entities import (
     Entity,
@@ -70,7 +71,7 @@ def apply_named(
 
     if any(isinstance(o, Masked) for o in operands):
         return masks.combined(session, out, name, operands, span)
-    folded = _fold(name, operands, span)
+    folded = _fold(session, name, operands, span)
     if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
         folded = _structured(session, out, name, operands, span)
     if folded is None:
@@ -143,7 +144,7 @@ def _class(form: Form | None) -> type:
     return tuple if form is None or is_named_tuple(form.cls) else form.cls
 
 
-def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None:
+def _fold(session: Session, name: str, operands: list[Entity], span: Span | None) -> Entity | None:
     numbers = [o for o in operands if isinstance(o, Number)]
     if len(numbers) == len(operands):
         if name in _FOLD and (number := sizes.calculated(name, numbers, _FOLD[name], span)) is not None:
@@ -167,6 +168,9 @@ def _fold(name: str, operands: list[Entity], span: Span | None) -> Entity | None
             return truth(bool(_COMPARE[name](*values)), span)
     if name in ("equal", "not_equal") and any(isinstance(o, Object) for o in operands):
         left, right = (_compared(o) for o in operands)
+        dtype_is_open = session.generic and any(isinstance(o, Unknown) for o in (left, right))
+        if dtype_is_open or any(map(session.is_open, operands)):
+            return chosen_by_calls.condition(session, span)
         return truth((left == right) is (name == "equal"), span)
     if name == "bitwise_or":
         classes = [o.value for o in operands if isinstance(o, Object) and isinstance(o.value, type | types.UnionType)]

@@ -79,6 +79,14 @@ if TYPE_CHECKING:
     from relay.typecheck.elaboration.size_conditions import SizeCondition
 
 
+@attrs.frozen(eq=False)
+class OpenUse:
+    """A call of a function in its own body, at arguments of other types, in a scheme: `opened` is its result."""
+
+    types: tuple[Type, ...]
+    opened: Open
+
+
 @attrs.define(eq=False)
 class Instance:
     """A function at one choice of types: `parameters` are its run-time ones, `statics` what the others are."""
@@ -99,6 +107,7 @@ class Instance:
     known: Entity | None = None  # what the checker knows of the result: its numbers and sizes
     annotated: Mapping[TypeId, object] = attrs.field(factory=dict)  # what the variables of its annotations are
     is_general: bool = False  # they stand for all that callers may choose
+    uses: list[OpenUse] = attrs.field(factory=list)
 
 
 class Session(Constraints):
@@ -136,6 +145,8 @@ class Session(Constraints):
         self.size_conditions: dict[Atom, SizeCondition] = {}  # what conditions say of sizes
         self._facts_before: list[Snapshot] = []  # of blocks in which more holds
         self.chosen_by_sizes = 0  # in how many arms elaboration is that a condition on sizes chooses
+        self.decided_by_call: set[Var] = set()  # of both kinds, in a scheme (chosen_by_calls.py)
+        self.chosen_by_call = 0  # in how many arms elaboration is that a call chooses
         self.doubtful: set[Var] = set()  # surface variables that come from what is open
         self.monomorphisation = Monomorphisation()
         self.general_results: dict[LoopLabel, Type] = {}  # of functions that call themselves at other sizes
