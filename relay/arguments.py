@@ -37,7 +37,8 @@ from relay.ir.types import (
 )
 from relay.operator import Operator
 from relay.packing import ROWS, DataCall, Unpackable
-from relay.typecheck.elaboration import Argument, Content, Fixed, Items, Scalar, Structure
+from relay.returned import ReturnedFunction
+from relay.typecheck.elaboration import Argument, Content, Fixed, Items, Returned, Scalar, Structure, holds_returned
 
 if TYPE_CHECKING:
     from relay.codegen.cpu import Program
@@ -226,6 +227,10 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
                 return False
         elif _is_function(argument):
             kinds += "function", argument
+        elif kind is ReturnedFunction:
+            kinds += "returned", argument.node
+            if not flatten(argument.values, leaves, kinds):
+                return False
         elif hasattr(argument, "__dlpack__") and not isinstance(argument, np.ndarray):
             leaves.append(np.from_dlpack(argument))
             kinds.append(np.ndarray)
@@ -329,6 +334,14 @@ def describe(
         return Described(type(value), Scalar(value), value)
     if exchange.is_value(value):
         return _describe_data(value, function, position, path)
+    if isinstance(value, ReturnedFunction):
+        captured = [
+            describe(v, function, position, path, type_, held)
+            for v, type_ in zip(value.values, value.types, strict=True)
+        ]
+        own = ("returned", value.node, *(p.key for p in captured))
+        held_values = tuple(() if isinstance(p.argument, Fixed) else p.argument for p in captured)
+        return Described(own, Returned(value.node, held_values), tuple(p.value for p in captured))
     if isinstance(value, Ref):
         content = annotation.content if isinstance(annotation, RefType) else None
         part = describe(value.value, function, position, path + ".value", content, True)
@@ -349,7 +362,8 @@ def describe(
         ]
         for name, part in zip(names, parts, strict=True):
             _refuse_fixed(part, function, position, path + name, "a structure")
-        items, values = tuple(p.argument for p in parts), tuple(p.value for p in parts)
+        items = tuple(p.argument for p in parts)
+        values = tuple(None if isinstance(p.argument, Fixed) else p.value for p in parts)
         structure = ("tuple", form, *(p.key for p in parts))
         return Described(structure, items if form is None else Structure(form, items), values)
     if isinstance(value, Fixed):
@@ -372,8 +386,14 @@ def describe(
 
 def _refuse_fixed(part: Described, function: Function, position: int, path: str, holder: str) -> None:
     """Raise TypeMismatch if a part of an argument is no value of the run, nor None."""
-    if isinstance(part.argument, Fixed) and part.argument.value is not None:
-        text = f"is {part.argument.value!r}, and {holder} holds arrays, numbers and None"
+    argument = part.argument
+    if holder == "a structure" and isinstance(argument, Fixed) and _is_function(argument.value):
+        return
+    if isinstance(argument, Fixed) or holder != "a structure":
+        if not holds_returned(argument):
+            return
+        found = repr(argument.value) if isinstance(argument, Fixed) else "a function"
+        text = f"is {found}, and {holder} holds arrays, numbers and None"
         raise _bad_argument(function, position, text, path=path, help="give it as a static argument of its own")
 
 
@@ -407,8 +427,8 @@ def _describe_data(value: Any, function: Function, position: int, path: str) -> 
 
     def part(field: Any, declared: Type) -> tuple[object, Argument]:
         described = describe(field, function, position, path, declared, True)
-        if isinstance(described.argument, Fixed) and described.argument.value is not None:
-            text = f"holds {described.argument.value!r}, and data holds arrays, numbers and None"
+        if holds_returned(described.argument):
+            text = f"holds {field!r}, and data holds arrays, numbers and None"
             raise _bad_argument(function, position, text, path=path)
         return described.key, () if isinstance(described.argument, Fixed) else described.argument
 

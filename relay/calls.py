@@ -8,7 +8,7 @@ program at once. A program refuses arguments that it is not for; such a call goe
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relay.arguments import (
@@ -25,9 +25,11 @@ from relay.arguments import (
 )
 from relay.array import Array
 from relay.conversion import Values, wrap
+from relay.ir.definition import Definition
 from relay.ir.expr import Function
 from relay.lowering import Lowered
 from relay.packing import DataCall, Unpackable
+from relay.returned import Result
 
 _KEYWORDS = "keywords"
 """What the kinds of arguments begin with where some have keywords."""
@@ -41,6 +43,8 @@ class Repeating(abc.ABC):
     calls a tenth slower.
     """
 
+    __name__: str
+
     def __init__(self, function: Function, seeds: int) -> None:
         self._function = function
         self._seeds = seeds
@@ -53,6 +57,16 @@ class Repeating(abc.ABC):
     @abc.abstractmethod
     def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
         """The long way: a program that code generation takes, for these arguments, and their run-time values."""
+
+    @abc.abstractmethod
+    def _choose(
+        self, lowered: Lowered, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
+    ) -> Any:
+        """The result of a call that returns functions of which only the run knows which they are."""
+
+    @abc.abstractmethod
+    def make_once(self, key: object, make: Callable[[], Definition]) -> Any:
+        """A decorated function that is made of this one; the same one each time."""
 
     def _forget_calls(self) -> None:
         """Let the next calls go the long way."""
@@ -84,12 +98,16 @@ class Repeating(abc.ABC):
                 if result is not MISFIT:
                     return result
         lowered, values = self._compiled(arguments, keywords)
+        if lowered.chooses_functions:
+            return self._choose(lowered, arguments, keywords, False)
         program = lowered.program
         try:
             found = program(values)
         finally:
             values.give_back(lowered.parameters)
         result = wrap(found, lowered.result)
+        if lowered.returned is not None:
+            result = lowered.returned(result, self)
         if plain:
             assert given is not None
             self._remember(given, signature, leaves, lowered)
@@ -123,18 +141,29 @@ class Repeating(abc.ABC):
     ) -> None:
         """Try this program first at the next call with arguments of these kinds."""
         if holds_data(kinds):
+            if lowered.returned is not None:
+                return
             self._remember_data(kinds, leaves, lowered)
             return
         try:
             call = repeat(lowered.program, kinds, lowered.typed.main.type.parameters, lowered.result)
         except Unsuited:
             return
+        if (returned := lowered.returned) is not None:
+            call = self._returning(call, returned)
         if len(kinds) != len(arguments) or not DIRECT.issuperset(map(type, arguments)):
             self._known[kinds] = call
         else:  # nothing is nested
             wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
             key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
             self._direct[key] = unwrapping(call, wrapped) if wrapped else call
+
+    def _returning(self, call: Repeat, returned: Result) -> Repeat:
+        def run(leaves: list[Any]) -> Any:
+            values = call(leaves)
+            return MISFIT if values is MISFIT else returned(values, self)
+
+        return run
 
     def _remember_data(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered) -> None:
         """The same for calls with values of data types."""

@@ -23,6 +23,7 @@ import relay.composites
 import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
 from relay.arguments import describe, describe_static
 from relay.calls import Repeating
+from relay.chosen_functions import chosen, chosen_result
 from relay.codegen.limits import with_room
 from relay.collection import without_collection
 from relay.conversion import Values, wrap
@@ -47,10 +48,11 @@ from relay.ir.types import Kind, StackType, SymbolicSize, Type, type_variables
 from relay.locks import Lock, compiling
 from relay.lowering import DEFAULT_LEVEL, Lowered, derivative_text
 from relay.operator import Undetermined
+from relay.returned import Result, result_of
 from relay.signatures import History, Symbolic, axes, kind, refuse_sizes
 from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS
-from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured, load, scheme
+from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, load, scheme
 from relay.typecheck.elaboration.arguments import wrong_count
 from relay.typecheck.elaboration.function_values import LAST_IS_SEED
 from relay.typecheck.unification import is_known
@@ -132,7 +134,8 @@ class RelayFunction(Repeating):
     def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
         """As `_lower`: a program that code generation takes."""
         lowered, values = self._lower(arguments, keywords)
-        lowered.refuse_functions()
+        if lowered.chooses_functions:
+            return lowered, values
         while lowered.is_symbolic and not self._lowers(lowered, lambda lowered=lowered: lowered.program):  # type: ignore[misc]
             lowered, values = self._lower(arguments, keywords)
         return lowered, values
@@ -157,12 +160,41 @@ class RelayFunction(Repeating):
         """Run the same program on the reference interpreter."""
         __tracebackhide__ = True
         lowered, values = self._lower(arguments, keywords, symbolic=True)
-        lowered.refuse_functions()
+        if lowered.chooses_functions:
+            return self._choose(lowered, arguments, keywords, True)
         try:
             found = interpreter.run(lowered.typed, values)
         finally:
             values.give_back(lowered.parameters)
-        return wrap(found, lowered.result)
+        result = wrap(found, lowered.result)
+        return result if lowered.returned is None else lowered.returned(result, self, True)
+
+    def _choose(
+        self, lowered: Lowered, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
+    ) -> Any:
+        """The result of a call that returns functions of which only the run knows which they are."""
+        __tracebackhide__ = True
+        names = [p.name for p in self._function.parameters]
+        names += [f"seed{i}__" for i in range(self._seeds)]
+        signature = list(self._function.signature) or [Parameter() for _ in names]
+        signature += [Parameter()] * (len(names) - len(signature))
+        bound = zip(names, signature, self._bind(arguments, keywords), strict=True)
+        given = [(name, s, v) for name, s, v in bound if not (isinstance(v, Fixed) and v.default)]
+        kept = [(name, s) for name, s, _ in given]
+
+        def run(result: str, parameters: int | None) -> Any:
+            key = ("chosen", result, parameters, tuple(name for name, _ in kept))
+            call = self.make_once(key, lambda: chosen(self.__relay__, self.__name__, kept, result, parameters))
+            return (call.interpret if interpreted else call)(*(value for _, _, value in given))
+
+        return chosen_result(lowered, run)
+
+    def make_once(self, key: object, make: Callable[[], Definition]) -> RelayFunction:
+        """A function that is made of this one; the same one each time."""
+        found = self._made.get(key)
+        if found is None:
+            found = self._made.setdefault(key, RelayFunction(make(), self._options))
+        return found
 
     def reload(self) -> None:
         """Forget what was compiled, and read the captured numbers and arrays anew at the next call.
@@ -229,6 +261,7 @@ class RelayFunction(Repeating):
         (`Tensor[Float, (64, 784)]`)."""
         __tracebackhide__ = True
         lowered, _ = self._compiled(arguments, keywords)
+        lowered.refuse_functions()
         program = lowered.program
         parameters = [(p.name, p.type) for p in lowered.typed.main.parameters if p.type is not None]
         return Executable(self.__name__, program, parameters, lowered.result, self._donated, lowered.parameters)
@@ -386,7 +419,7 @@ class RelayFunction(Repeating):
             self._refuse_sizes(arguments)
         self._used.update(made.used)
         lowered = self._cache[key] = Lowered(
-            made.module, made.result, self._options.opt_level, self._donated, made.parameters
+            made.module, made.result, self._options.opt_level, self._donated, made.parameters, *_functions(made)
         )
         return lowered
 
@@ -419,7 +452,8 @@ class RelayFunction(Repeating):
             return None
         log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
         self._used.update(made.used)
-        return Lowered(made.module, made.result, self._options.opt_level, self._donated, made.parameters)
+        level = self._options.opt_level
+        return Lowered(made.module, made.result, level, self._donated, made.parameters, *_functions(made))
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """One value for each parameter (and the seeds), as Python binds arguments. Raises TypeCheckError."""
@@ -483,6 +517,12 @@ class _Donating(RelayFunction):
         names = [parameter.name for parameter in self._function.parameters]
         with Donated(self.__name__, names, self._bind(arguments, keywords), self._donated):
             return super().__call__(*arguments, **keywords)
+
+
+def _functions(made: Elaborated) -> tuple[Result | None, frozenset[str]]:
+    """What `Lowered` has to know of functions in a result."""
+    returned = None if made.returned is None else result_of(made.returned, made.result)
+    return returned, frozenset(effect.kind for effect in made.effects) | made.effects_of_functions
 
 
 def _sizes(module: Module) -> str:

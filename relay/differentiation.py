@@ -20,8 +20,10 @@ from relay.frontend.lower import lower_text
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function, Grad, Parameter, Recompute, Static
 from relay.operator import lookup
+from relay.returned import ReturnedFunction
 from relay.typecheck.elaboration.derivatives import keeping_option, memory_option, output_option
 from relay.typecheck.elaboration.objects import derived_entity
+from relay.typecheck.elaboration.returned_functions import Gradient
 from relay.typecheck.elaboration.templates import Bound, parameters_of_code, plain
 
 Parameters = Sequence[tuple[str, Parameter]]
@@ -53,7 +55,8 @@ def grad(
     Returns a tuple with one gradient for each `wrt`, bare for a single one with nothing kept, then the kept outputs.
     Raises DifferentiationError where there is no derivative.
     """
-    return _derivative(f, wrt, output, keeping, seedable, False, memory)
+    made: RelayFunction = _derivative(f, wrt, output, keeping, seedable, False, memory)
+    return made
 
 
 def value_and_grad(
@@ -65,7 +68,8 @@ def value_and_grad(
     memory: str | int = "store",
 ) -> RelayFunction:
     """Like `grad`, but the result is the pair (value, gradients)."""
-    return _derivative(f, wrt, output, keeping, seedable, True, memory)
+    made: RelayFunction = _derivative(f, wrt, output, keeping, seedable, True, memory)
+    return made
 
 
 def _derivative(
@@ -76,10 +80,11 @@ def _derivative(
     seedable: bool,
     with_value: bool,
     memory: str | int = "store",
-) -> RelayFunction:
+) -> Any:
     """`grad` and `value_and_grad` outside of a program."""
     definition = getattr(function, "__relay__", None)
-    if not isinstance(definition, Definition | DerivedDefinition):
+    is_returned = isinstance(function, ReturnedFunction)
+    if not is_returned and not isinstance(definition, Definition | DerivedDefinition):
         raise TypeMismatch(
             f"grad needs a function decorated with @relay, found {type(function).__name__}",
             help="decorate it with @relay",
@@ -94,9 +99,21 @@ def _derivative(
         with_value,
         memory_option(memory),
     )
+    if is_returned:
+        return _derivative_of_returned(function, node, positions)
+    assert isinstance(definition, Definition | DerivedDefinition)
     derived = DerivedDefinition(definition, node, positions)
     derived_entity(derived)  # checks the names and positions
     return RelayFunction(derived, function._options)
+
+
+def _derivative_of_returned(
+    function: ReturnedFunction, grad: Grad, wrt: tuple[int | str, ...] | None
+) -> ReturnedFunction:
+    """The derivative of a function that a program has returned, which is one, too."""
+    node = attrs.evolve(grad, wrt=None if wrt is None else function.positions(wrt))  # type: ignore[misc]
+    options = (node.wrt, node.output, node.keeping, node.seedable, node.with_value, node.memory)
+    return function.with_node(Gradient(function.node, options, node))
 
 
 grad.__relay_builtin__ = "grad"  # type: ignore[attr-defined]
@@ -293,6 +310,10 @@ def vjp(f: Any, *arguments: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Raises DifferentiationError where there is no derivative, TypeMismatch for a cotangent of another shape or dtype.
     """
+    if isinstance(f, ReturnedFunction):
+        names = [f"x{i}" for i in range(len(arguments))]
+        value, pulled = f.about("vjp", names, f"vjp__({', '.join(['{}', *names])})", {"vjp__": vjp})(f, *arguments)
+        return value, lambda cotangent: pulled(_no_none(cotangent))
     of, count = _definition(f, "vjp"), len(arguments)
     pull = _made(f, ("vjp", count), lambda: PULLBACK.definition(of, plain(count), {}))
 
@@ -310,6 +331,10 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
 
     Raises DifferentiationError where there is no derivative, TypeMismatch for a tangent of another shape or dtype.
     """
+    if isinstance(f, ReturnedFunction):
+        call = f.about("jvp", ["primals", "tangents"], "jvp__({}, primals, tangents)", {"jvp__": jvp})
+        value, tangent = call(f, tuple(primals), _no_none(tuple(tangents)))
+        return value, tangent
     of = _definition(f, "jvp")
     run = _made(f, ("jvp",), lambda: JVP.definition(of, (), {}))
     value, tangent = run(tuple(primals), _no_none(tuple(tangents)))
@@ -324,6 +349,9 @@ def jacobian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> Rela
 
     Raises DifferentiationError where there is no derivative.
     """
+    if isinstance(f, ReturnedFunction):
+        returned: RelayFunction = f.about("jacobian", [], f"jacobian__({{}}, wrt={wrt!r})", {"jacobian__": jacobian})(f)
+        return returned
     of = _definition(f, "jacobian")
     parameters = _parameters(f)
     options = {"wrt": wrt if wrt is None or isinstance(wrt, int | str) else tuple(wrt)}
@@ -343,6 +371,9 @@ def checkpoint(f: Any) -> RelayFunction:
 
     The arguments are all that is kept: less memory for one more evaluation. What f prints is printed once.
     """
+    if isinstance(f, ReturnedFunction):
+        returned: RelayFunction = f.about("checkpoint", [], "checkpoint__({})", {"checkpoint__": checkpoint})(f)
+        return returned
     of, parameters = _definition(f, "checkpoint"), _parameters(f)
     return _made(f, ("checkpoint",), lambda: CHECKPOINT.definition(of, parameters, {}))
 

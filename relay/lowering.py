@@ -21,11 +21,12 @@ from relay.errors import TypeMismatch
 from relay.eval.values import Data, Reference
 from relay.ir.expr import Module
 from relay.ir.extents import symbolic_dims
-from relay.ir.types import FunctionType, QuantifiedType, Type
+from relay.ir.types import Type
 from relay.locks import Lock
+from relay.returned import Result
 from relay.text.printer import to_text
-from relay.transform.flows import reachable_types
 from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
+from relay.typecheck.elaboration.returned_functions import holds_functions
 
 if TYPE_CHECKING:
     from relay.codegen.cpu import Program
@@ -45,6 +46,8 @@ class Lowered:
     level: int
     donated: frozenset[str] = frozenset()  # the names of parameters whose memory results may take
     parameters: tuple[Type, ...] = ()  # with the structures that tuples stand for, as `result`
+    returned: Result | None = None  # what makes functions of what the program returns
+    effects: frozenset[str] = frozenset()  # what the program does beside computing, and functions that it returns
     _lock: Lock = attrs.field(factory=Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
 
@@ -53,15 +56,19 @@ class Lowered:
         """Whether it is for more than one size."""
         return bool(symbolic_dims(self.typed))
 
+    @property
+    def chooses_functions(self) -> bool:
+        """Whether the result holds functions, and only the run knows which."""
+        return self.returned is None and holds_functions(self.result)
+
     def refuse_functions(self) -> None:
-        """Raise TypeMismatch if the result is a function or holds one: these are values of programs, not of Python."""
-        if any(isinstance(part, FunctionType | QuantifiedType) for part in reachable_types(self.result)):
-            entry = self.typed.functions[self.typed.entry]
-            held = "" if isinstance(self.result, FunctionType | QuantifiedType) else "what holds "
+        """Raise TypeMismatch if the result holds functions: programs that stand alone cannot return them."""
+        if self.returned is not None or holds_functions(self.result):
+            entry = self.typed.main
             raise TypeMismatch(
-                f"{entry.name} returns {held}a function, which a call from Python cannot",
+                f"{entry.name} returns a function, which a compiled program by itself cannot",
                 entry.span,
-                help=f"call {entry.name} in a decorated function, and return what that makes of it",
+                help=f"compile a decorated function that calls {entry.name} and returns what that makes of it",
             )
 
     @property

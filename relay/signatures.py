@@ -18,7 +18,7 @@ from relay.ir.dims import TypeId, evaluate, variables
 from relay.ir.expr import Module
 from relay.ir.extents import Place, places, symbolic_dims
 from relay.ir.types import BASE_TYPES, TensorType
-from relay.typecheck.elaboration import Argument, Fixed, Structure
+from relay.typecheck.elaboration import Argument, Fixed, Returned, Structure
 from relay.typecheck.hints import LARGEST, SMALLEST
 
 
@@ -33,8 +33,8 @@ def _axes(argument: Argument, position: int, path: tuple[int, ...]) -> Iterator[
             for axis, dim in enumerate(shape):
                 assert isinstance(dim, int)
                 yield Place(position, path, axis), dim
-        case tuple() | Structure():
-            for index, item in enumerate(argument.items if isinstance(argument, Structure) else argument):
+        case tuple() | Structure() | Returned():
+            for index, item in enumerate(argument if isinstance(argument, tuple) else argument.items):
                 yield from _axes(item, position, (*path, index))
         case _:
             pass
@@ -47,6 +47,8 @@ def kind(key: object) -> object:
             return dtype, len(shape)
         case ("tuple", form, *parts):
             return ("tuple", form, *map(kind, parts))
+        case ("returned", node, *parts):
+            return ("returned", node, *map(kind, parts))
         case _:
             return key
 

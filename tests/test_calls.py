@@ -284,33 +284,3 @@ def test_functions_that_are_arguments_stay_themselves() -> None:
         np.testing.assert_allclose(twice(made, x), x * factor**2)
         del made
         gc.collect()
-
-
-def test_functions_go_in_and_not_out():
-    @relay
-    def twice(f, x):
-        return f(f(x))
-
-    @relay
-    def square(x):
-        return x * x
-
-    @relay
-    def scaled(a):
-        return lambda x: x * a
-
-    @relay
-    def both(a):
-        return a, [lambda x: x * a]
-
-    @relay
-    def used(a, x):
-        return twice(scaled(a), x)
-
-    assert float(twice(square, 3.0)) == 81.0
-    assert float(used(2.0, 3.0)) == 12.0
-    for call in (scaled, scaled.interpret, scaled.compile):
-        with pytest.raises(TypeMismatch, match="scaled returns a function, which a call from Python cannot"):
-            call(2.0)
-    with pytest.raises(TypeMismatch, match="both returns what holds a function"):
-        both(2.0)

@@ -9,7 +9,7 @@ from programs import Program, control_flow, functions, higher_order, straight_li
 from test_programs import assert_close
 
 import relay as relay_package
-from relay import CompileError, DifferentiationError, TypeCheckError, relay
+from relay import DifferentiationError, TypeCheckError, relay
 from relay.ir.check import check
 from relay.ir.expr import Call, Global, Grad, Lambda, Module
 from relay.ir.traverse import walk
@@ -184,12 +184,3 @@ def test_function_that_captures_nothing_of_the_round_may_be_carried() -> None:
         return f(x) + y
 
     assert_close(helper(X, 2), helper.interpret(X, 2))
-
-
-def test_entry_cannot_return_a_function() -> None:
-    @relay
-    def adder(x):
-        return lambda v: v + x
-
-    with pytest.raises((CompileError, TypeCheckError)):
-        adder(X)

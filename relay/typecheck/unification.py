@@ -431,7 +431,7 @@ def is_known(type_: object) -> bool:
     return next(unknowns(type_), None) is None
 
 
-def _resolve_argument(argument: Any) -> Any:
+def resolve_argument(argument: Any) -> Any:
     argument = prune(argument)
     if isinstance(argument, tuple):
         return flat_shape(argument)
@@ -457,7 +457,7 @@ def resolve(type_: Type) -> Type:
         case StackType(element):
             return StackType(resolve(element))
         case DataType(definition, arguments):
-            return DataType(definition, tuple(_resolve_argument(a) for a in arguments)) if arguments else type_
+            return DataType(definition, tuple(resolve_argument(a) for a in arguments)) if arguments else type_
         case QuantifiedType(identifiers, body):
             return QuantifiedType(identifiers, resolve(body))
         case TypeId() | Unknown():

@@ -16,6 +16,7 @@ higher-order, and holds no node marked "surface".
     ordering.py    sorted, max and min by keys
     calls.py       everything that can be called
     functions.py   instances of functions; arguments.py of their calls; function_values.py values and derivatives
+    returned_functions.py  functions that leave a program
     polymorphic_recursion.py  recursion at other sizes; size_conditions.py conditions on sizes that only a call decides
     objects.py     Python objects
     data.py        data types: constructors, fields, methods
@@ -73,10 +74,27 @@ from relay.typecheck.elaboration import higher_rank
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.decisions import Decisions, StartAnew
-from relay.typecheck.elaboration.entities import Consequence, Context, Derived, Entity, GlobalFunction, Output, Typed
+from relay.typecheck.elaboration.entities import (
+    Consequence,
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    Output,
+    Tuple,
+    Typed,
+)
 from relay.typecheck.elaboration.function_values import call_derived
 from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
+from relay.typecheck.elaboration.returned_functions import (
+    Chosen,
+    Node,
+    effects_of,
+    holds_functions,
+    settled,
+    unpacked,
+)
 from relay.typecheck.elaboration.schemes import name_the_rest, quantified
 from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
@@ -89,6 +107,7 @@ __all__ = [
     "Elaborated",
     "Fixed",
     "Items",
+    "Returned",
     "Scalar",
     "Scheme",
     "Structure",
@@ -144,8 +163,47 @@ class Items:
     items: tuple[Argument, ...]
 
 
-Argument: TypeAlias = "Type | Scalar | Fixed | Structure | DataValue | Content | Items | tuple[Argument, ...] | None"
+@attrs.frozen(eq=False)
+class Returned:
+    """A function that a program has returned as an argument: what is known of it, and the values of the run in it."""
+
+    node: Node
+    items: tuple[Argument, ...]
+
+
+Argument: TypeAlias = (
+    "Type | Scalar | Fixed | Structure | DataValue | Content | Items | Returned | tuple[Argument, ...] | None"
+)
 """What is known of one argument; None: nothing."""
+
+
+def holds_returned(argument: Argument) -> bool:
+    """Whether there is a function in an argument, or one that a program has returned."""
+    match argument:
+        case Returned():
+            return True
+        case Fixed(value):
+            return value is not None
+        case tuple() | Structure():
+            return any(map(holds_returned, argument.items if isinstance(argument, Structure) else argument))
+        case _:
+            return False
+
+
+def opened(session: Session, out: Output, argument: Argument, entity: Entity, span: Span | None) -> Entity:
+    """The functions in an argument, which the program gets as the values that they have captured."""
+    match argument:
+        case Returned(node):
+            assert isinstance(entity, Tuple)
+            return unpacked(session, out, node, entity.items, span)
+        case Fixed(value) if value is not None:
+            return object_entity(value, span)
+        case tuple() | Structure() if isinstance(entity, Tuple):
+            parts = argument.items if isinstance(argument, Structure) else argument
+            items = (opened(session, out, a, e, span) for a, e in zip(parts, entity.items, strict=True))
+            return Tuple(tuple(items), entity.form)
+        case _:
+            return entity
 
 
 @functools.cache
@@ -175,6 +233,8 @@ class Elaborated:
     pins: tuple[Pin, ...]
     effects: tuple[Effect, ...]
     names: ResultNames = None
+    returned: Node | None = None  # the result is what the functions in it have captured; what else is known of it
+    effects_of_functions: frozenset[str] = frozenset()  # those of the functions in the result
 
 
 def elaborate_structured(
@@ -185,13 +245,55 @@ def elaborate_structured(
 
     Parts of an argument count as in `relay.ir.extents`; arguments that specialise the program count, too.
     """
-    session, module = _run(False, definition, arguments, frozenset(symbolic))
+    session, module, returned = _with_functions(definition, arguments, frozenset(symbolic))
     used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
     entry = session.globals[module.entry]
     result = resolve(entry.result)
     pins, effects = tuple(session.hints.pins), tuple(entry.effects.all())
     parameters = tuple(erased(resolve(type_)) for type_ in session.received)
-    return Elaborated(module, erased(result), parameters, used, pins, effects, _names(result))
+    inside = effects_of(result)
+    return Elaborated(module, erased(result), parameters, used, pins, effects, _names(result), returned, inside)
+
+
+def _with_functions(
+    definition: Definition | DerivedDefinition, arguments: Sequence[Argument], symbolic: frozenset[Place]
+) -> tuple[Session, Module, Node | None]:
+    """The program, which returns what the functions in its result have captured, if it holds any that are known."""
+    mistake: RelayError | None = None
+    session = None
+    try:
+        session, module = _run(False, definition, arguments, symbolic)
+        if not isinstance(definition, Definition) or not holds_functions(session.globals[module.entry].result):
+            return session, module, None
+    except RelayError as error:
+        if not isinstance(definition, Definition):
+            raise
+        mistake = error
+    try:
+        packing, packed = _run(False, definition, arguments, symbolic, Decisions(returning=True))
+        returned = packing.globals[packed.entry].returned
+        if returned is not None:
+            return packing, packed, settled(returned)
+    except Chosen:
+        if mistake is not None:
+            raise _untyped(definition, mistake) from None
+    except RelayError:
+        if mistake is None:
+            raise
+    if mistake is not None:
+        raise mistake
+    assert session is not None
+    return session, module, None
+
+
+def _untyped(definition: Definition, mistake: RelayError) -> RelayError:
+    """The error for functions that are returned, that only the run chooses, and whose types nothing tells."""
+    return TypeCheckError(
+        f"{definition.function.name} returns a function that only the run chooses, and its types are not known",
+        definition.function.span,
+        help="annotate what it returns: `-> Fn[[A, B], C]`",
+        notes=(f"without them, {mistake.message}",),
+    )
 
 
 def _names(result: Type) -> ResultNames:
@@ -240,9 +342,10 @@ def _run(
     definition: Definition | DerivedDefinition,
     arguments: Sequence[Argument],
     symbolic: frozenset[Place] = frozenset(),
+    decisions: Decisions | None = None,
 ) -> tuple[Session, Module]:
     """Elaborate until nothing is found out too late."""
-    decisions = Decisions()
+    decisions = decisions or Decisions()
     while True:
         session = Session(generic=generic, decisions=decisions)
         try:
@@ -321,6 +424,8 @@ class _Reader:
                 return StackType(RefType(element))
             case Fixed():
                 return TupleType(())  # None: others are refused before
+            case Returned(items=items):
+                return TupleType(self._parts(items, path))
             case TensorType(base, shape):
                 return TensorType(base, tuple(self._dim(d, path, axis) for axis, d in enumerate(shape)), argument.axes)
             case _:
@@ -412,6 +517,8 @@ def _values(
             reader = _Reader(session, symbolic, parameter.span, parameter.name, position, parameter.type)
             type_ = reader.type(argument)
         typed = Typed(session.variable(parameter.name, type_, parameter.span), type_)
+        if holds_returned(argument):
+            session.function_arguments[parameter] = argument
         entities.append(typed)
         values.append(typed)
         session.received.append(type_)
@@ -424,6 +531,8 @@ def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argumen
     written = Context({}, {}, entity.definition.scope, dict(annotated))
     for parameter, value in zip(function.parameters, values, strict=True):
         session.hints.span = parameter.span
+        if parameter in session.function_arguments:
+            continue
         if value is not None and parameter.type is not None and is_known(value.type):
             # The error of a wrong argument stands at the parameter.
             probe = annotation_type(session, written, parameter.type)
@@ -435,7 +544,8 @@ def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argumen
                 session.report(error)
     session.solver.run()
     session.stop()
-    return instantiate(session, entity, entities, values, None, annotated=annotated).name
+    packs = session.decisions.returning
+    return instantiate(session, entity, entities, values, None, annotated=annotated, packs=packs).name
 
 
 def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
@@ -460,6 +570,9 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     body, span = Output(), function.span
     label = LoopLabel(name)
     inputs = [expand(session, body, e, span) if isinstance(e, Typed) else e for e in (*entities, *extra)]
+    for position, parameter in enumerate(function.parameters):
+        if parameter in session.function_arguments:
+            inputs[position] = opened(session, body, arguments[position], inputs[position], span)
     session.active.append(instance)
     session.effects = instance.effects
     signature = function.signature or tuple(Parameter() for _ in function.parameters)

@@ -52,6 +52,7 @@ from relay.typecheck.elaboration import (
     higher_rank,
     known_results,
     polymorphic_recursion,
+    returned_functions,
     size_conditions,
 )
 from relay.typecheck.elaboration.arguments import (
@@ -125,13 +126,20 @@ def call_function(
         from relay.typecheck.elaboration.made_sizes import fitted
 
         values = fitted(session, out, function, values, span)
-    instance = instantiate(session, callee, entities, values, span, numbers)
+    packs = session.decisions.returning and function.label not in session.decisions.kept
+    instance = instantiate(session, callee, entities, values, span, numbers, packs=packs)
+    if packs and instance.build is None:
+        raise returned_functions.Keep(function.label)  # a call of itself, which does not know yet what it returns
     atoms = tuple(v.atom for v in values if v is not None)
     session.effects.include(instance.effects, dict(zip(instance.variables, atoms, strict=False)))
     effects.demand_purity(session, callee, instance.effects)
     name = function.name
     result = session.bind(out, Call(instance.target, atoms, span), instance.result, name, span)
-    return known_results.overlaid(expand(session, out, result, span), instance.known)
+    found = expand(session, out, result, span)
+    if instance.returned is not None:
+        assert isinstance(found, Tuple)
+        return returned_functions.unpacked(session, out, instance.returned, found.items, span)
+    return known_results.overlaid(found, instance.known)
 
 
 def _is_number(entity: Entity) -> bool:
@@ -151,7 +159,8 @@ def _argument(session: Session, out: Output, entity: Entity, span: Span | None) 
     return None if specialises(entity) else session.materialise(out, entity, span)
 
 
-def _static_key(entity: Entity) -> object:
+def static_key(entity: Entity) -> object:
+    """What tells an entity that is known before the run from others."""
     match entity:
         case Object(value):
             try:
@@ -162,17 +171,17 @@ def _static_key(entity: Entity) -> object:
         case Size(dim):
             return ("size", settled(dim))
         case Computed(operator=operator, operands=operands):
-            return ("computed", operator, *(_static_key(o) for o in operands))
+            return ("computed", operator, *(static_key(o) for o in operands))
         case Number(value):
             return ("number", type(value).__name__, value)
         case GlobalFunction(definition):
             return ("function", id(definition))
         case Tuple(items):
-            return ("tuple", *(_static_key(i) for i in items))
+            return ("tuple", *(static_key(i) for i in items))
         case Derived(of, grad):
             return (
                 "grad",
-                _static_key(of),
+                static_key(of),
                 grad.wrt,
                 grad.output,
                 grad.keeping,
@@ -196,14 +205,16 @@ def instantiate(
     span: Span | None,
     numbers: Set[ParameterPlace] = frozenset(),
     annotated: Mapping[TypeId, object] = MappingProxyType({}),
+    packs: bool = False,
 ) -> Instance:
     """The instance for these arguments; `values` holds the run-time ones, None where the entity specialises.
     `numbers`: the parameters whose arguments are known numbers. `annotated`: what is known of the variables of
-    annotations."""
+    annotations. With `packs`, it returns what the functions in its result have captured."""
     function = surface_function(callee)
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
     types = tuple(resolve(v.type) for v in values if v is not None)
-    statics = tuple(_static_key(e) for e, v in zip(entities, values, strict=True) if v is None)
+    statics = tuple(static_key(e) for e, v in zip(entities, values, strict=True) if v is None)
+    statics += ("packs",) if packs else ()
     shape = tuple(v is None for v in values)
     names = axis_names.all_names(types)
     key = (id(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
@@ -240,7 +251,7 @@ def instantiate(
         raise Enough from None  # to go on at every depth would take for ever
     everything = (shape, *statics)
     return _new_instance(
-        session, callee, function, code, entities, values, types, everything, key, span, numbers, annotated
+        session, callee, function, code, entities, values, types, everything, key, span, numbers, annotated, packs
     )
 
 
@@ -257,8 +268,11 @@ def _new_instance(
     span: Span | None,
     numbers: Set[ParameterPlace],
     annotated: Mapping[TypeId, object],
+    packs: bool,
 ) -> Instance:
     from relay.typecheck.elaboration import growing, made_sizes
+
+    is_entry = not session.active
 
     session.unseen_functions.pop(id(function), None)
     types = tuple(map(effects.received, types))
@@ -289,11 +303,15 @@ def _new_instance(
     by_sizes: list[bool] = []  # whether annotated sizes choose the exits
     declared_at: list[tuple[Span | None, Callable[[], str]]] = []  # what says which result there must be
     results = chosen_by_calls.Results(session, instance, number, function.result is not None)
+    written: Type | None = None
 
     def on_exit(out: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
         nonlocal returned, declared_at
         by_sizes.append(function.result is None and size_conditions.is_lenient(session))
-        value = _result(session, out, function, instance, entities[0], any(by_sizes), at)
+        found = entities[0]
+        if packs:
+            found = _packed(session, out, function, instance, found, written, is_entry, returned, at)
+        value = _result(session, out, function, instance, found, any(by_sizes), at)
         exits.append(entities[0])
         try:
             if not session.generic or not results.is_apart(value.type, at):
@@ -322,6 +340,10 @@ def _new_instance(
                     known.append((entity, annotation, surface))
                 continue
             var = session.variable(surface.name, next(remaining), surface.span)
+            if is_entry and surface in session.function_arguments:
+                parameters.append(var)
+                context.environment[surface] = _function_argument(session, body, var, surface, annotation, what)
+                continue
             if isinstance(annotation, StackType) and isinstance(prune(var.type), TupleType):  # type: ignore[arg-type]
                 parameters.append(var)
                 given = growing.as_growing(session, body, Typed(var, prune(var.type)), surface.span)  # type: ignore[arg-type]
@@ -341,9 +363,10 @@ def _new_instance(
             _check_known_function(session, body, entity, annotation, surface, function.name, span)
         if function.result is not None:
             what = f"what {function.name} returns"
-            written = annotation_type(session, context, function.result, what=what, span=function.span)
-            session.unify_at(written, result, function.span, "the result")
-            declared_at = [(function.span, lambda: f"declared to return {show(resolve(written))}")]
+            written = wanted = annotation_type(session, context, function.result, what=what, span=function.span)
+            if not packs:
+                session.unify_at(written, result, function.span, "the result")
+            declared_at = [(function.span, lambda: f"declared to return {show(resolve(wanted))}")]
         _elaborate_body(session, context, function, body, instance, span)
     if session.generic:
         results.settle()
@@ -385,6 +408,51 @@ def _new_instance(
         place = made_sizes.place_of(session, callee, types)
         place.items.append(Later((instance.target,), lambda: Lambda(build(), function.span)))
     return instance
+
+
+def _function_argument(
+    session: Session, out: Output, var: Var, parameter: Var, annotation: Type | None, what: str
+) -> Entity:
+    """An argument of the program that holds functions which other programs have returned."""
+    from relay.typecheck.elaboration import opened
+    from relay.typecheck.elaboration.function_values import function_value
+
+    assert var.type is not None
+    given = expand(session, out, Typed(var, var.type), parameter.span)
+    entity = opened(session, out, session.function_arguments[parameter], given, parameter.span)
+    if not isinstance(annotation, FunctionType) or isinstance(entity, Tuple):
+        return entity
+    value = function_value(session, out, entity, parameter.span)
+    session.unify_at(value.type, annotation, parameter.span, what)
+    return value
+
+
+def _packed(
+    session: Session,
+    out: Output,
+    function: Function,
+    instance: Instance,
+    entity: Entity,
+    written: Type | None,
+    is_entry: bool,
+    is_later: bool,
+    span: Span | None,
+) -> Entity:
+    """A result as what the functions in it have captured, if it holds any. `is_later`: another path has returned."""
+    try:
+        packed = returned_functions.packed(session, out, entity, written, is_entry, span)
+        if is_later and instance.returned != (packed and packed.node):
+            raise returned_functions.Chosen
+    except returned_functions.Chosen:
+        if is_entry:
+            raise
+        raise returned_functions.Keep(function.label) from None
+    if packed is None:
+        if written is not None:
+            session.unify_at(written, instance.result, function.span, "the result")
+        return entity
+    instance.returned = packed.node
+    return packed.values
 
 
 def _check_known_function(

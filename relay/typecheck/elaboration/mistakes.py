@@ -178,7 +178,8 @@ class Mistakes(EffectNotes):
             own = [span for span in calls if not span.source.filename.startswith(TEMPLATE)]
             error.span, error.labels = own[0] if own else None, ()
         elif isinstance(error, TypeCheckError) and not error.labels:
-            error.labels = (self.labels() if labels is None else labels)[:1]
+            calls_of = self.labels() if labels is None else labels
+            error.labels = tuple(c for c in calls_of if not c.span.source.filename.startswith(TEMPLATE))[:1]
         if isinstance(error, FrontendError):
             if error.message in self._meaningless:
                 return

@@ -112,11 +112,10 @@ def object_entity(value: object, span: Span | None) -> Entity:
         module = (getattr(value, "__module__", None) or "").split(".")[0]
         if module in ("numpy", "math") and name is not None and resolve_operator(name) is not None:
             return Object(resolve_operator(name))
-        raise FrontendError(
-            f"{name or value!r} is a Python function that Relay does not know",
-            span,
-            help="decorate it with @relay, or register an operator",
-        )
+        is_returned = hasattr(value, "__relay_returned__")
+        what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
+        help = "pass it as an argument" if is_returned else "decorate it with @relay, or register an operator"
+        raise FrontendError(f"{name or value!r} {what}", span, help=help)
     if isinstance(value, TypeId) or is_parameter(value):
         raise FrontendError(
             f"{name or value} is a variable of types, which has no value",

@@ -75,7 +75,9 @@ from relay.typecheck.monomorphisation import Monomorphisation
 from relay.typecheck.unification import holds, outer_unknowns, plain, resolve, unknowns
 
 if TYPE_CHECKING:
+    from relay.typecheck.elaboration import Argument
     from relay.typecheck.elaboration.open_bindings import Open
+    from relay.typecheck.elaboration.returned_functions import Node
     from relay.typecheck.elaboration.size_conditions import SizeCondition
 
 
@@ -105,6 +107,7 @@ class Instance:
     variables: list[Var] = attrs.field(factory=list)  # of the parameters
     used_early: bool = False  # it calls itself, and its result was not known then
     known: Entity | None = None  # what the checker knows of the result: its numbers and sizes
+    returned: Node | None = None  # what it knows of the functions in the result, which is what they have captured
     annotated: Mapping[TypeId, object] = attrs.field(factory=dict)  # what the variables of its annotations are
     is_general: bool = False  # they stand for all that callers may choose
     uses: list[OpenUse] = attrs.field(factory=list)
@@ -122,6 +125,7 @@ class Session(Constraints):
         self.instances: dict[object, Instance] = {}
         self.globals: dict[str, Instance] = {}
         self.received: list[Type] = []  # the types of the program's arguments
+        self.function_arguments: dict[Var, Argument] = {}  # those of them that hold functions of other programs
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
         self.rounds = Rounds()
