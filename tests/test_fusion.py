@@ -56,6 +56,11 @@ WIDE = (64, 8)  # more elements than merging leaves alone
         (lambda x, y: x * y.op("reshape", shape=(1, 8)), (S, (8,)), [["reshape", "multiply"]]),
         (lambda x: x.op("sum", axis=0).op("sum"), (S,), [["sum"], ["sum"]]),
         (lambda x: x.op("zeros_like") + x, (S,), [["zeros_like", "add"]]),
+        (lambda x: x.op("exp").op("tanh"), (S,), [["exp", "tanh"]]),
+        (lambda x: (x + 1.0).op("exp").op("tanh").op("squeeze"), ((1, 8),), [["add", "exp", "tanh", "squeeze"]]),
+        (lambda x: x.op("exp").op("tanh").op("exp"), (S,), [["exp"], ["tanh"], ["exp"]]),  # small: exp is shared
+        (lambda x: x.op("exp").op("tanh").op("exp"), (WIDE,), [["exp", "tanh", "exp"]]),
+        (lambda x, y: (x.op("exp") + y).op("tanh"), (WIDE, (8,)), [["exp", "add"], ["tanh"]]),
         (lambda x, v: x.op("index_update", 1, v * 2.0), (S, (8,)), [["multiply", "index_update"]]),
         (lambda x, v: x.op("index_update", 1, v) * 2.0, (S, (8,)), [["index_update"], ["multiply"]]),
         (lambda x, v: (x * 2.0).op("index_add", 1, v), (S, (8,)), [["multiply"], ["index_add"]]),
@@ -237,8 +242,8 @@ def waits_for_its_reader(x: Value, w: Value) -> tuple[Value, ...]:
         (dense, ((16, 8), (8, 4), (4,)), [3]),
         (lambda x, w: (x @ w, x.op("relu")), (S, (8, 4)), [1, 1]),
         (waits_for_its_reader, (WIDE, (8, 4)), [2, 1]),
-        (lambda x: (x.op("exp"), x.op("tanh")), (S,), [1, 1]),  # too much for the registers of one loop
-        (lambda x: x.op("exp").op("tanh"), (S,), [1, 1]),
+        (lambda x: (x.op("exp"), x.op("tanh")), (S,), [1, 1]),
+        (lambda x: (x.op("exp"), x.op("tanh")), (WIDE,), [2]),  # a loop for each, block by block
         (lambda a, b: (a + b, a * b, a - b), ((), ()), [1, 1, 1]),  # single numbers are in registers anyway
     ],
 )

@@ -216,6 +216,51 @@ def test_a_target_may_prefer_blocks() -> None:
     assert {c.attributes["layout"] for c in calls(chosen, "conv2d")} == {"NCHWc"}
 
 
+@pytest.mark.parametrize("written", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_graphics_processor_prefers_channels_last_for_narrow_numbers(dtype: str, written: str) -> None:
+    """Its units for products of small matrices read them so; what has more digits than these take is channels first."""
+    x, k, m = "2, 64, 34, 34", "256, 64, 3, 3", "64, 256, 3, 3"
+    h, y = "2, 256, 32, 32", "2, 64, 30, 30"
+    if written == "NHWC":
+        x, k, m, h, y = "2, 34, 34, 64", "3, 3, 64, 256", "3, 3, 256, 64", "2, 32, 32, 256", "2, 30, 30, 64"
+    module = relay.parse(f"""
+    entry fn f(
+      %x: Tensor[{dtype}, ({x})], %k: Tensor[{dtype}, ({k})], %m: Tensor[{dtype}, ({m})]
+    ) -> Tensor[{dtype}, ({y})] {{
+      let %a: Tensor[{dtype}, ({h})] = conv2d(%x, %k, layout="{written}");
+      let %b: Tensor[{dtype}, ({h})] = relu(%a);
+      let %c: Tensor[{dtype}, ({y})] = conv2d(%b, %m, layout="{written}");
+      %c
+    }}
+    """)
+    wanted = "NHWC" if dtype.endswith("float16") else "NCHW"
+    after = Pipeline("choose-layouts{target=cuda}, simplify, dce", checked=True)(module)
+    assert {c.attributes["layout"] for c in calls(after, "conv2d")} == {wanted}
+    assert len(calls(after, "transpose")) == (0 if wanted == written else 4)  # in, out, and two weights
+    assert to_text(Pipeline("choose-layouts{target=cuda}")(after)) == to_text(after)
+
+
+def test_each_precision_of_a_network_has_its_layout_on_a_graphics_processor() -> None:
+    rng = np.random.default_rng(3)
+    k, m = (0.05 * rng.normal(size=shape) for shape in ((128, 128, 3, 3), (8, 128, 3, 3)))
+    k, m = k.astype(np.float16), m.astype(np.float32)
+
+    @relay
+    def mixed(x):  # type: ignore[no-untyped-def]
+        h = relay.conv2d(relay.relu(relay.conv2d(relay.cast(x, relay.Float16), k, padding=1)), k, padding=1)
+        return relay.conv2d(relay.tanh(relay.cast(h, relay.Float32)), m)
+
+    given = [rng.normal(size=(1, 128, 8, 8)).astype(np.float32)]
+    before = convert_layout(Pipeline("inline, simplify, dce")(core(mixed, *given)), "NCHW")
+    after = Pipeline("choose-layouts{target=cuda}, simplify, cse, dce", checked=True)(before)
+    assert [c.attributes["layout"] for c in calls(after, "conv2d")] == ["NHWC", "NHWC", "NCHW"]
+    results = [c for c in calls(after, "transpose") if c.arguments[0] not in after.main.parameters]
+    assert len(results) <= 2  # of x in half precision, and between the precisions
+    found, right = interpreter.run(after, given), interpreter.run(before, given)
+    np.testing.assert_allclose(found, right, rtol=2e-3, atol=2e-3)  # half precision has 11 bits
+
+
 def test_constant_weights_are_packed_at_once() -> None:
     weight = np.random.default_rng(0).normal(size=(8, 4, 3, 3))
 
@@ -236,5 +281,7 @@ def test_what_is_no_layout() -> None:
         convert_layout(network.core(*arrays(*SHAPES)), "HWCQ")  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match=r"'NCHW8c' is none of this operator[\s\S]*layout='NCHWc'"):
         relay.conv2d(*arrays((1, 1, 4, 4, 8), (1, 1, 3, 3, 8, 8)), layout="NCHW8c")
+    with pytest.raises(ValueError, match="a target is cpu, cuda, vta; found 'tpu'"):
+        choose_layouts(network.core(*arrays(*SHAPES)), "tpu")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the option 'layout' of 'convert-layout' is NCW or"):
         Pipeline("convert-layout{layout=HWCQ}")

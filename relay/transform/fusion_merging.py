@@ -13,6 +13,9 @@ have the same shape and
 
 and no result of one is read by the other in another way. Results that nobody else reads stay in registers.
 
+Of groups with an intricate operator each, which one loop has not registers enough for, one is made if both go over the
+same elements in the same order (`flat_calls`): each has its loop then, block by block.
+
 Groups keep their order: a group runs at a place in the block, what it reads is made before, and who reads its results
 runs later. One that is made of two runs where the later one did, or, if nothing between them may fail or has effects,
 where the earlier one did; if neither is possible they stay two.
@@ -21,6 +24,7 @@ where the earlier one did; if neither is possible they stay two.
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from relay.ir.dims import product
@@ -28,6 +32,7 @@ from relay.ir.expr import Var
 from relay.ir.facts import facts
 from relay.ir.types import Shape
 from relay.operator import Pattern
+from relay.transform.flat_calls import are_flat, is_number
 from relay.transform.fusion_calls import ARITHMETIC, Calls, shape_of
 from relay.transform.fusion_drafts import LIMIT, Draft
 from relay.transform.rows import in_rows
@@ -38,6 +43,9 @@ RESULTS, OPERANDS = 8, 24
 SMALL = 256
 """Up to so many elements, elementwise groups stay as they are: tensors are in the nearest cache, so there is little to
 gain, and programs that repeat themselves have groups that are equal, of which one is compiled."""
+
+INTRICATE = 4
+"""The most intricate operators of a group whose parts have loops of their own: each keeps a block in the cache."""
 
 CANDIDATES, DISTANCE = 8, 64
 """With so many groups another one is compared, those that read the same nearest to it, and at most so many bindings
@@ -62,6 +70,8 @@ class _Merging:
         self.groups: dict[int, list[Draft]] = {}  # of each call
         self.levels: dict[Draft, dict[int, Level]] = {}
         self.spaces: dict[Draft, dict[Level, Shape]] = {}
+        self.in_blocks: set[Draft] = set()  # groups whose parts have loops of their own
+        self._operators: Counter[str] | None = None  # of the calls of the block, once somebody asks
         self.readers: dict[Var, list[Draft]] = {}  # of tensors, the last one in the block first; some are merged
 
     def merged(self, drafts: Iterable[Draft]) -> list[Draft]:
@@ -169,13 +179,17 @@ class _Merging:
         place = self._place(first, second)
         if place is None:
             return None
-        found = None if self._are_both_intricate(first, second) else self._in_one_space(first, second)
+        in_blocks = bool({first, second} & self.in_blocks) or self._are_both_intricate(first, second)
+        found = self._block_by_block(first, second) if in_blocks else self._in_one_space(first, second)
+        in_blocks = in_blocks and found is not None
         if found is None:
             if not self._are_rows(first, second):
                 return None
             found = {}, {}
         merged = Draft(place, members, results, kept=first.kept | second.kept | inner)
         merged.anchors = list(dict.fromkeys((*first.anchors, *second.anchors)))
+        if in_blocks:
+            self.in_blocks.add(merged)
         self.spaces[merged], self.levels[merged] = found
         for draft in (first, second):
             for i in draft.members:
@@ -230,6 +244,30 @@ class _Merging:
     def _are_both_intricate(self, first: Draft, second: Draft) -> bool:
         """Whether there are several intricate calls, which one loop has not registers enough for."""
         return all(any(self.calls.is_intricate(i) for i in draft.members) for draft in (first, second))
+
+    def _block_by_block(self, first: Draft, second: Draft) -> tuple[dict[Level, Shape], dict[int, Level]] | None:
+        """The spaces and levels of a group of two that go over the same elements in the same order; None if they do
+        not, or if there is little to gain."""
+        members = first.members | second.members
+        intricate = [i for i in members if self.calls.is_intricate(i)]
+        kept = [i for i in (*first.results, *second.results) if self._is_read_inside_only(i, members)]
+        if len(intricate) > INTRICATE or not are_flat(self.calls.bindings(members)):
+            return None
+        if not all(is_number(self.calls.target(i)) for i in kept):
+            return None
+        found = self._in_one_space(first, second)
+        reads = any(j in first.results for i in second.members for j in self.calls.operands(i))
+        if found is None and reads and not (self._is_small(first) and any(map(self._is_repeated, intricate))):
+            shape = self.spaces[second][Level.RESULT]
+            level = {i: Level.RESULT for i in members if self.calls.shape(i) == shape}
+            return {Level.RESULT: shape}, {i: of for i, of in level.items() if self.calls.patterns[i] in ARITHMETIC}
+        return found
+
+    def _is_repeated(self, i: int) -> bool:
+        """Whether there are other calls of an operator in the block, which the kernel may be shared with."""
+        if self._operators is None:
+            self._operators = Counter(self.calls.call(j).operator for j in self.calls.users)
+        return self._operators[self.calls.call(i).operator] > 1
 
     def _in_one_space(self, first: Draft, second: Draft) -> tuple[dict[Level, Shape], dict[int, Level]] | None:
         """The spaces and levels of a group of two that go over the same elements and read the same; None if they do

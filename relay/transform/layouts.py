@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import attrs
@@ -25,7 +25,7 @@ import attrs
 from relay.errors import RelayError
 from relay.ir.expr import Atom, Binding, Block, Constant, Function, Module, OpCall, Var
 from relay.ir.traverse import map_parts, map_terminator, walk
-from relay.ir.types import TensorType, Type
+from relay.ir.types import BaseType, TensorType, Type
 from relay.operator import Emitter, Operator, Pattern, lookup
 from relay.transform.functions import map_bodies
 from relay.transform.layout_forms import (
@@ -57,20 +57,27 @@ def convert_layout(module: Module, layout: Layout = LAYOUT) -> Module:
     layout that no operator has."""
     if layout not in get_args(Layout):
         raise ValueError(f"a layout is {', '.join(get_args(Layout))}; found {layout!r}")
-    return map_bodies(module, lambda function: _Converting((layout,)).block(function.body))
+    return map_bodies(module, lambda function: _Converting(lambda _: (layout,)).block(function.body))
 
 
 @attrs.frozen
 class Target:
     """What layouts cost on a machine: which ones it prefers, how much longer products take in others, how much longer
     those with small groups of channels take in the preferred ones, how many floating-point operations take as long as
-    moving an element in a transpose, and the output channels from which a group is not small."""
+    moving an element in a transpose, and the output channels from which a group is not small. `narrow` is what holds
+    for products of numbers of 16 bits and fewer, where that is something else."""
 
     preferred: tuple[str, ...]
     slowdown: float
     grouped: float
     move: int
     large_group: int = 8
+    narrow: Target | None = None
+
+    def of(self, base: object) -> Target:
+        """What holds for products of operands of this dtype."""
+        is_narrow = isinstance(base, BaseType) and base.dtype.itemsize <= 2
+        return self.narrow if self.narrow is not None and is_narrow else self
 
 
 CPU = Target(("NWC", "NHWC", "NDHWC"), 1.7, 4.0, 40)
@@ -81,8 +88,19 @@ many in a group, or if each channel is a group of its own."""
 VTA = Target(("NCHW16c",), 1e3, 1e3, 1)
 """The accelerator multiplies blocks of 16 by 16 channels, and nothing else."""
 
-TargetName: TypeAlias = Literal["cpu", "vta"]
-TARGETS: dict[str, Target] = {"cpu": CPU, "vta": VTA}
+CUDA = Target(
+    *(("NCW", "NCHW", "NCDHW"), 1.2, 1.0, 40),
+    narrow=Target(("NWC", "NHWC", "NDHWC"), 1.4, 4.0, 300),
+)
+"""Graphics processors with units for products of small matrices (tensor cores), as their maker and frameworks say, not
+measured here. These units take float16, bfloat16 and int8 with the channels last; NVIDIA's guide to the performance of
+convolutions has libraries transpose what comes in another layout, which takes networks in half precision 1.2 times
+(ResNet-50) to 1.7 times (VGG-16) as long. Products of float32 to all of its digits run without them, and libraries'
+kernels for these are made for channels first. An element that is moved is read and written, which takes 8 or 4 bytes
+of 2 TB/s; products reach half of the processor's 19.5 and 312 TFLOP/s."""
+
+TargetName: TypeAlias = Literal["cpu", "cuda", "vta"]
+TARGETS: dict[str, Target] = {"cpu": CPU, "cuda": CUDA, "vta": VTA}
 
 
 def choose_layouts(module: Module, target: TargetName | Target = "cpu") -> Module:
@@ -90,14 +108,14 @@ def choose_layouts(module: Module, target: TargetName | Target = "cpu") -> Modul
     cost. Raises ValueError for the name of no target."""
     if isinstance(target, str):
         if target not in TARGETS:
-            raise ValueError(f"a target is {' or '.join(TARGETS)}; found {target!r}")
+            raise ValueError(f"a target is {', '.join(TARGETS)}; found {target!r}")
         target = TARGETS[target]
     aim = target
 
     def change(function: Function) -> Block:
         if not any(isinstance(b.value, OpCall) and lookup(b.value.operator).layouts for b in walk(function.body)):
             return function.body
-        converted = _Converting(aim.preferred).block(function.body)
+        converted = _Converting(lambda base: aim.of(base).preferred).block(function.body)
         return converted if _cost(converted, aim) < _cost(function.body, aim) else function.body
 
     return map_bodies(module, change)
@@ -106,7 +124,6 @@ def choose_layouts(module: Module, target: TargetName | Target = "cpu") -> Modul
 def _cost(body: Block, target: Target) -> float:
     """The time of products and transposes, in floating-point operations."""
     cost = 0.0
-    preferred = [_plain(layout)[0] for layout in target.preferred]
     for binding in walk(body):
         call = binding.value
         if not isinstance(call, OpCall):
@@ -114,14 +131,22 @@ def _cost(body: Block, target: Target) -> float:
         operator = lookup(call.operator)
         size = elements(binding.targets[0])
         if size is not None and (operator.permutes or (operator.layouts and operator.pattern is Pattern.INJECTIVE)):
-            cost += target.move * likely(size)
+            cost += target.of(_base(call)).move * likely(size)
         elif operator.layouts is not None and size is not None and operator.linear:
             layout = call.attributes.get("layout")
             if any(elements(a) is None for a in call.arguments):
                 continue
-            factors = (target.grouped, 1.0) if _in_small_groups(call, operator, target) else (1.0, target.slowdown)
+            aim = target.of(_base(call))
+            preferred = [_plain(name)[0] for name in aim.preferred]
+            factors = (aim.grouped, 1.0) if _in_small_groups(call, operator, aim) else (1.0, aim.slowdown)
             cost += _work(call, binding.targets[0]) * factors[layout not in preferred]
     return cost
+
+
+def _base(call: OpCall) -> object:
+    """The dtype of a call's first operand."""
+    type_ = getattr(call.arguments[0], "type", None) if call.arguments else None
+    return type_.base if isinstance(type_, TensorType) else None
 
 
 def _in_small_groups(call: OpCall, operator: Operator, target: Target) -> bool:
@@ -165,10 +190,10 @@ class _Moved:
 
 
 class _Converting:
-    """One function. `layouts` are those that operators get."""
+    """One function. `layouts` are those that operators get on operands of a dtype."""
 
-    def __init__(self, layouts: Sequence[str]) -> None:
-        self.layouts = [_plain(layout) for layout in layouts]
+    def __init__(self, layouts: Callable[[object], Sequence[str]]) -> None:
+        self.layouts = layouts
         self.moved: dict[Var, _Moved] = {}
         self.made: ChainMap[tuple[Var, str, str], Var] = ChainMap()  # transforms that are in scope
         self.out: list[Binding] = []
@@ -215,7 +240,7 @@ class _Converting:
         attributes.setdefault("layout", operator.attributes.get("layout"))
         layout = attributes["layout"]
         types = [*(getattr(a, "type", None) for a in call.arguments), type_]
-        for wanted, block in self.layouts:
+        for wanted, block in map(_plain, self.layouts(_base(call))):
             if not isinstance(layout, str) or wanted == layout or sorted(wanted.rstrip("c")) != sorted(layout):
                 continue
             try:

@@ -12,6 +12,7 @@ from typing import Any
 
 from relay.codegen.schedules import product as products
 from relay.codegen.schedules import turned
+from relay.codegen.schedules.blocks import in_blocks
 from relay.codegen.schedules.clusters import Cluster, Step, clusters
 from relay.codegen.schedules.elementwise import elements, share_flat
 from relay.codegen.schedules.emission import Emission, Given, Place, key
@@ -46,6 +47,9 @@ def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> lis
     kept = {**_kept(ops, results), **dict.fromkeys(op for op in ops if any(op.same_as(w) for w in wanted))}
     steps = _steps(e, [op for op in ops if op in kept], results)
     remembered = _remembered(e, steps, results)
+    blocks = in_blocks(e, steps, remembered)
+    if blocks is not None:
+        return blocks
     common = _common(e, steps)
     if common:
         return _nest(e, steps, common, remembered)

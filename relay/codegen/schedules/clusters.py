@@ -109,7 +109,7 @@ def _made_by(stages: Sequence[Stage], reads: Reads) -> list[tuple[Any, ...]]:
     return [indices for tensor, indices in reads if tensor.op in ops]
 
 
-def _in_place(stage: Stage, indices: Sequence[Any]) -> bool:
+def stands_in_place(stage: Stage, indices: Sequence[Any]) -> bool:
     """Whether a tensor of a stage's space is read where the stage is."""
     return len(indices) == len(stage.axes) and all(
         index.same_as(axis) or is_one(size)
@@ -121,7 +121,7 @@ def _stands_beside(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) ->
     """An elementwise stage among others."""
     if not stage.extents or not same(stage.extents, cluster.lead.extents):
         return False
-    if not all(_in_place(stage, indices) for indices in _made_by(cluster.whole, reads)):
+    if not all(stands_in_place(stage, indices) for indices in _made_by(cluster.whole, reads)):
         return False
     if e.vectorises(stage.op.body) != e.vectorises(cluster.lead.op.body):
         return False
@@ -134,7 +134,7 @@ def _finishes(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) -> bool
     results = _made_by([*cluster.reductions, *cluster.results], reads)
     if not results or not same(stage.extents, cluster.lead.extents) or _made_by(cluster.whole, reads):
         return False
-    if not all(_in_place(stage, indices) for indices in results) or not e.vectorises(stage.op.body):
+    if not all(stands_in_place(stage, indices) for indices in results) or not e.vectorises(stage.op.body):
         return False
     cluster.results.append(stage)
     return True
@@ -146,11 +146,11 @@ def _accompanies(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) -> b
         return False
     if not e.vectorises(stage.op.body) or not _are_plain(e, cluster):
         return False
-    shared = _read_in_place(stage, reads)
+    shared = _readstands_in_place(stage, reads)
     for order in _orders(e, cluster, shared):
         if not same(stage.extents, _space(cluster.lead, order)):
             continue
-        if all(_in_place(stage, indices) for indices in _made_by(cluster.whole, reads)):
+        if all(stands_in_place(stage, indices) for indices in _made_by(cluster.whole, reads)):
             cluster.order = order
             cluster.whole.append(stage)
             return True
@@ -172,7 +172,7 @@ def _reduces(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) -> bool:
     elif not all(e.vectorises(s.op.body) for s in cluster.whole):
         return False
     known = {key(s.op.output(0)) for s in cluster.whole}
-    shared = {*known, *(key(t) for s in cluster.whole for t in _read_in_place(s, e.reads(s)).values())}
+    shared = {*known, *(key(t) for s in cluster.whole for t in _readstands_in_place(s, e.reads(s)).values())}
     if cluster.reductions and not cluster.whole:
         shared = {key(t) for t, _ in e.reads(cluster.lead)}
     for tensor, indices in reads:
@@ -206,12 +206,12 @@ def _orders(e: Emission, cluster: Cluster, shared: dict[Any, Any]) -> Iterator[O
             yield order
 
 
-def _read_in_place(stage: Stage, reads: Reads) -> dict[Any, Any]:
+def _readstands_in_place(stage: Stage, reads: Reads) -> dict[Any, Any]:
     """The tensors of an elementwise stage's space that it reads where it is."""
     return {
         key(tensor): tensor
         for tensor, indices in reads
-        if _in_place(stage, indices) and same(tuple(map(extent, tensor.shape)), stage.extents)
+        if stands_in_place(stage, indices) and same(tuple(map(extent, tensor.shape)), stage.extents)
     }
 
 
@@ -258,4 +258,4 @@ def _is_plain(e: Emission, stage: Stage) -> bool:
     return always and e.vectorises([*first.source, *first.combiner.result])
 
 
-__all__ = ["Cluster", "Step", "clusters"]
+__all__ = ["Cluster", "Step", "clusters", "stands_in_place"]
