@@ -24,6 +24,7 @@ from relay.compiler import Options as _Options
 from relay.compiler import RelayFunction, from_source
 from relay.compiler import data_class as _data_class
 from relay.compiler import decorate as _decorate
+from relay.compiler import options as _options
 from relay.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
 from relay.errors import (
     CompileError,
@@ -205,6 +206,7 @@ class _Relay(types.ModuleType):
         pure: bool = False,
         donate_argnames: str | Sequence[str] = (),
         donate_argnums: int | Sequence[int] = (),
+        **others: _Any,
     ) -> _Any:
         """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option.
 
@@ -213,6 +215,8 @@ class _Relay(types.ModuleType):
         `donate_argnums`: parameters whose memory results may take; an `Array` given to them cannot be used afterwards.
         """
         __tracebackhide__ = True
+        if others:
+            _options(others)
         chosen = _Options(target, opt_level, static_argnames, dynamic, pure, donate_argnames, donate_argnums)
         if function is not None:
             return _decorate(function, chosen)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from relay.compiler import Options, RelayFunction
+from relay.compiler import Options, RelayFunction, options
 from relay.diagnostic import Diagnostic, Label, Span
 from relay.differentiation import grad
 from relay.errors import RelayError, together
@@ -40,7 +40,7 @@ class Check:
     """
 
     def __init__(self, folders: Sequence[str] = ()) -> None:
-        self._files = Files(lambda definition: RelayFunction(definition, Options()), folders)
+        self._files = Files(lambda definition: RelayFunction(definition, Options()), folders, options)
         self._types: dict[Definition | DerivedDefinition, FunctionType | None] = {}
         self._polymorphic: set[Definition | DerivedDefinition] = set()
 

@@ -10,6 +10,7 @@ if its program does not take the arguments (`relay.calls`).
 
 from __future__ import annotations
 
+import difflib
 import functools
 import itertools
 import logging
@@ -41,7 +42,7 @@ from relay.executable import Executable
 from relay.frontend import data_classes, lower
 from relay.frontend.functions import with_static
 from relay.frontend.scope import SnapshotScope
-from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
+from relay.ir.definition import MISSING, DefinedGradient, Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Module, Parameter, Static
 from relay.ir.extents import Place, symbolic_dims
 from relay.ir.types import Kind, StackType, SymbolicSize, Type, type_variables
@@ -86,6 +87,22 @@ class Options:
             raise CompileError(f"there is no target {self.target!r}; programs run on 'cpu'")
         if self.opt_level not in range(len(LEVELS)):
             raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
+        for name in ("static_argnames", "donate_argnames"):
+            given = getattr(self, name)
+            names = given if isinstance(given, Sequence) else (None,)
+            if not all(isinstance(n, str) for n in names):
+                raise CompileError(f"{name} are names of parameters, found {given!r}", help=f'write {name}=("n",)')
+
+
+def options(written: Mapping[str, Any]) -> Options:
+    """What is written in `@relay(..)`; MISSING is what is not known. Raises CompileError for what is no option."""
+    known = [field.name for field in attrs.fields(Options)]
+    for name in written:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            help = f"did you mean {close[0]!r}?" if close else f"its options are {', '.join(known)}"
+            raise CompileError(f"@relay has no option {name!r}", help=help)
+    return Options(**{name: value for name, value in written.items() if value is not MISSING})
 
 
 class RelayFunction(Repeating):

@@ -126,6 +126,8 @@ def test_options_that_there_are_not() -> None:
         relay(target="cuda")
     with pytest.raises(module.CompileError, match="no opt_level 7"):
         relay(opt_level=7)
+    with pytest.raises(module.CompileError, match="no option 'optlevel'"):
+        relay(optlevel=3)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="fast"):
         relay(fast=True)  # type: ignore[call-overload]
 

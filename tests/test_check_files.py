@@ -199,6 +199,36 @@ def test_mistakes_at_the_top() -> None:
     assert found[1].startswith("11 error: the shape of a tensor is a tuple, found 3")
 
 
+def test_what_decorators_do_not_take() -> None:
+    text = f"""{HEAD}
+    LEVEL = 9
+    @relay
+    async def later(x):
+        return x
+    @relay(static_argname=("k",), opt_level=LEVEL)
+    def first(x, k):
+        return x
+    @relay(opt_level=9)
+    def second(x):
+        return x
+    def outer():
+        @relay.relay
+        async def inner(x):
+            return x
+    class Layer:
+        @relay(static_argnames=3)
+        def method(self, x):
+            return x
+    """
+    assert said(text) == [
+        "11 error: `async def` is not part of Relay",
+        "13 error: @relay has no option 'static_argname'",
+        "16 error: there is no opt_level 9; they are 0 to 3",
+        "21 error: `async def` is not part of Relay",
+        "24 error: static_argnames are names of parameters, found 3",
+    ]
+
+
 def test_callers_of_a_function_with_a_mistake_are_silent() -> None:
     text = """
     from relay import relay, Tensor, Float

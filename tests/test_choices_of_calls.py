@@ -152,3 +152,9 @@ def test_one_mistake_is_found_whichever_arm_a_call_takes() -> None:
 
     with pytest.raises(R.ShapeError, match="cannot be multiplied"):
         _ = wrong.type
+
+
+def test_many_functions_in_one_reference() -> None:
+    lines = "".join(f"    r.value = lambda v: v * {k}.0 + r0\n" for k in range(400))
+    f = R.from_source(f"def f(x, r0):\n    r = relay.ref(lambda v: v)\n{lines}    return r.value(x)\n", {"relay": R})
+    assert f.interpret(2.0, 1.0) == 2.0 * 399.0 + 1.0  # type: ignore[union-attr]

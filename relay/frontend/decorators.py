@@ -12,6 +12,7 @@ import attrs
 from relay.frontend.imported_names import ImportedNames
 from relay.frontend.pure_expressions import PureExpressions
 from relay.frontend.source import FunctionNode
+from relay.ir.definition import MISSING
 
 
 @attrs.frozen(eq=False)
@@ -21,7 +22,7 @@ class Decorators:
     _expressions: PureExpressions
     _imports: ImportedNames
 
-    def is_decorated(self, node: ast.FunctionDef) -> bool:
+    def is_decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         """Whether Relay decorates a function."""
         return any(self.is_relay(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
 
@@ -30,6 +31,21 @@ class Decorators:
         decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
         calls = [d for d in decorators if isinstance(d, ast.Call) and self.is_relay(d.func)]
         return {k.arg: k.value for d in calls for k in d.keywords if k.arg is not None}
+
+    def written_options(self, node: FunctionNode) -> tuple[dict[str, object], ast.Call] | None:
+        """What is written in `@relay(..)`, and where: MISSING is what only the run knows. None without parentheses."""
+        for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else []:
+            if isinstance(decorator, ast.Call) and self.is_relay(decorator.func):
+                found: dict[str, object] = {}
+                for keyword in decorator.keywords:
+                    if keyword.arg is None:
+                        continue
+                    try:
+                        found[keyword.arg] = ast.literal_eval(keyword.value)
+                    except ValueError:  # a name, or a call
+                        found[keyword.arg] = MISSING
+                return found, decorator
+        return None
 
     def is_declared_pure(self, node: FunctionNode) -> bool:
         """Whether a function is decorated with `@relay(pure=True)`."""

@@ -13,7 +13,7 @@ import os
 import sys
 import tokenize
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +51,17 @@ class Files:
     """Files that are read together, each once, also where they import each other. Use it in a `with` statement.
 
     `wrap` makes a callable of each decorated function, for what the files derive from it. `folders`: where modules are
-    searched, too, before Python's own path.
+    searched, too, before Python's own path. `check_options` raises RelayError for what a decorator does not take.
     """
 
-    def __init__(self, wrap: Wrap, folders: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        wrap: Wrap,
+        folders: Sequence[str] = (),
+        check_options: Callable[[Mapping[str, Any]], object] = lambda written: None,
+    ) -> None:
         self.wrap = wrap
+        self.check_options = check_options
         self.folders = tuple(folders)
         self._readers: dict[str, FileReader] = {}  # by the real path
         self._modules: dict[modules.Place, FileModule] = {}

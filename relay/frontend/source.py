@@ -206,9 +206,7 @@ def _find_definition(file: SourceFile, code: CodeType) -> ast.FunctionDef:
             first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
             if first == code.co_firstlineno:
                 if isinstance(node, ast.AsyncFunctionDef):
-                    raise FrontendError(
-                        "`async def` is not part of Relay", file.function_span(node), help="write a plain `def`"
-                    )
+                    raise no_async(file, node)
                 return node
     if code.co_filename == "<string>":  # the text of another `python -c` or `exec`, which Python may keep by this name
         raise _not_available(code)
@@ -216,6 +214,11 @@ def _find_definition(file: SourceFile, code: CodeType) -> ast.FunctionDef:
         f"`{code.co_name}` does not stand at line {code.co_firstlineno} of {code.co_filename}",
         help="the file has changed since it was imported; import it again",
     )
+
+
+def no_async(file: SourceFile, node: ast.AsyncFunctionDef) -> FrontendError:
+    """The error of a decorated `async def`."""
+    return FrontendError("`async def` is not part of Relay", file.function_span(node), help="write a plain `def`")
 
 
 def _find_lambda(file: SourceFile, code: CodeType) -> ast.Lambda:

@@ -30,7 +30,7 @@ from relay.frontend.imported_names import ImportedNames
 from relay.frontend.outside import Outside, OutsideName
 from relay.frontend.pure_expressions import PureExpressions
 from relay.frontend.scope import ParameterScope, TextScope
-from relay.frontend.source import FunctionNode, SourceFile, parse_text
+from relay.frontend.source import FunctionNode, SourceFile, no_async, parse_text
 from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
 from relay.operator.registry import composed
 
@@ -153,6 +153,9 @@ class FileReader:
                 self._operator(node, call)
             case ast.FunctionDef() if (method := self.decorators.gradient(node)) is not None:
                 self._define_gradient(node, method)
+            case ast.AsyncFunctionDef(name=name) if self.decorators.is_decorated(node):
+                self._refuse_async(node)
+                self._bind(name, Outside(name, mistaken=True))
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 self._bind(name, Outside(name, span=self.file.function_span(node), reason="it is a Python function"))
                 self._inside(node.body, self.scope, [node])
@@ -281,10 +284,24 @@ class FileReader:
 
     # ---- decorated functions
 
+    def _refuse_async(self, node: ast.AsyncFunctionDef) -> None:
+        self.errors.append(no_async(self.file, node))
+
+    def _check_options(self, node: FunctionNode) -> None:
+        """Report what a function's decorator does not take."""
+        written = self.decorators.written_options(node)
+        if written is not None:
+            options, decorator = written
+            try:
+                self.files.check_options(options)
+            except RelayError as error:
+                self.errors.append(error.at(self.file.span(decorator)))
+
     def _define(self, node: FunctionNode, name: str, scope: Scope, bound: str | None = None) -> None:
         """Read a decorated function. `bound`: the name at the top that means it."""
         if bound is not None:
             self._bind(bound, Outside(name))
+        self._check_options(node)
         try:
             definition = lower.lower_definition(self.file, scope, node, self.evaluated)
             definition = with_static(definition, self.decorators.static_names(node))
@@ -390,7 +407,9 @@ class FileReader:
         for node in body:
             decorators: list[ast.AST] = []
             for inner in ast.walk(node):
-                if isinstance(inner, ast.FunctionDef):
+                if isinstance(inner, ast.AsyncFunctionDef) and self.decorators.is_decorated(inner):
+                    self._refuse_async(inner)
+                elif isinstance(inner, ast.FunctionDef):
                     decorators += inner.decorator_list
                     if (decorator := self.decorators.registration(inner)) is not None:
                         name = operator_name(inner, decorator)

@@ -64,11 +64,17 @@ class Clash(Exception):
         self.reason = reason
 
 
+NESTED = 16
+"""How deep constraints that look at functions' bodies may start each other; further ones wait for those."""
+
+
 @attrs.define(eq=False)
 class Solver:
     """Variables and the worklist of constraints that one of them woke."""
 
     worklist: deque[Callable[[], None]] = attrs.field(factory=deque)
+    later: deque[Callable[[], None]] = attrs.field(factory=deque)  # what would be nested too deep
+    depth: int = 0  # how deep what is retried has retried others
     literal_bases: list[Unknown] = attrs.field(factory=list)
     postpone: Callable[[Dim, Dim], None] | None = None  # an equation that has to wait for its variables
     gradual: bool = False  # `Any` may be what something else is: a call's sizes will tell
@@ -90,8 +96,13 @@ class Solver:
 
     def run(self) -> None:
         """Retry what was woken, until nothing is left."""
-        while self.worklist:
-            self.worklist.popleft()()
+        while self.worklist or (self.later and self.depth < NESTED):
+            work = self.worklist or self.later
+            self.depth += 1
+            try:
+                work.popleft()()
+            finally:
+                self.depth -= 1
 
     def bind(self, unknown: Unknown, value: object) -> None:
         """Bind a variable and wake its watchers. Raises Clash for one that an annotation leaves to the callers."""

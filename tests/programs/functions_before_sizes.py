@@ -40,6 +40,34 @@ def annotated_function(x: Tensor[Float64, (4,)]):
 
 
 @relay
+def applied_to_all(f: Fn[[Tensor[Float64, (Any,)]], Tensor[Float64, (Any,)]], x: Tensor[Float64, (4,)]):
+    total = rl.sum(f(x)) + rl.sum(f(x[1:]) * x[:3])
+    for _ in range(2):
+        x = f(x)
+    return total + rl.sum(f(f(x[x > 0.3])))
+
+
+@relay
+def known_size_first(x: Tensor[Float64, (4,)], scale: Tensor[Float64, ()]):
+    return applied_to_all(lambda v: v * scale, x) * applied_to_all(rl.sin, x)
+
+
+@relay
+def chosen_before_sizes(x: Tensor[Float64, (4,)], positive: bool):
+    return applied_to_all((lambda v: v + 1.0) if positive else (lambda v: v * v), x)
+
+
+@relay
+def doubled_rows(v: Tensor[Float64, (Any,)]):
+    return v * 2.0
+
+
+@relay
+def declared_function(x: Tensor[Float64, (4,)]):
+    return applied_to_all(doubled_rows, x)
+
+
+@relay
 def pulled_back_twice(x):
     y, pull = rl.vjp(lambda v: v[v > 0.3] * v[0], x)
     return rl.sum(pull(y) + pull(y * 2.0) * pull(x[x > 0.3]))
@@ -107,6 +135,9 @@ PROGRAMS = [
     Program(local_function, (FOUR,), expected=(3.6 * 5.6)),
     Program(function_value, (FOUR, True)),
     Program(annotated_function, (FOUR,), expected=(1.22 * 1.26)),
+    Program(known_size_first, (FOUR, np.float64(1.5))),
+    Program(chosen_before_sizes, (FOUR, True)),
+    Program(declared_function, (FOUR,)),
     Program(pulled_back_twice, (FOUR,)),
     Program(pullbacks_of_two_calls, (FOUR,)),
     Program(pullback_that_nobody_calls, (FOUR,)),

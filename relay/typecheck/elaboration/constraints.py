@@ -38,7 +38,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.mistakes import Mistakes, clash_notes, not_for_all, shown, undecided
 from relay.typecheck.hints import Hints
-from relay.typecheck.unification import Clash, Solver, resolve
+from relay.typecheck.unification import NESTED, Clash, Solver, resolve
 
 if TYPE_CHECKING:
     pass
@@ -65,6 +65,7 @@ class Pending:
     unseen: Callable[[], None] | None = None  # notes the effects of what a scheme leaves unsolved
     known: tuple[DimConstraint, ...] = ()  # what the conditions around it say of sizes
     maybe: int = 0  # in how many branches and loops it arose
+    has_body: bool = False  # it looks at a function's body
 
 
 def _undetermined(names: str, text: str, wanted: Dim, span: Span | None) -> ShapeError:
@@ -101,6 +102,7 @@ class Constraints(Mistakes):
         at_any_rank: Callable[[], bool] | None = None,
         unseen: Callable[[], None] | None = None,
         is_last: Callable[[], bool] = lambda: False,
+        has_body: bool = False,
     ) -> None:
         """Solve a constraint now, or as soon as one of the variables that it waits for is bound."""
         pending = Pending(
@@ -117,6 +119,7 @@ class Constraints(Mistakes):
             known=self.hints.here,
             maybe=self.maybe,
             is_last=is_last,
+            has_body=has_body,
         )
         self._try(pending)
         if not pending.done:
@@ -138,6 +141,9 @@ class Constraints(Mistakes):
 
     def _retry(self, pending: Pending) -> None:
         """Try again what waited. A mistake found now is that of the waiting constraint, not of what woke it."""
+        if pending.has_body and self.solver.depth > NESTED:
+            self.solver.later.append(lambda: self._retry(pending))
+            return
         with self._where_it_arose(pending):
             try:
                 self._try(pending)

@@ -34,6 +34,8 @@ class Decisions:
 
     differing: set[int] = attrs.field(factory=set)  # functions that return other types if they call themselves
 
+    of_all_sizes: set[Place] = attrs.field(factory=set)  # parameters that are functions, called at several sizes
+
     @property
     def nested(self) -> bool:
         """Whether lists that are elements of growing lists, or parts of elements, grow themselves."""
@@ -46,6 +48,17 @@ class StartAnew(Exception):
     @abstractmethod
     def note(self, decisions: Decisions) -> None:
         """Let the next elaboration know it."""
+
+
+class CalledAtSizes(StartAnew):
+    """A parameter that is a function, for tensors with `Any`, is called at several sizes."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+
+    def note(self, decisions: Decisions) -> None:
+        decisions.of_all_sizes.add(self.place)
 
 
 class NumbersSpecialise(StartAnew):

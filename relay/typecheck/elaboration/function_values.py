@@ -158,6 +158,7 @@ def function_value(
         is_last=is_uncalled,
         application=lambda: Application(function.name.strip("<>"), parameters),
         unseen=unseen,
+        has_body=True,
     )
     return Typed(var, type_)
 
@@ -317,6 +318,10 @@ def call_value(
     if not isinstance(type_, FunctionType | Unknown):
         help = "its elements are x[i]" if isinstance(type_, TensorType) else None
         raise TypeCheckError(f"{name} is no function, it is {show(resolve(callee.type))}", span, help=help)
+    made_sizes.refuse_one_size(session, callee, values)
+    if isinstance(type_, FunctionType):
+        wanted = type_.parameters
+        values = [made_sizes.of_any_size(session, out, v, w, span) for v, w in zip(values, wanted, strict=True)]
     result, effects = session.solver.fresh(Kind.Type), Effects()
     types = [v.type for v in values]
     if seeded:  # whose type follows from those of the others

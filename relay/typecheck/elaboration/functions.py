@@ -329,17 +329,23 @@ def _new_instance(
     known: list[tuple[Entity, FunctionType, Var]] = []  # functions as arguments, whose types are written
     with session.scope(body):
         remaining = iter(types)
-        for surface, entity, value in zip(function.parameters, entities, values, strict=True):
+        for position, (surface, entity, value) in enumerate(zip(function.parameters, entities, values, strict=True)):
             what = f"argument {surface.name} of {function.name}"
-            annotation = None
+            annotation, where, of_any, stays = None, (function.label, (-1, position)), False, False
             if surface.type is not None and not (value is None and higher_rank.is_polymorphic(surface)):
-                annotation = annotation_type(session, context, surface.type, what=what, span=surface.span)
+                of_any = made_sizes.is_function_of_any(surface.type)
+                stays = of_any and (value is None or where in session.decisions.of_all_sizes)
+                annotation = annotation_type(
+                    session, context, surface.type, any_stays=stays, what=what, span=surface.span
+                )
             if value is None:
                 context.environment[surface] = effects.declared_pure(entity, surface)
                 if isinstance(annotation, FunctionType):
                     known.append((entity, annotation, surface))
                 continue
             var = session.variable(surface.name, next(remaining), surface.span)
+            if of_any and not stays:
+                session.functions_of_any[var] = where
             if is_entry and surface in session.function_arguments:
                 parameters.append(var)
                 context.environment[surface] = _function_argument(session, body, var, surface, annotation, what)

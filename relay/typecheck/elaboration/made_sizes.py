@@ -26,6 +26,7 @@ from relay.ir.types import (
     INT32,
     INT64,
     Form,
+    FunctionType,
     Kind,
     TensorType,
     TupleType,
@@ -40,7 +41,7 @@ from relay.ir.types import (
 from relay.operator import lookup
 from relay.typecheck.dims import follows_equal, is_dim
 from relay.typecheck.elaboration import sizes
-from relay.typecheck.elaboration.decisions import Place, SizeVaries
+from relay.typecheck.elaboration.decisions import CalledAtSizes, Place, SizeVaries
 from relay.typecheck.elaboration.entities import (
     Computed,
     Entity,
@@ -54,7 +55,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.hints import SizeQuestion
-from relay.typecheck.unification import flat_shape, resolve, shape_variable
+from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
 
 
 def make(session: Session, out: Output, count: Typed, name: str, span: Span | None) -> MadeDim:
@@ -283,6 +284,28 @@ def varying_axes(found: Type, expected: Type, may: Collection[int] | None = ()) 
     axes = {axis for axis, (m, e) in enumerate(zip(met.shape, flat_shape(at.shape), strict=True)) if m is ANY is not e}
     always = own.shape if isinstance(own, TensorType) else ()
     return {a for a in axes if may is None or a in may or (always and always[a] is ANY)}
+
+
+def is_function_of_any(annotation: Type | None) -> bool:
+    """Whether a function is declared to take tensors with `Any`."""
+    return isinstance(annotation, FunctionType) and any(any_axes(p) for p in annotation.parameters)
+
+
+def refuse_one_size(session: Session, callee: Typed, arguments: Sequence[Typed]) -> None:
+    """Begin anew where a function of tensors with `Any` is called at other sizes than before."""
+    type_ = prune(callee.type)
+    place = session.functions_of_any.get(callee.atom)
+    if place is None or not isinstance(type_, FunctionType):
+        return
+    for argument, wanted in zip(arguments, type_.parameters, strict=False):
+        if is_known(wanted) and varying_axes(argument.type, wanted, None):
+            raise CalledAtSizes(place)
+
+
+def of_any_size(session: Session, out: Output, argument: Typed, wanted: Type, span: Span | None) -> Typed:
+    """An argument of a function value, with `Any` where its parameter has that."""
+    known = prune(wanted)
+    return widened(session, out, argument, any_axes(known) if isinstance(known, TensorType) else (), span)
 
 
 def widened(session: Session, out: Output, typed: Typed, axes: Collection[int], span: Span | None) -> Typed:

@@ -55,7 +55,7 @@ from relay.ir.types import (
 )
 from relay.typecheck.elaboration import sizes
 from relay.typecheck.elaboration.constraints import Constraints
-from relay.typecheck.elaboration.decisions import Decisions, ParameterPlace
+from relay.typecheck.elaboration.decisions import Decisions, ParameterPlace, Place
 from relay.typecheck.elaboration.entities import (
     Computed,
     Consequence,
@@ -136,6 +136,7 @@ class Session(Constraints):
         self.places_of_sizes: dict[MadeDim, Output] = {}  # right behind where each is made, in their order
         # those in scope where a function value is made whose parameter this is
         self.sizes_of_parameters: dict[Unknown, SizesInScope] = {}
+        self.functions_of_any: dict[Atom, Place] = {}  # parameters that are functions of tensors with `Any`
         self.escaping: frozenset[MadeDim] = frozenset()  # the sizes that the `yield`, `next` or `exit` at hand leaves
         self.hints.require = self._require
         self.hints.always = lambda: self.maybe == 0 and not self.may_have_ended
