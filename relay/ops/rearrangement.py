@@ -142,7 +142,8 @@ def _roll(x: Stage, shift: int | tuple[int, ...], axis: Axes) -> Stage:
 def _rolled(i: Element, step: Any, extent: Any) -> Element:
     """Where the element at i comes from."""
     if isinstance(extent, int) and isinstance(step, int):
-        return tirx.floormod(i + (-step) % extent, extent) if step % extent else i
+        back = -step % extent
+        return tirx.Select(i < extent - back, i + back, i - (extent - back)) if back else i
     if isinstance(step, int) and step == 0:
         return i
     back, size = (number_or_size(value, "int64") for value in (-step, extent))

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from relay.codegen.schedules.emission import Emission
+from relay.codegen.schedules.intervals import divided
 from relay.codegen.schedules.loops import loop, nested, number, shared, vectors
 from relay.codegen.schedules.registers import named
 from relay.codegen.schedules.stage import Stage, volume
@@ -109,9 +110,19 @@ def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) 
     if not rest:
         return one(())
     last = rest[-1]
-    if not vectorises:
-        return nested(rest, e.index, one)
-    return nested(rest[:-1], e.index, lambda outer: vectors(last, width, e.index, lambda i: one([*outer, i])))
+    cuts = isinstance(last, int) and not any(dtype == "bfloat16" for stage in stages for dtype in stage.dtypes)
+
+    def row(outer: Sequence[Expression]) -> list[Statement]:
+        parts = divided(last, width, e.index, lambda i: one([*outer, i])) if cuts else None
+        if parts is not None:
+            return parts
+        return (
+            vectors(last, width, e.index, lambda i: one([*outer, i]))
+            if vectorises
+            else (loop(last, e.index, lambda i: one([*outer, i])))
+        )
+
+    return nested(rest[:-1], e.index, row)
 
 
 def lanes(e: Emission, stages: Sequence[Stage]) -> int:

@@ -11,7 +11,20 @@ from relay.codegen import tir
 from relay.codegen.choices import DEFAULT, Choice, Options
 from relay.codegen.schedules.loops import cast, loop, number
 from relay.codegen.schedules.packing import Packing
-from relay.codegen.schedules.stage import Extent, Stage, features, is_one, loads, mentions, rewritten, same, volume
+from relay.codegen.schedules.stage import (
+    CALL,
+    CHOICE,
+    NAMES,
+    Extent,
+    Stage,
+    features,
+    is_one,
+    loads,
+    mentions,
+    rewritten,
+    same,
+    volume,
+)
 from relay.codegen.tir import STACK_BYTES, Expression, Statement, tirx
 from relay.ir.types import BaseType
 
@@ -138,11 +151,11 @@ class Emission:
         """Whether TVM makes vectors of expressions: not of C's functions, nor, where a condition would split the vector
         again, if they have names (it fails with an error)."""
         found = self._features(expressions)
-        return "tirx.call_pure_extern" not in found and not {"tirx.if_then_else", "names"} <= found
+        return CALL not in found and not {CHOICE, NAMES} <= found
 
     def has_names(self, expressions: Sequence[Expression]) -> bool:
         """Whether expressions have names for parts of them, as polynomials do."""
-        return "names" in self._features(expressions)
+        return NAMES in self._features(expressions)
 
     def _features(self, expressions: Sequence[Expression]) -> set[str]:
         found: set[str] = set()

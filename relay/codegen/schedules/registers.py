@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm_ffi import structural_map, structural_walk
 
-from relay.codegen.schedules.stage import features
+from relay.codegen.schedules.stage import CHOICE, features
 from relay.codegen.tir import Expression, Statement, buffer, outermost, sequence, tirx
 
 _NAME = "element_of_stage"
@@ -90,7 +90,7 @@ def _stored(statement: Statement, lane: Expression | None, width: int) -> tuple[
     if not isinstance(statement, tirx.BufferStore):
         return [statement], []
     names = _definitions(statement.value)
-    guarded = "tirx.if_then_else" in features(statement.value)  # what is named may be read in one case only
+    guarded = CHOICE in features(statement.value)  # what is named may be read in one case only
     if len(names) < MANY or guarded or any(str(name.ty) in ("bool", "bfloat16") for name, _ in names):
         return [statement], []
     at = tirx.const(0, "int32") if lane is None else lane

@@ -156,14 +156,26 @@ def renamed(part: Any) -> Any:
     return structural_map(part, ((tirx.Let, fresh),))
 
 
+CALL, CHOICE, NAMES = "call", "choice", "names"
+
+
+def is_choice(call: Any) -> bool:
+    """Whether a call computes one of two only."""
+    return str(getattr(call.op, "name", "")).endswith(".if_then_else")
+
+
 def features(expression: Expression) -> set[str]:
-    """What decides whether TVM makes vectors of an expression: the functions that it calls, and `names` if it has
-    some."""
+    """What decides whether TVM makes vectors of an expression: CALL if it calls C's functions, CHOICE if it computes
+    one of two only, and NAMES if it has some."""
     found: set[str] = set()
-    structural_walk(
-        expression,
-        ((Call, lambda c: found.add(getattr(c.op, "name", ""))), (tirx.Let, lambda let: found.add("names"))),
-    )
+
+    def visit(call: Any) -> None:
+        if str(getattr(call.op, "name", "")).endswith(".call_pure_extern"):
+            found.add(CALL)
+        elif is_choice(call):
+            found.add(CHOICE)
+
+    structural_walk(expression, ((Call, visit), (tirx.Let, lambda let: found.add(NAMES))))
     return found
 
 
