@@ -10,7 +10,7 @@ from relay.errors import ShapeError
 from relay.ir.dims import subtract
 from relay.ir.types import INT32, Dim, Shape, show_shape
 from relay.operator.axes import carries
-from relay.ops import scalar, stages
+from relay.ops import ordering, scalar, stages
 from relay.ops.comparison import where
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
@@ -47,89 +47,12 @@ def _before(x: Element, y: Element, descending: bool) -> Element:
 
 
 def _order(x: Stage, descending: bool) -> Stage:
-    """The order along the last axis, by merging runs of 1, 2, 4, .. places, from one half of a buffer to the other."""
+    """The order along the last axis."""
     shape = dims(x)
-    length = shape[-1]
     if 0 in shape:
         return stages.full(shape, 0, "int32")
-
-    def number(value: Any) -> Element:
-        return tirx.const(value, "int32") if isinstance(value, int) else tirx.Cast("int32", value)
-
-    work_size = length * 2
-    if isinstance(length, int):
-        rounds: Any = max(length - 1, 0).bit_length()
-    else:  # as many as there are powers of 2 below the length
-        length = number(length)
-        rounds = number(0)
-        for power in range(31):
-            rounds = rounds + tirx.Cast("int32", tirx.LT(number(1 << power), length))
-
-    def statement(result: Any, x: Any) -> Any:
-        work = tirx.decl_buffer((work_size,), "int32", "places")
-        left, right = (tirx.decl_buffer((1,), "int32", name) for name in ("left", "right"))
-
-        def row(batch: list[Any]) -> Any:
-            def element(place: Element) -> Element:
-                return tirx.BufferLoad(x, [*batch, place])
-
-            def merge(number_of: list[Any]) -> Any:
-                (turn,) = number_of
-                width = tirx.shift_left(number(1), turn)
-                source = tirx.bitwise_and(turn, number(1)) * length
-                target = number(length) - source
-                block = tirx.shift_left(width, number(1))
-
-                def step(index: list[Any]) -> Any:
-                    (k,) = index
-                    start = tirx.truncdiv(k, block) * block
-                    middle = tirx.min(start + width, number(length))
-                    end = tirx.min(start + block, number(length))
-                    i, j = (tirx.BufferLoad(register, [0]) for register in (left, right))
-                    last = number(length - 1)
-                    # places beyond a run are not used, but must lie in the buffer
-                    from_left = tirx.BufferLoad(work, [source + tirx.min(i, last)])
-                    from_right = tirx.BufferLoad(work, [source + tirx.min(j, last)])
-                    ahead = _before(element(from_right), element(from_left), descending)
-                    take_right = tirx.Or(tirx.GE(i, middle), tirx.And(tirx.LT(j, end), ahead))
-                    begin = tirx.IfThenElse(
-                        tirx.EQ(k, start),
-                        tirx.SeqStmt([tirx.BufferStore(left, start, [0]), tirx.BufferStore(right, middle, [0])]),
-                        None,
-                    )
-                    move = tirx.IfThenElse(
-                        take_right,
-                        tirx.SeqStmt(
-                            [
-                                tirx.BufferStore(work, from_right, [target + k]),
-                                tirx.BufferStore(right, j + 1, [0]),
-                            ]
-                        ),
-                        tirx.SeqStmt(
-                            [tirx.BufferStore(work, from_left, [target + k]), tirx.BufferStore(left, i + 1, [0])]
-                        ),
-                    )
-                    return tirx.SeqStmt([begin, move])
-
-                return loops((length,), step)
-
-            last_half = tirx.bitwise_and(number(rounds), number(1)) * length
-            return tirx.SeqStmt(
-                [
-                    loops((length,), lambda i: tirx.BufferStore(work, i[0], [i[0]])),
-                    loops((rounds,), merge),
-                    loops(
-                        (length,),
-                        lambda i: tirx.BufferStore(result, tirx.BufferLoad(work, [last_half + i[0]]), [*batch, i[0]]),
-                    ),
-                ]
-            )
-
-        return tirx.SeqStmt(
-            [tirx.AllocBuffer(work), tirx.AllocBuffer(left), tirx.AllocBuffer(right), loops(shape[:-1], row)]
-        )
-
-    return stages.written(shape, [x], "int32", statement)
+    sort = ordering.network if ordering.is_short(shape) else ordering.by_digits
+    return stages.written(shape, [x], "int32", lambda result, x: sort(result, x, shape, descending))
 
 
 def _argsort(x: Stage, axis: int, descending: bool) -> Stage:
@@ -146,6 +69,8 @@ def _argsort(x: Stage, axis: int, descending: bool) -> Stage:
 
 
 def _numpy_argsort(x: Tensor, axis: int, descending: bool) -> Tensor:
+    if x.dtype.name == "bfloat16":  # NumPy would not put its NaN last
+        x = x.astype(np.float32)
     if not descending:
         return np.argsort(x, axis=axis, kind="stable").astype(np.int32)
     # the other way round, of what is the other way round, so that equal ones keep their order

@@ -118,6 +118,13 @@ def beam_of_the_best(scores, width):
     return best
 
 
+def ranked_rows(x):
+    """Rows joined, moved round and sorted, with derivatives through the order."""
+    wide = np.concatenate((x * 2.0, x, np.roll(x * 3.0, 7, axis=1)), axis=1)
+    ordered = np.sort(wide, axis=1)
+    return (ordered[:, 3:] * wide[:, :-3]).sum()
+
+
 SCORES = np.log(np.random.default_rng(0).dirichlet(np.ones(4), size=(5, 4)))
 
 PYTHON = [
@@ -132,6 +139,7 @@ PYTHON = [
     (rounded_down, (np.float64(2.5),)),
     (slices_of_known_lists, (np.float64(1.5), np.int32(2))),
     (beam_of_the_best, (SCORES, np.int32(3))),
+    (ranked_rows, (np.random.default_rng(1).standard_normal((9, 20)),)),
 ]
 
 PROGRAMS = [Program(relay(f), arguments, expected=f(*arguments)) for f, arguments in PYTHON]

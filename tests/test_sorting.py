@@ -1,0 +1,57 @@
+"""Orders of rows of all dtypes and lengths, by networks and by digits, against NumPy's stable ones."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import relay as R
+
+SHAPES = ((1,), (1, 1), (9, 7), (2, 3, 33), (1, 300), (4, 1024), (17, 32), (33,), (2, 1025))
+DTYPES = (
+    "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "bool",
+)  # fmt: skip
+
+
+def _elements(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Elements with equal ones, extreme ones, zeros of both signs and NaN."""
+    random = np.random.default_rng(0)
+    if dtype == "bool":
+        return random.random(shape) < 0.5
+    if dtype.startswith(("int", "uint")):
+        limits = np.iinfo(dtype)
+        x = random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+        x[..., :1] = limits.max
+        return np.where(random.random(shape) < 0.2, x.dtype.type(3), x)
+    numbers = random.standard_normal(shape) * 3
+    for special in (1.0, -0.0, 0.0, np.nan, np.inf, -np.inf):
+        numbers = np.where(random.random(shape) < 0.1, special, numbers)
+    return numbers.astype(getattr(ml_dtypes, dtype, dtype))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_orders(dtype: str, descending: bool) -> None:
+    order = R.from_source(f"def f(x):\n    return relay.argsort(x, descending={descending})\n", {"relay": R})
+    for shape in SHAPES if dtype == "float32" else SHAPES[2::6]:
+        order.reload()  # for this size alone
+        x = _elements(shape, dtype)
+        np.testing.assert_array_equal(order(x), order.interpret(x))
+
+
+def test_equal_elements_keep_their_order() -> None:
+    order = R.from_source("def f(x):\n    return relay.argsort(x)\n", {"relay": R})
+    for shape in ((3, 300), (2, 1500)):
+        x = np.round(np.random.default_rng(0).standard_normal(shape)).astype(np.float32)
+        np.testing.assert_array_equal(order(x), np.argsort(x, axis=-1, kind="stable"))
+
+
+def test_orders_of_symbolic_sizes() -> None:
+    sort = R.from_source("def f(x):\n    return relay.sort(x), relay.topk(x, 2, axis=0)\n", {"relay": R})
+    for shape in ((7, 5), (9, 300), (33, 40), (2, 1200)):
+        x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        ordered, (values, places) = sort(x)
+        np.testing.assert_array_equal(ordered, np.sort(x))
+        np.testing.assert_array_equal(values, -np.sort(-x, axis=0)[:2])
+        np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(places), 0), values)
