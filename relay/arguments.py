@@ -37,6 +37,7 @@ from relay.ir.types import (
 )
 from relay.operator import Operator
 from relay.packing import ROWS, DataCall, Unpackable
+from relay.reference_calls import REFERENCE, ReferenceCall
 from relay.returned import ReturnedFunction
 from relay.typecheck.elaboration import Argument, Content, Fixed, Items, Returned, Scalar, Structure, holds_returned
 
@@ -86,6 +87,29 @@ def repeat_with_data(program: Program, kinds: Sequence[object], result: Type) ->
 
     numbers = [i for i, kind in enumerate(leaves) if kind is not np.ndarray and kind != ROWS]
     return call, _with_numbers(run, numbers, leaves, bases) if numbers else run
+
+
+def repeat_with_references(program: Program, kinds: Sequence[object], types: Sequence[Type], result: Type) -> Repeat:
+    """As `repeat`, for arguments among which there are references to arrays, numbers and structures of them.
+
+    Raises Unsuited for what has to be looked at anew in each call, and for results that are not arrays.
+    """
+    try:
+        call = ReferenceCall(program, kinds, types)
+    except Unpackable:
+        raise Unsuited from None
+    for _ in _bases(result, sized=False):
+        pass
+    is_single = isinstance(result, TensorType)
+
+    def finish(outputs: list[np.ndarray], context: object) -> Any:
+        return Array(outputs[0]) if is_single else wrap(_nested(result, iter(outputs)), result)
+
+    def run(given: list[Any]) -> Any:
+        return call(given, finish, MISFIT)
+
+    numbers = [i for i, kind in enumerate(call.kinds) if kind is not np.ndarray and kind != REFERENCE]
+    return _with_numbers(run, numbers, call.kinds, call.bases) if numbers else run
 
 
 def _finished(program: Program, type_: Type) -> Repeat:
@@ -199,6 +223,12 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
         elif kind is Array:
             leaves.append(argument.numpy())
             kinds.append(np.ndarray)
+        elif kind is Ref:
+            content: list[Any] = []
+            kinds.append(REFERENCE)
+            if not flatten((argument.value,), content, kinds):
+                return False
+            leaves.append((argument, content))
         elif isinstance(argument, np.generic):
             leaves.append(np.asarray(argument))
             kinds.append(np.ndarray)
@@ -254,6 +284,11 @@ def flatten_with_static(arguments: Iterable[Any], static: Sequence[bool], leaves
 
 DIRECT = frozenset((np.ndarray, Array, float, int, bool))
 """The types of arguments that are leaves by themselves."""
+
+
+def holds_references(kinds: Sequence[object]) -> bool:
+    """Whether there are references in arguments of these kinds."""
+    return REFERENCE in kinds
 
 
 def holds_data(kinds: Sequence[object]) -> bool:

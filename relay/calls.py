@@ -19,8 +19,10 @@ from relay.arguments import (
     flatten,
     flatten_with_static,
     holds_data,
+    holds_references,
     repeat,
     repeat_with_data,
+    repeat_with_references,
     unwrapping,
 )
 from relay.array import Array
@@ -145,8 +147,10 @@ class Repeating(abc.ABC):
                 return
             self._remember_data(kinds, leaves, lowered)
             return
+        values = kinds[2:] if kinds and kinds[0] == _KEYWORDS else kinds
+        make, given = (repeat_with_references, values) if holds_references(kinds) else (repeat, kinds)
         try:
-            call = repeat(lowered.program, kinds, lowered.typed.main.type.parameters, lowered.result)
+            call = make(lowered.program, given, lowered.parameters, lowered.result)
         except Unsuited:
             return
         if (returned := lowered.returned) is not None:

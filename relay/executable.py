@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relay.arguments import MISFIT, Repeat, Unsuited, flatten, repeat
+from relay.arguments import MISFIT, Repeat, Unsuited, flatten, repeat, repeat_with_references
 from relay.array import Array
 from relay.codegen.header import header as c_header
 from relay.conversion import Values, holds_references, run_time_value, wrap
@@ -93,8 +93,8 @@ class Executable:
         result = wrap(found, self.result)
         if plain and signature not in self._known:
             try:
-                types = [type_ for _, type_ in self.parameters]
-                self._known[signature] = repeat(self._program, kinds, types, self.result)
+                make = repeat_with_references if any(map(holds_references, self._structures)) else repeat
+                self._known[signature] = make(self._program, kinds, self._structures, self.result)
             except Unsuited:
                 pass
         return result

@@ -422,3 +422,39 @@ def test_references_in_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert [int(cell.value) for cell in cells] == [200] * 8
+
+
+def test_calls_like_earlier_ones_describe_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    @relay.relay
+    def stepped(state, cell, rate, x):
+        w, count = state.value
+        assert count < 100, "too many"
+        state.value = w - rate * x, count + 1
+        cell.value = (w * x).sum()
+        return w
+
+    def arguments() -> tuple[Any, ...]:
+        return relay.ref((np.zeros(2000, np.float32), np.int32(1))), relay.ref(1.0)
+
+    x = np.ones(2000, np.float32)
+    state, cell = arguments()
+    for _ in range(2):
+        stepped(state, cell, 0.5, x)
+    stepped(*arguments()[:1], cell, 0.5, x)
+    with monkeypatch.context() as patched:
+        patched.setattr("relay.compiler.describe", None)
+        assert float(stepped(state, cell, 0.5, x)[0]) == -1.0
+        state.value = (state.value[0].numpy(), np.asarray(state.value[1]))
+        before = cell.value
+        stepped(state, cell, 0.5, x)
+        assert cell.value is not before
+        state.value = (state.value[0], np.int32(100))
+        before = state.value
+        with pytest.raises(ExecutionError, match="too many"):
+            stepped(state, cell, 0.5, x)
+        assert state.value is before
+    state.value = (np.zeros(3, np.float32), np.int32(1))  # of another size: another program
+    assert stepped(state, cell, 0.5, x[:3]).shape == (3,)
+    other = relay.ref(np.float32(0))
+    assert stepped(relay.ref((x, np.int32(0))), other, 0.5, x).shape == (2000,)
+    assert float(other.value) == 2000.0

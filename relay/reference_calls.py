@@ -1,0 +1,282 @@
+"""Calls with references that are like earlier ones: the contents go straight into the pools that compiled code reads.
+
+The memory of a pool is looked at as arrays, one for each leaf of a content, whose rows are the references. After the
+run, references whose rows have changed, bit by bit, get what is there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+import numpy as np
+
+from relay.array import Array
+from relay.codegen.exchange import reallocate, storage
+from relay.codegen.layout import Layout, Pool, RowLayout, TensorLayout, TupleLayout
+from relay.conversion import wrap
+from relay.errors import ExecutionError
+from relay.ir.annotation import Ref
+from relay.ir.types import INT64, BaseType, RefType, TensorType, TupleType, Type
+from relay.packing import Unpackable
+from relay.typecheck.unification import holds
+
+if TYPE_CHECKING:
+    from relay.codegen.cpu import Program, _Context
+
+REFERENCE = "reference"
+"""How a reference stands in the kinds of arguments, followed by those of its content. Its leaf is the pair of it and
+the leaves of its content."""
+
+STRUCTURES = ("tuple", "list", "dict", "returned", None)
+"""What the kinds of structures begin with, of which a second one says more."""
+
+
+class ReferenceCall:
+    """A compiled program for arguments of certain Python types, some of which are references to arrays, numbers, and
+    structures of them. What a call runs that is like an earlier one.
+
+    `kinds` are the arguments' types and structure, as `arguments.flatten` lists them, and `types` the parameters'.
+    Raises Unpackable for programs whose arguments have parts of other kinds.
+    """
+
+    def __init__(self, program: Program, kinds: Sequence[object], types: Sequence[Type]) -> None:
+        self.program = program
+        self._cells: dict[Pool, _Cells] = {}
+        self._given: list[tuple[int, int]] = []  # places among the program's leaves, and the arguments' leaves there
+        self._references: list[tuple[int, int, _Cells]] = []  # the same for those that are references
+        self.bases: list[BaseType] = []  # of the arguments' leaves; of references any
+        self.kinds: list[object] = []  # the same
+        self._count = 0  # of the program's leaves
+        rest = iter(kinds)
+        for layout, type_ in zip(program.native.parameters, types, strict=True):
+            self._place(layout, type_, rest)
+        if next(rest, self) is not self or not set(program.native.inputs) <= self._cells.keys():
+            raise Unpackable
+        self._slots = [cells.slot for cells in self._cells.values()]
+        self._is_recursive = program.native.recursive
+
+    def _place(self, layout: Layout, type_: Type, kinds: Iterator[object]) -> None:
+        """Say where the leaves of a layout come from."""
+        kind = next(kinds, None)
+        match layout:
+            case TensorLayout():
+                if type(kind) is not type:
+                    raise Unpackable
+                self._given.append((self._count, len(self.bases)))
+                self._count += 1
+                self.bases.append(layout.base)
+                self.kinds.append(kind)
+            case TupleLayout(items) if isinstance(type_, TupleType):
+                if kind in STRUCTURES:
+                    next(kinds)
+                elif not isinstance(kind, tuple):
+                    raise Unpackable
+                for item, part in zip(items, type_.items, strict=True):
+                    self._place(item, part, kinds)
+            case RowLayout(pool) if kind == REFERENCE and pool.cells and isinstance(type_, RefType):
+                cells = self._cells.get(pool) or _cells(pool, type_.content)
+                if cells.content != type_.content:
+                    raise Unpackable
+                self._cells[pool] = cells
+                _skip_content(pool.element, kinds)
+                self._references.append((self._count, len(self.bases), cells))
+                self._count += 1
+                self.bases.append(INT64)
+                self.kinds.append(kind)
+            case _:
+                raise Unpackable
+
+    def __call__(self, given: list[Any], finish: Callable[[list[np.ndarray], _Context], Any], misfit: object) -> Any:
+        """What `finish` makes of the result's leaves, or `misfit` if the program is not for these arguments. Raises
+        ExecutionError; the references hold then, too, what the run has left in them."""
+        inputs: list[Any] = [None] * self._count
+        for place, position in self._given:
+            inputs[place] = given[position]
+        passed: dict[int, _Passed] = {}
+        counts = dict.fromkeys(self._slots, 0)
+        for place, position, cells in self._references:
+            reference, content = given[position]
+            known = passed.get(id(reference))
+            if known is None:
+                if not _fits(content, cells):
+                    return misfit
+                row = counts[cells.slot]
+                counts[cells.slot] = row + 1
+                passed[id(reference)] = cells, row, reference, content
+            elif known[0] is cells:
+                row = known[1]
+            else:
+                return misfit
+            inputs[place] = _ROWS[row] if row < len(_ROWS) else np.asarray(row, np.int64)
+        program = self.program
+        context = program.take()
+        try:
+            self._fill(context, passed, counts)
+            if self._is_recursive:
+                context.refill = lambda: self._fill(context, passed, counts)
+            try:
+                outputs = program.run(inputs, context)
+                return misfit if outputs is None else finish(outputs, context)
+            finally:
+                context.refill = None
+                _give_back(context, passed)
+        finally:
+            program.give(context)
+
+    def _fill(self, context: _Context, passed: Mapping[int, _Passed], counts: Mapping[int, int]) -> None:
+        """Write the contents into their rows. Raises ExecutionError if memory does not suffice."""
+        words = context.words
+        for cells in self._cells.values():
+            slot, count = cells.slot, counts[cells.slot]
+            if count > words[slot + 1]:
+                for position, leaf in enumerate(cells.leaves):
+                    base = reallocate(words[slot + 2 + position], count * max(leaf.size, 1))
+                    if not base:
+                        raise ExecutionError("there is not enough memory for the data of the program")
+                    words[slot + 2 + position] = base
+                words[slot + 1] = count
+            words[slot] = count
+        for cells, row, _, content in passed.values():
+            for column, value in zip(_columns(context, cells), content, strict=True):
+                column[row] = value
+
+
+# ---- contents
+
+
+@attrs.frozen(eq=False)
+class _Leaf:
+    """A tensor of a content."""
+
+    dims: tuple[int, ...]
+    base: BaseType
+    dtype: np.dtype[Any]
+    size: int  # in bytes
+
+
+@attrs.frozen(eq=False)
+class _Cells:
+    """A pool of references: its place in the context table, and what a content is."""
+
+    slot: int
+    leaves: tuple[_Leaf, ...]
+    content: Type
+
+
+_Passed: TypeAlias = "tuple[_Cells, int, Ref, Sequence[Any]]"
+"""A reference among the arguments of a call: its pool, its row, itself, and the leaves of its content."""
+
+
+def _cells(pool: Pool, content: Type) -> _Cells:
+    """Raises Unpackable for contents that are not arrays of a known size."""
+    found = []
+    if pool.slot is None:
+        raise Unpackable
+    for layout in _tensors(pool.element):
+        dims = tuple(d for d in layout.dims if isinstance(d, int))
+        if len(dims) < len(layout.dims):
+            raise Unpackable
+        dtype = layout.base.dtype
+        found.append(_Leaf(dims, layout.base, dtype, math.prod(dims) * dtype.itemsize))
+    return _Cells(pool.slot, tuple(found), content)
+
+
+def _tensors(layout: Layout) -> Iterator[TensorLayout]:
+    match layout:
+        case TensorLayout():
+            yield layout
+        case TupleLayout(items):
+            for item in items:
+                yield from _tensors(item)
+        case _:
+            raise Unpackable
+
+
+def _skip_content(layout: Layout, kinds: Iterator[object]) -> None:
+    """Go over the kinds of a content. Raises Unpackable for others than its layout has."""
+    kind = next(kinds, None)
+    match layout:
+        case TensorLayout() if type(kind) is type:
+            return
+        case TupleLayout(items):
+            if kind in STRUCTURES:
+                next(kinds)
+            elif not isinstance(kind, tuple):
+                raise Unpackable
+            for item in items:
+                _skip_content(item, kinds)
+        case _:
+            raise Unpackable
+
+
+def _fits(content: Sequence[Any], cells: _Cells) -> bool:
+    """Whether a content is of the dtypes and shapes that the program is for."""
+    if len(content) != len(cells.leaves):
+        return False
+    for value, leaf in zip(content, cells.leaves, strict=True):
+        if type(value) is np.ndarray:
+            if value.dtype != leaf.dtype or value.shape != leaf.dims:
+                return False
+        elif leaf.dims or not (leaf.base.name == "bool" if type(value) is bool else holds(leaf.base, value)):
+            return False
+    return True
+
+
+def _columns(context: _Context, cells: _Cells) -> list[np.ndarray]:
+    """The memory of a pool, as an array for each leaf of a content. Kept until it moves or grows."""
+    slot = cells.slot
+    key = context.words[slot + 1 : slot + 2 + len(cells.leaves)].tobytes()
+    known = context.columns.get(slot)
+    if known is None or known[0] != key:
+        known = context.columns[slot] = key, _looked_at(context, cells)
+    return known[1]
+
+
+def _looked_at(context: _Context, cells: _Cells) -> list[np.ndarray]:
+    words, slot = context.words, cells.slot
+    capacity, made = words[slot + 1], []
+    for position, leaf in enumerate(cells.leaves):
+        size = capacity * leaf.size
+        memory = (ctypes.c_char * size).from_address(words[slot + 2 + position]) if size else b""
+        flat = np.frombuffer(memory, storage(leaf.dtype)).view(leaf.dtype)  # type: ignore[arg-type]
+        made.append(flat.reshape(capacity, *leaf.dims))
+    return made
+
+
+def _give_back(context: _Context, passed: Mapping[int, _Passed]) -> None:
+    """Let the references whose rows have changed hold what is there."""
+    for cells, row, reference, content in passed.values():
+        columns = _columns(context, cells)
+        for column, value, leaf in zip(columns, content, cells.leaves, strict=True):
+            if not _same(column[row], value, leaf):
+                break
+        else:
+            continue
+        arrays = [np.array(column[row]) for column in columns]
+        type_ = cells.content
+        is_array = isinstance(type_, TensorType)
+        reference.value = Array(arrays[0]) if is_array else wrap(_nested(type_, iter(arrays)), type_)
+
+
+def _same(held: Any, value: Any, leaf: _Leaf) -> bool:
+    """Whether a row holds a value, bit by bit."""
+    if type(value) is not np.ndarray:
+        value = np.array(value, leaf.dtype)
+    if leaf.size < _SMALL or not value.flags.c_contiguous:
+        return bool(held.tobytes() == value.tobytes())
+    return bool(_memcmp(held.ctypes.data, value.ctypes.data, leaf.size) == 0)
+
+
+def _nested(type_: Type, arrays: Iterator[np.ndarray]) -> Any:
+    return tuple(_nested(t, arrays) for t in type_.items) if isinstance(type_, TupleType) else next(arrays)
+
+
+_SMALL = 4096
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+
+_ROWS = [np.asarray(row, np.int64) for row in range(64)]
