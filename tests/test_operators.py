@@ -46,6 +46,7 @@ from operator_samples import (
 )
 
 import relay
+from relay.compiler import RelayFunction
 from relay.errors import ShapeError, TypeMismatch
 from relay.eval import interpreter
 from relay.ir import IntType
@@ -539,3 +540,15 @@ def test_many_short_floats_are_combined_in_longer_ones(dtype):
         for result, value in zip(found[:2], expected, strict=False):
             np.testing.assert_allclose(np.asarray(result).astype(np.float64), value, rtol=2.1 * half_a_unit)
     np.testing.assert_array_equal(np.asarray(combined(x)[2]), np.asarray(combined.interpret(x)[2]))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=str)
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_running_results_of_short_floats_are_rounded_once(name: str, dtype: np.dtype[Any]) -> None:
+    """1 + 2**-7 and 0.3 are no numbers of whose sums and products bfloat16 holds many."""
+    x = np.full(500, 0.3 if name == "cumsum" else 1 + 2**-7, dtype)
+    function = relay.from_source(f"def f(x):\n    return relay.{name}(x, reverse=True)\n", {"relay": relay})
+    assert isinstance(function, RelayFunction)
+    expected = getattr(np, name)(x[::-1].astype(np.float32))[::-1].astype(dtype)
+    for run in (function, function.interpret):
+        np.testing.assert_array_equal(run(x), expected)

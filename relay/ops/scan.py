@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from relay.ir.types import Shape
+from relay.ir.types import BFLOAT16, FLOAT16, FLOAT32, Shape
 from relay.operator import composite
 from relay.operator.axes import carries
 from relay.ops import scalar, stages
+from relay.ops.comparison import cast
 from relay.ops.creation import ones, zeros_like
-from relay.ops.lazy import tirx
+from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
 from relay.ops.rearrangement import flip, moveaxis
 from relay.ops.samples import case, cases
+from relay.ops.shape import accumulator
 from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import normalise_axis
@@ -37,14 +39,16 @@ def _along(shape: Shape, *, axis: int, reverse: bool) -> Shape:
 
 
 def _running(combine: Callable[[Element, Element], Element]) -> Callable[..., Stage]:
-    """Each element combined with the result before it; float16 and bfloat16 are rounded at each step."""
+    """Each element combined with the result before it. float16 and bfloat16 are combined in float32, and each result is
+    rounded once."""
 
     def compute(x: Stage, axis: int, reverse: bool) -> Stage:
         shape = dims(x)
         position = normalise_axis(axis, len(shape))
         if 0 in shape:
             return stages.full(shape, 0, str(x.dtype))
-        extent = shape[position]
+        extent, dtype = shape[position], str(x.dtype)
+        wide = "float32" if dtype in ("float16", "bfloat16") else dtype
 
         def statement(result: Any, x: Any) -> Any:
             def step(index: list[Any]) -> Any:
@@ -52,22 +56,24 @@ def _running(combine: Callable[[Element, Element], Element]) -> Callable[..., St
                 before = at + 1 if reverse else at - 1
                 place = [*index[:position], at, *index[position + 1 :]]
                 previous = tirx.BufferLoad(result, [*index[:position], before, *index[position + 1 :]])
-                first = tirx.BufferStore(result, tirx.BufferLoad(x, place), place)
-                following = tirx.BufferStore(result, combine(previous, tirx.BufferLoad(x, place)), place)
+                given = scalar.cast(tirx.BufferLoad(x, place), wide)
+                first = tirx.BufferStore(result, given, place)
+                following = tirx.BufferStore(result, combine(previous, given), place)
                 return tirx.IfThenElse(
                     tirx.EQ(index[position], tirx.const(0, str(index[position].ty))), first, following
                 )
 
             return loops(shape, step)
 
-        return stages.written(shape, [x], str(x.dtype), statement)
+        stage = stages.written(shape, [x], wide, statement)
+        return stage if wide == dtype else te.compute(shape, lambda *index: scalar.cast(stage(*index), dtype))
 
     return compute
 
 
 def _numpy_running(function: Callable[..., Any], x: Tensor, axis: int, reverse: bool) -> Tensor:
     source = np.flip(x, axis) if reverse else x
-    result = np.asarray(function(source, axis=axis, dtype=x.dtype))
+    result = np.asarray(function(source, axis=axis, dtype=accumulator(x.dtype)), x.dtype)
     return np.flip(result, axis).copy() if reverse else result
 
 
@@ -109,11 +115,14 @@ def cumprod(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
     rows = moveaxis(x, axis, 0)
     if reverse:
         rows = flip(rows, 0)
-    product = ones(rows.shape[1:], x.dtype)
+    if x.dtype == FLOAT16 or x.dtype == BFLOAT16:
+        rows = cast(rows, FLOAT32)
+    product = ones(rows.shape[1:], rows.dtype)
     result = zeros_like(rows)
     for i in range(rows.shape[0]):
         product = product * rows[i]
         result[i] = product
+    result = cast(result, x.dtype)
     if reverse:
         result = flip(result, 0)
     return moveaxis(result, 0, axis)
