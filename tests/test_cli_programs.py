@@ -82,7 +82,9 @@ def test_opt_prints_after_passes_and_times(program: str, capsys: pytest.CaptureF
     assert re.search(r"eliminate_common_subexpressions +\d+\.\d\d ms +7 -> 6 bindings", out)
     assert main(["opt", program, "--passes", "inline, cse", "--print-after", "cse"]) == 0
     assert re.findall("# after (.*)", capsys.readouterr().out) == ["eliminate_common_subexpressions"]
-    assert main(["opt", program, "--passes", "inline, cse", "--diff"]) == 0
+    written = Path(program).with_name("written.relay")
+    assert main(["opt", program, "--passes", "inline, cse", "--diff", "-o", str(written)]) == 0
+    assert main(["check", str(written)]) == 0
     assert "FLOPs: 40 -> 24" in capsys.readouterr().out
     assert main(["opt", "--list"]) == 0
     assert "fold_constants {max_size=8192}" in capsys.readouterr().out
@@ -269,6 +271,54 @@ def test_run_refuses_in_one_line(
     assert main(["run", program, "--args", str(tmp_path / "a.npz"), *extra]) == 2
     error = capsys.readouterr().err
     assert error.startswith("relay run: ") and message in error and error.count("\n") == 1
+
+
+LIST = """
+data List { Nil, Cons(head: Tensor[float32, ()], tail: List) }
+entry fn f(%n: Tensor[int32, ()], %x: Tensor[float32, (2,)]) -> (List, Tensor[float32, (2,)]) {
+  let %nil: List = List.Nil();
+  let %list: List = loop 'l for %i: Tensor[int32, ()] < %n (%l: List = %nil) {
+    let %v: Tensor[float32, ()] = cast(%i, dtype=float32);
+    let %longer: List = List.Cons(%v, %l);
+    next 'l(%longer)
+  };
+  let %r: (List, Tensor[float32, (2,)]) = (%list, %x);
+  %r
+}
+fn g(%x: Tensor[bfloat16, (2,)]) -> (Tensor[bfloat16, (2,)],) {
+  let %y: Tensor[bfloat16, (2,)] = add(%x, %x);
+  let %r: (Tensor[bfloat16, (2,)],) = (%y,);
+  %r
+}
+fn h(%x: Tensor[float32, ()]) -> Ref[Tensor[float32, ()]] {
+  let %r: Ref[Tensor[float32, ()]] = ref %x;
+  %r
+}
+"""
+
+
+def test_run_prints_data_and_reads_bfloat16(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, arguments, out = (str(tmp_path / name) for name in ("list.relay", "a.npz", "out.npz"))
+    Path(program).write_text(LIST)
+    for extra in ([], ["--interpret"]):
+        np.savez(arguments, n=np.int32(2), x=np.zeros(2, np.float32))
+        assert main(["run", program, "--args", arguments, *extra]) == 0
+        shown = "result.0: List\nCons(head=1., tail=Cons(head=0., tail=Nil))\nresult.1: float32 (2,)\n[0. 0.]\n"
+        assert capsys.readouterr().out == shown
+        np.savez(arguments, n=np.int32(10_000), x=np.zeros(2, np.float32))
+        assert main(["run", program, "--args", arguments, *extra]) == 0
+        assert capsys.readouterr().out.count("Cons(") == 10_000
+    assert main(["run", program, "--args", arguments, "--output", out]) == 2
+    assert capsys.readouterr().err == (
+        "relay run: result.0 is List: only tensors and tuples of them are written to a file\n"
+    )
+    assert not Path(out).exists()
+    np.savez(arguments, x=np.ones(2, relay.BFloat16.dtype))
+    assert main(["run", program, "--entry", "g", "--args", arguments, "--output", out]) == 0
+    assert np.load(out)["result.0"].view(relay.BFloat16.dtype).astype(np.float32).tolist() == [2, 2]
+    np.savez(arguments, x=np.float32(1))
+    assert main(["run", program, "--entry", "h", "--args", arguments]) == 2
+    assert "result has a Ref[Tensor[float32, ()]]: only tensors, tuples and data" in capsys.readouterr().err
 
 
 # ---- show

@@ -125,6 +125,25 @@ def test_the_difference_of_two_modules() -> None:
     assert not relay.ir.diff(before, before)
 
 
+def test_sizes_that_are_no_numbers_count_as_some() -> None:
+    before = relay.parse("""
+    dims n;
+    entry fn f(%x: Tensor[float32, (n, 3)], %y: Tensor[float32, (Any,)])
+      -> (Tensor[float32, (n,)], Tensor[float32, (Any,)]) {
+      let %a: Tensor[float32, (n, 3)] = exp(%x);
+      let %b: Tensor[float32, (n, 3)] = exp(%x);
+      let %c: Tensor[float32, (n, 3)] = add(%a, %b);
+      let %s: Tensor[float32, (n,)] = sum(%c, axis=1);
+      let %z: Tensor[float32, (Any,)] = exp(%y);
+      let %r: (Tensor[float32, (n,)], Tensor[float32, (Any,)]) = (%s, %z);
+      %r
+    }
+    """)  # fmt: skip
+    found = relay.ir.diff(before, relay.transform.cse(before))
+    assert (found.before.flops, found.after.flops) == (4 * 64 * 3 + 64, 3 * 64 * 3 + 64)
+    assert "FLOPs: about 832 -> 640" in str(found) and "are taken as 64" in str(found)
+
+
 def test_the_difference_of_parsed_texts_goes_by_name() -> None:
     found = relay.ir.diff(relay.parse(TEXT), relay.parse(TEXT.replace("float64", "float32")))
     assert len(found.retyped) == 5 and not found.added and not found.removed

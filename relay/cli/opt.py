@@ -63,9 +63,9 @@ def run(options: argparse.Namespace) -> int:
         _print_times(pipeline.records, count(module))
     if options.diff:
         print(diff(module, result))
-    elif options.output is not None:
+    if options.output is not None:
         _write(result, options.output, options.constants)
-    elif shown is not None and not shown:
+    elif not options.diff and shown is not None and not shown:
         print(to_text(result))
     return 0
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from relay.cli.inputs import Refusal, arguments_for, read_arrays, read_program
 from relay.eval import interpreter
+from relay.eval.values import Data
 from relay.ir.check import Violation, check
 from relay.ir.dims import variables
 from relay.ir.expr import Function, Global, Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.traverse import all_blocks, operands, terminator_operands, walk
+from relay.ir.types import DataDefinition, DataType, TensorType, TupleType, Type, show
 from relay.lowering import DEFAULT_LEVEL, Lowered
 
 NAME = "run"
@@ -40,14 +42,18 @@ def run(options: argparse.Namespace) -> int:
     parameters = module.main.parameters
     arrays = {} if options.args is None else read_arrays(options.args)
     values = arguments_for(parameters, arrays, options.args or "--args")
+    _check_result("result", module.main.type.result, options.output is not None)
     if options.interpret:
         result = interpreter.run(module, values)
     else:
         result = Lowered(module, module.main.type.result, options.level).program(values)
     found = dict(_flat("result", result))
     if options.output is None:
-        for name, array in found.items():
-            print(f"{name}: {array.dtype} {array.shape}\n{array}")
+        for name, value in found.items():
+            if isinstance(value, Data):
+                print(f"{name}: {value.definition.name}\n{_text(value)}")
+            else:
+                print(f"{name}: {value.dtype} {value.shape}\n{value}")
     else:
         try:
             with Path(options.output).open("wb") as file:
@@ -95,12 +101,60 @@ def _needed(module: Module, name: str) -> set[str]:
     return needed
 
 
-def _flat(name: str, value: object) -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays of a result by their names."""
+def _check_result(name: str, type_: Type, written: bool) -> None:
+    """Raises Refusal for a result that cannot be printed or, if it is to be `written`, is no array."""
+    seen: set[DataDefinition] = set()
+    pending = [(name, type_)]
+    while pending:
+        part, type_ = pending.pop()
+        match type_:
+            case TensorType():
+                pass
+            case TupleType(items):
+                pending += ((f"{part}.{i}", item) for i, item in enumerate(items))
+            case DataType(definition) if written:
+                raise Refusal(f"{part} is {definition.name}: only tensors and tuples of them are written to a file")
+            case DataType(definition):
+                if definition not in seen:
+                    seen.add(definition)
+                    pending += ((part, field) for c in definition.constructors for field in c.fields)
+            case _:
+                raise Refusal(f"{part} has a {show(type_)}: only tensors, tuples and data of them are printed")
+
+
+def _flat(name: str, value: object) -> Iterator[tuple[str, np.ndarray | Data]]:
+    """The arrays and data of a result by their names."""
     if isinstance(value, tuple):
         for index, item in enumerate(value):
             yield from _flat(f"{name}.{index}", item)
-    elif isinstance(value, np.ndarray | np.generic):
-        yield name, np.asarray(value)
+    elif isinstance(value, Data):
+        yield name, value
     else:
-        raise Refusal(f"{name} is a {type(value).__name__}: only tensors and tuples of them are printed")
+        yield name, np.asarray(value)
+
+
+def _text(value: object) -> str:
+    """Data as its constructor with its fields. In a loop: lists are long."""
+    parts: list[str] = []
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case str() as text:
+                parts.append(text)
+            case Data(definition, constructor, fields):
+                names = next(c.names for c in definition.constructors if c.name == constructor)
+                labels = [f"{name}=" for name in names] or [""] * len(fields)
+                pending += _listed(f"{constructor}(" if fields else constructor, labels, fields, ")" if fields else "")
+            case tuple() as items:
+                pending += _listed("(", [""] * len(items), items, ",)" if len(items) == 1 else ")")
+            case array:
+                parts.append(" ".join(np.array2string(np.asarray(array), separator=", ").split()))
+    return "".join(parts)
+
+
+def _listed(begin: str, labels: Sequence[str], items: Sequence[object], end: str) -> list[object]:
+    """What is shown of a sequence, the last part first."""
+    shown: list[object] = [begin]
+    for position, (label, item) in enumerate(zip(labels, items, strict=True)):
+        shown += [", " * (position > 0) + label, item]
+    return [*shown, end][::-1]

@@ -18,7 +18,7 @@ from relay.ir.expr import (
     OpCall,
     Var,
 )
-from relay.ir.metering import Work, work
+from relay.ir.metering import SIZE, Work, work
 from relay.ir.traverse import walk
 from relay.ir.types import show
 
@@ -70,6 +70,8 @@ class Difference:
         about = "" if self.before.exact and self.after.exact else "about "
         lines.append(f"FLOPs: {about}{self.before.flops} -> {self.after.flops}")
         lines.append(f"bytes written: {about}{self.before.bytes} -> {self.after.bytes}")
+        if self.before.symbolic or self.after.symbolic:
+            lines.append(f"(sizes that are no numbers are taken as {SIZE})")
         return "\n".join(lines)
 
 

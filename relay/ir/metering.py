@@ -2,8 +2,8 @@
 
 A module's floating-point operations and the bytes that its operators write are counted for one run, from the
 types: a loop with a constant count counts its rounds, any other loop one; a branch counts as its dearest arm; a call
-counts as its function, one that is recursive as nothing. `exact` says that neither of these estimates was needed and
-all shapes are numbers.
+counts as its function, one that is recursive as nothing; a size that is no number counts as `SIZE`. `exact` says that
+none of these estimates was needed, `symbolic` that the last one was.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import InternalError
+from relay.ir.dims import ANY, Dim, TypeId, evaluate, variables
 from relay.ir.expr import Block, Call, Constant, Function, Global, If, Loop, Match, Module, OpCall, Static
 from relay.ir.types import TensorType, Type
+
+SIZE = 64
+"""What a size is taken to be that is no number."""
 
 OperatorWork: TypeAlias = Callable[[OpCall, Sequence[Type], Type], int]
 
@@ -36,22 +40,25 @@ def use_work(operator_work: OperatorWork) -> None:
 
 @attrs.frozen
 class Work:
-    """The work of one run: floating-point operations, bytes written by operators, and whether they are exact."""
+    """The work of one run: floating-point operations, bytes written by operators, whether they are exact, and whether
+    sizes that are no numbers are among them."""
 
     flops: int = 0
     bytes: int = 0
     exact: bool = True
+    symbolic: bool = False
 
     def __add__(self, other: Work) -> Work:
-        return Work(self.flops + other.flops, self.bytes + other.bytes, self.exact and other.exact)
+        exact, symbolic = self.exact and other.exact, self.symbolic or other.symbolic
+        return Work(self.flops + other.flops, self.bytes + other.bytes, exact, symbolic)
 
     def times(self, count: int) -> Work:
         """So many times this."""
-        return Work(self.flops * count, self.bytes * count, self.exact)
+        return Work(self.flops * count, self.bytes * count, self.exact, self.symbolic)
 
     def estimated(self) -> Work:
         """The same as an estimate."""
-        return Work(self.flops, self.bytes, False)
+        return Work(self.flops, self.bytes, False, self.symbolic)
 
 
 def work(module: Module) -> Work:
@@ -60,10 +67,12 @@ def work(module: Module) -> Work:
 
 
 class Meter:
-    """Measures the blocks of one module. Functions are measured once."""
+    """Measures the blocks of one module. Functions are measured once. `size` is what sizes are taken to be that are no
+    numbers."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, size: int = SIZE) -> None:
         self.module = module
+        self.size = size
         self.known: dict[str, Work | None] = {}  # None: being measured
 
     def function(self, name: str) -> Work:
@@ -98,13 +107,23 @@ class Meter:
 
     def _operator(self, call: OpCall, result: Type | None) -> Work:
         types = [a.type for a in call.arguments if not isinstance(a, Static)]
-        try:
-            if result is None or None in types:
-                raise InternalError("work is counted in typed modules")
-            size = _bytes(result)
-            return Work(_operator_work(call, [t for t in types if t is not None], result), size)
-        except TypeError:  # a dim that is no number
-            return Work(exact=False)
+        if result is None or None in types:
+            raise InternalError("work is counted in typed modules")
+        sized = [self._sized(t) for t in types if t is not None]
+        symbolic = _is_symbolic(result) or any(_is_symbolic(t) for t in types)
+        made = self._sized(result)
+        return Work(_operator_work(call, sized, made), _bytes(made), not symbolic, symbolic)
+
+    def _sized(self, type_: Type) -> Type:
+        """A type with numbers for sizes."""
+        if not isinstance(type_, TensorType) or not _is_symbolic(type_):
+            return type_
+        return TensorType(type_.base, tuple(self._number(dim) for dim in type_.shape))
+
+    def _number(self, dim: Dim) -> int:
+        if dim is ANY:
+            return self.size
+        return max(0, evaluate(dim, {v: self.size for v in variables(dim) if isinstance(v, TypeId)}))
 
     def _branch(self, branch: If | Match) -> Work:
         conditions, arms = Work(), list[Work]()
@@ -120,8 +139,13 @@ class Meter:
         return conditions + (dearest if alike else dearest.estimated())
 
 
+def _is_symbolic(type_: Type | None) -> bool:
+    """Whether a tensor has a size that is no number."""
+    return isinstance(type_, TensorType) and not all(isinstance(dim, int) for dim in type_.shape)
+
+
 def _bytes(type_: Type) -> int:
-    """The bytes of a tensor. Raises TypeError if a dim is no number."""
+    """The bytes of a tensor whose sizes are numbers."""
     if not isinstance(type_, TensorType):
         return 0
     size = type_.dtype.itemsize
