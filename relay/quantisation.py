@@ -3,8 +3,8 @@
     y = dense(x, w)       q = quantize(x, s); v = quantize(w, t); y = dequantize(quantized_dense(q, v), s t)
 
 What a product is on 8-bit numbers is in its definition (`quantised`). A scale is a power of two, so that multiplying by
-it is a shift on machines that have nothing else (Moreau and others: VTA, 2019), and there is no zero point: the numbers
-from -127 to 127 stand for the range [-a, a]. The range that a tensor had in the samples is chosen by
+it is a shift on machines that have nothing else (Moreau and others: VTA, 2019), or, with `power_of_two=False`, what
+fits the range exactly. There is no zero point: the numbers from -127 to 127 stand for the range [-a, a]. The range that a tensor had in the samples is chosen by
 
     max           the largest absolute value
     percentile    the value below which so many percent of the absolute values are: few that are far out do not count
@@ -88,12 +88,15 @@ def quantise(
     samples: Iterable[Sequence[Any]],
     method: Method = "percentile",
     percentile: float = 99.99,
+    *,
+    power_of_two: bool = True,
 ) -> Quantised:
     """The function with those products and convolutions in 8 bits that a sample reaches. `samples` are arguments for
     it, each a sequence, of the types that it is to be compiled for. A module is one of the core, with its composite
     operators expanded.
 
-    Raises ValueError without samples, for another method, or a percentile that is none.
+    Raises ValueError without samples, for samples that give a product infinities or NaNs, for another method, or a
+    percentile that is none.
     """
     if method not in get_args(Method):
         raise ValueError(f"the method is {', '.join(get_args(Method))}; found {method!r}")
@@ -109,9 +112,14 @@ def quantise(
     values: dict[Atom, list[np.ndarray]] = {}
     for target, call in reached.items():
         for position, atom in enumerate(call.arguments):
-            values.setdefault(atom, []).extend(one.operands[position] for one in before[target])
+            seen = [one.operands[position] for one in before[target]]
+            if not all(np.isfinite(array).all() for array in seen):
+                place = f"{call.span}: " if call.span is not None else ""
+                raise ValueError(f"{place}the samples give {call.operator} infinities or NaNs, which 8 bits do not have")
+            values.setdefault(atom, []).extend(seen)
     scales = {
-        atom: _scale(seen, "max" if isinstance(atom, Constant) else method, percentile) for atom, seen in values.items()
+        atom: _scale(seen, "max" if isinstance(atom, Constant) else method, percentile, power_of_two)
+        for atom, seen in values.items()
     }
     made = map_bodies(module, lambda function: _Rewriting(reached, scales).block(function.body, {}))
     after = _observed(made, reached, given)
@@ -199,10 +207,9 @@ def _of_run(times: Iterable[_Time], run: int) -> list[_Time]:
 # ---- scales
 
 
-def _scale(values: Sequence[np.ndarray], method: str, percentile: float) -> float:
-    """A power of two times `LARGEST` that covers the range of values."""
+def _scale(values: Sequence[np.ndarray], method: str, percentile: float, power_of_two: bool) -> float:
+    """What times `LARGEST` covers the range of values: a power of two, if that is wanted."""
     absolute = np.abs(np.concatenate([np.asarray(v, np.float64).ravel() for v in values]))
-    absolute = absolute[np.isfinite(absolute)]
     largest = float(absolute.max(initial=0.0))
     if largest == 0:
         return 1.0
@@ -211,7 +218,7 @@ def _scale(values: Sequence[np.ndarray], method: str, percentile: float) -> floa
         limit = float(np.percentile(absolute, percentile)) or largest
     elif method == "kl":
         limit = _least_divergence(absolute, largest)
-    return float(2.0 ** math.ceil(math.log2(limit / LARGEST)))
+    return float(2.0 ** math.ceil(math.log2(limit / LARGEST))) if power_of_two else limit / LARGEST
 
 
 def _least_divergence(absolute: np.ndarray, largest: float) -> float:

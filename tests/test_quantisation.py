@@ -59,6 +59,25 @@ def test_outliers_do_not_count_by_percentile_and_kl() -> None:
     assert scales["percentile"] <= 2**-4 and scales["kl"] < scales["max"]
 
 
+def test_scales_that_fit_the_range() -> None:
+    given = samples()
+    exact = relay.quantise(network, given, "max", power_of_two=False)
+    shifts = relay.quantise(network, given, "max")
+    for one, other in zip(exact.layers, shifts.layers, strict=True):
+        assert one.error <= other.error  # the range is used to its end
+        assert all(a <= b < 2 * a for a, b in zip(one.scales, other.scales, strict=True))
+    assert exact.layers[0].scales[1] == np.abs(KERNEL).max() / 127
+    np.testing.assert_allclose(exact(*given[0]), network.interpret(*given[0]), atol=0.01)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_samples_that_8_bits_cannot_hold(bad: float) -> None:
+    (given,) = samples(1)
+    given[0][0, 0, 0, 0] = bad
+    with pytest.raises(ValueError, match=r"test_quantisation.py:\d+:\d+: the samples give conv2d infinities or NaNs"):
+        relay.quantise(network, [given])
+
+
 def test_a_shared_operand_is_quantised_once() -> None:
     @relay
     def shared(x, v, w):  # type: ignore[no-untyped-def]
