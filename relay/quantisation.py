@@ -4,7 +4,8 @@
 
 What a product is on 8-bit numbers is in its definition (`quantised`). A scale is a power of two, so that multiplying by
 it is a shift on machines that have nothing else (Moreau and others: VTA, 2019), or, with `power_of_two=False`, what
-fits the range exactly. There is no zero point: the numbers from -127 to 127 stand for the range [-a, a]. The range that a tensor had in the samples is chosen by
+fits the range exactly. There is no zero point: the numbers from -127 to 127 stand for the range [-a, a]. The range that
+a tensor had in the samples is chosen by
 
     max           the largest absolute value
     percentile    the value below which so many percent of the absolute values are: few that are far out do not count
@@ -115,7 +116,8 @@ def quantise(
             seen = [one.operands[position] for one in before[target]]
             if not all(np.isfinite(array).all() for array in seen):
                 place = f"{call.span}: " if call.span is not None else ""
-                raise ValueError(f"{place}the samples give {call.operator} infinities or NaNs, which 8 bits do not have")
+                what = f"the samples give {call.operator} infinities or NaNs"
+                raise ValueError(f"{place}{what}, which 8 bits do not have")
             values.setdefault(atom, []).extend(seen)
     scales = {
         atom: _scale(seen, "max" if isinstance(atom, Constant) else method, percentile, power_of_two)

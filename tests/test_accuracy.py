@@ -216,3 +216,5 @@ def test_ranges_are_options_of_the_pass() -> None:
     assert "log1p" in relay.to_text(small) and "log1p" not in relay.to_text(large)
     with pytest.raises(ValueError, match="range of x is empty"):
         improvements(module, ranges={"x": (1.0, 0.0)})
+    with pytest.raises(ValueError, match="there is a range for 'width', but no variable of this name"):
+        improvements(module, ranges={"width": (0.0, 1.0)})

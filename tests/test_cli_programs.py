@@ -374,7 +374,7 @@ def test_show_every_stage(python: str, capsys: pytest.CaptureFixture[str]) -> No
         (["--types", "Tensor[float32, (2, 3)]"], "takes 2 arguments, found 1 types"),
         (["--types", "Tensor[float33, (2, 3)]"], "--types: "),
         (["--stage", "tir", "--dot"], "a graph is drawn of the stages typed to fused"),
-        (["--stage", "tir", "--html"], "the page shows the stages typed to fused"),
+        (["--stage", "tir", "--html"], "the page shows all stages from typed to fused: leave out --stage"),
         (["--args", "missing.npz"], "cannot read missing.npz"),
     ],
 )
@@ -455,6 +455,38 @@ def test_graphs(python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert len(boxes) == len(re.findall(r"n\d+ \[label", dot)) and len(lines) == dot.count("->")
     for line in lines:
         assert int(line.get("y1", "0")) < int(line.get("y2", "0"))  # what is read stands above
+
+
+def test_what_leaves_a_block_goes_back_to_its_construct(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.py"
+    path.write_text("""
+from relay import relay, Float, Tensor
+
+@relay
+def f(x: Tensor[Float, (3,)], c: bool):
+    if c:
+        return x
+    for i in range(3):
+        if x.sum() > 1.0:
+            y = x * 2.0
+        else:
+            y = x + 1.0
+        x = y
+    return x
+""")
+    assert main(["show", f"{path}:f", "--stage", "core", "--dot"]) == 0
+    dot = capsys.readouterr().out
+    nodes = dict(re.findall(r'(n\d+) \[label="(.*?)(?:\\n|")', dot))
+    by_word = {label.split(" = ")[-1].split()[0]: number for number, label in nodes.items()}
+    inner, loop = by_word["If"], by_word["Loop"]
+    for word in ("multiply", "add", "greater"):
+        assert f"{by_word[word]} -> {inner} [style=dashed" in dot
+    assert f"{inner} -> {loop} [style=dashed" in dot
+    assert f"{by_word['%x']} -> {by_word['return']};" in dot and f"{loop} -> {by_word['return']};" in dot
+    assert f"subgraph cluster_{loop} {{" in dot and f"subgraph cluster_{inner} {{" in dot
+    assert main(["show", f"{path}:f", "--stage", "core", "--svg"]) == 0
+    root = ElementTree.fromstring(capsys.readouterr().out)
+    assert sum(e.tag.endswith("path") for e in root.iter()) == dot.count("dashed")
 
 
 def test_another_entry_of_a_program_with_symbolic_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

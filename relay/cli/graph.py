@@ -1,6 +1,7 @@
 """A program as a graph: a node for each binding, an edge from each binding to those that read it.
 
-Blocks inside of an If, Match or Loop are boxes (clusters in Graphviz's notation).
+Blocks inside of an If, Match or Loop are boxes (clusters in Graphviz's notation). What leaves them, by `yield`, `next`
+or `exit`, goes back to the construct along a dashed edge.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from html import escape
 
 import attrs
 
-from relay.ir.expr import Block, Constant, Exit, Function, Module, OpCall, Var
+from relay.ir.expr import Block, Constant, Dead, Exit, Function, Loop, LoopLabel, Module, Next, OpCall, Var, Yield
 from relay.ir.traverse import blocks, bound, operands, terminator_operands
 from relay.ir.types import show
 
@@ -19,21 +20,23 @@ _WIDTH, _HEIGHT, _ROW, _GAP = 190, 40, 70, 14
 
 @attrs.frozen(eq=False)
 class Node:
-    """A box of the graph: its number, its two lines, and the nodes whose values it reads."""
+    """A box of the graph: its number, its two lines, the nodes whose values it reads, and the construct that it stands
+    in."""
 
     number: int
     label: str
     type: str
     reads: tuple[int, ...]
-    depth: int  # how many constructs it stands in
+    owner: int | None = None
 
 
 @attrs.frozen(eq=False)
 class Graph:
-    """The nodes of one function, in the order of its text."""
+    """The nodes of one function, in the order of its text, and from which of them values go back to constructs."""
 
     name: str
     nodes: tuple[Node, ...]
+    back: tuple[tuple[int, int], ...]
 
 
 def graphs(module: Module) -> list[Graph]:
@@ -42,24 +45,27 @@ def graphs(module: Module) -> list[Graph]:
     found: list[Graph] = []
     for name, function in module.functions.items():
         if isinstance(function, Function):
-            nodes = list(_nodes(function, count))
-            count += len(nodes)
-            found.append(Graph(name, tuple(nodes)))
+            found.append(_graph(name, function, count))
+            count += len(found[-1].nodes)
     return found
 
 
-def _nodes(function: Function, first: int) -> Iterator[Node]:
-    number = first
+def _graph(name: str, function: Function, first: int) -> Graph:
     places: dict[Var, int] = {}
+    nodes: list[Node] = []
     for parameter in function.parameters:
-        places[parameter] = number
-        yield Node(number, f"%{parameter.name}", "" if parameter.type is None else show(parameter.type), (), 0)
-        number += 1
-    pending: list[tuple[Block, int, int | None]] = [(function.body, 0, None)]
+        places[parameter] = first + len(nodes)
+        type_ = "" if parameter.type is None else show(parameter.type)
+        nodes.append(Node(first + len(nodes), f"%{parameter.name}", type_, ()))
+    loops: dict[LoopLabel, int] = {}
+    back: dict[tuple[int, int], None] = {}
+    returned: dict[int, None] = {}
+    pending: list[tuple[Block, int | None]] = [(function.body, None)]
     while pending:
-        block, depth, owner = pending.pop()
-        inner: list[tuple[Block, int, int | None]] = []
+        block, owner = pending.pop()
+        inner: list[tuple[Block, int | None]] = []
         for binding in block.bindings:
+            number = first + len(nodes)
             reads = [places[a] for a in operands(binding.value) if isinstance(a, Var) and a in places]
             if owner is not None and not reads:
                 reads = [owner]
@@ -69,27 +75,50 @@ def _nodes(function: Function, first: int) -> Iterator[Node]:
             word = binding.value.operator if isinstance(binding.value, OpCall) else type(binding.value).__name__
             scalars = "".join(f" {c.value}" for c in constants if c.value.ndim == 0)
             label = f"{targets} = {word}{scalars}" if targets else word
-            yield Node(number, label, types, tuple(dict.fromkeys(reads)), depth)
+            nodes.append(Node(number, label, types, tuple(dict.fromkeys(reads)), owner))
             places.update(dict.fromkeys((*binding.targets, *bound(binding.value)), number))
-            inner += [(b, depth + 1, number) for b in blocks(binding.value)]
-            number += 1
-        if isinstance(block.terminator, Exit) and owner is None:
-            reads = [places[a] for a in terminator_operands(block.terminator) if isinstance(a, Var) and a in places]
-            yield Node(number, "return", "", tuple(dict.fromkeys(reads)), 0)
-            number += 1
+            if isinstance(binding.value, Loop):
+                loops[binding.value.label] = number
+            inner += [(b, number) for b in blocks(binding.value)]
+        ends = [places[a] for a in terminator_operands(block.terminator) if isinstance(a, Var) and a in places]
+        match block.terminator:
+            case Exit(left) if left not in loops:
+                returned.update(dict.fromkeys(ends))
+            case Exit(left) | Next(left):
+                back.update(dict.fromkeys((end, loops[left]) for end in ends if end != loops[left]))
+            case Yield() if owner is not None:
+                back.update(dict.fromkeys((end, owner) for end in ends if end != owner))
+            case Yield() | Dead():
+                pass
         pending += reversed(inner)
+    nodes.append(Node(first + len(nodes), "return", "", tuple(returned)))
+    return Graph(name, tuple(nodes), tuple(back))
 
 
 def to_dot(module: Module) -> str:
     """The graph in Graphviz's notation."""
     lines = ["digraph program {", "  node [shape=box, fontname=monospace];"]
     for index, graph in enumerate(graphs(module)):
-        lines.append(f"  subgraph cluster_{index} {{")
-        lines.append(f"    label={_quoted(graph.name)};")
-        lines += (f"    n{n.number} [label={_quoted(_label(n))}];" for n in graph.nodes)
+        inside: dict[int | None, list[Node]] = {}
+        for node in graph.nodes:
+            inside.setdefault(node.owner, []).append(node)
+        lines += [f"  subgraph cluster_{index} {{", f"    label={_quoted(graph.name)};"]
+        lines += _clusters(None, inside, "    ")
         lines.append("  }")
         lines += (f"  n{read} -> n{n.number};" for n in graph.nodes for read in n.reads)
+        lines += (f"  n{value} -> n{owner} [style=dashed, constraint=false];" for value, owner in graph.back)
     return "\n".join([*lines, "}"])
+
+
+def _clusters(owner: int | None, inside: dict[int | None, list[Node]], indent: str) -> Iterator[str]:
+    """The nodes in a construct, and a cluster for each construct among them."""
+    for node in inside[owner]:
+        yield f"{indent}n{node.number} [label={_quoted(_label(node))}];"
+        if node.number in inside:
+            yield f"{indent}subgraph cluster_n{node.number} {{"
+            yield f'{indent}  label="";'
+            yield from _clusters(node.number, inside, indent + "  ")
+            yield f"{indent}}}"
 
 
 def _label(node: Node) -> str:
@@ -121,6 +150,10 @@ def to_svg(module: Module) -> str:
                 parts.append(
                     f'<line x1="{a + _WIDTH // 2}" y1="{b + _HEIGHT}" x2="{x + _WIDTH // 2}" y2="{y}" stroke="#888"/>'
                 )
+        for value, owner in graph.back:
+            (x, y), (a, b) = place[value], place[owner]
+            points = f"M {x + _WIDTH} {y + _HEIGHT // 2} L {a + _WIDTH} {b + _HEIGHT // 2}"
+            parts.append(f'<path d="{points}" fill="none" stroke="#888" stroke-dasharray="4 3"/>')
         for node in graph.nodes:
             x, y = place[node.number]
             parts.append(

@@ -70,8 +70,8 @@ def _shown(options: argparse.Namespace, function: RelayFunction) -> str:
     arguments, symbolic = _arguments(options, function)
     typed = elaborate_structured(function.__relay__, arguments, symbolic).module
     if options.html:
-        if options.stage == "tir":
-            raise Refusal("the page shows the stages typed to fused; --stage tir prints text")
+        if options.stage is not None:
+            raise Refusal("the page shows all stages from typed to fused: leave out --stage")
         return to_html(options.function, stages(typed, options.level))
     if stage == "tir":
         if options.dot or options.svg:

@@ -13,6 +13,7 @@ least half a bit on average:
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from relay.errors import RelayError, Span
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Module, OpCall, Var
-from relay.ir.traverse import map_blocks
+from relay.ir.traverse import bound, map_blocks, walk
 from relay.ir.types import BaseClass, BaseType, TensorType
 from relay.operator import lookup
 from relay.operator.rewriting import Application, stable_forms_of
@@ -67,11 +68,18 @@ def improve_accuracy(
 def improvements(
     module: Module, low: float = LOW, high: float = HIGH, samples: int = SAMPLES, ranges: Ranges | None = None
 ) -> tuple[Module, list[Improvement]]:
-    """As `improve_accuracy`, with what was improved, in order. Raises ValueError for an empty range."""
+    """As `improve_accuracy`, with what was improved, in order. Raises ValueError for an empty range, and for that of a
+    variable that the module does not have."""
     limits = {**(ranges or {}), "": (low, high)}
     for name, (least, greatest) in limits.items():
         if not (np.isfinite(least) and np.isfinite(greatest) and least <= greatest):
             raise ValueError(f"the range of {name or 'other variables'} is empty: {least} to {greatest}")
+    known = _names(module) if ranges else set()
+    for name in ranges or ():
+        if name not in known:
+            close = difflib.get_close_matches(name, sorted(known), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"there is a range for {name!r}, but no variable of this name{hint}")
     found: list[Improvement] = []
 
     def change(function: Function) -> Block:
@@ -86,6 +94,17 @@ def improvements(
         return body
 
     return map_bodies(module, change), found
+
+
+def _names(module: Module) -> set[str]:
+    """The names of all variables."""
+    found: set[str] = set()
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            found.update(v.name for v in function.parameters)
+            for binding in walk(function.body):
+                found.update(v.name for v in (*binding.targets, *bound(binding.value)))
+    return found
 
 
 class _Improving:
