@@ -133,13 +133,15 @@ class ReferenceCall:
         for cells in self._cells.values():
             slot, count = cells.slot, counts[cells.slot]
             if count > words[slot + 1]:
-                for position, leaf in enumerate(cells.leaves):
-                    base = reallocate(words[slot + 2 + position], count * max(leaf.size, 1))
+                for position, size in enumerate(cells.sizes):
+                    base = reallocate(words[slot + 2 + position], count * max(size, 1))
                     if not base:
                         raise ExecutionError("there is not enough memory for the data of the program")
                     words[slot + 2 + position] = base
                 words[slot + 1] = count
             words[slot] = count
+            for position in range(len(cells.leaves), len(cells.sizes)):  # there are no shadows yet
+                ctypes.memset(words[slot + 2 + position], 0, count * cells.sizes[position])
         for cells, row, _, content in passed.values():
             for column, value in zip(_columns(context, cells), content, strict=True):
                 column[row] = value
@@ -165,6 +167,7 @@ class _Cells:
     slot: int
     leaves: tuple[_Leaf, ...]
     content: Type
+    sizes: tuple[int, ...]  # of the leaves of a row in bytes: those of the content, and the words for shadows
 
 
 _Passed: TypeAlias = "tuple[_Cells, int, Ref, Sequence[Any]]"
@@ -182,7 +185,8 @@ def _cells(pool: Pool, content: Type) -> _Cells:
             raise Unpackable
         dtype = layout.base.dtype
         found.append(_Leaf(dims, layout.base, dtype, math.prod(dims) * dtype.itemsize))
-    return _Cells(pool.slot, tuple(found), content)
+    words = len(pool.leaves()) - len(found)
+    return _Cells(pool.slot, tuple(found), content, (*(leaf.size for leaf in found), *(INT64.dtype.itemsize,) * words))
 
 
 def _tensors(layout: Layout) -> Iterator[TensorLayout]:

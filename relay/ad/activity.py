@@ -38,6 +38,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Shadow,
     StackGet,
     StackLength,
     StackNew,
@@ -76,6 +77,12 @@ class Activity:
         self._inputs = [v for v in inputs if self._carries(v)]
         influenced = _reach(self._inputs, self._uses)
         self.tracked = influenced & _reach((r for r in results if isinstance(r, Var)), self._sources)
+
+    def link(self, references: Iterable[Var]) -> None:
+        """Note that references in some of these variables may be those in others."""
+        first, *others = references
+        for other in others:
+            self._flow(first, other)
 
     def definition(self, atom: Atom) -> Expr | None:
         """What an atom is bound to, seen through aliases."""
@@ -160,6 +167,8 @@ class Activity:
                 self._flow(value, targets[0])
             case RefWrite(reference, value):
                 self._flow(value, reference)
+            case Shadow(reference):
+                self._flow(reference, targets[0])
             case If():
                 for block in blocks(expression):
                     self._block(block, targets)

@@ -26,8 +26,9 @@ from relay.ad.interface import Interface
 from relay.ad.lifting import holds_references
 from relay.ad.loops import reverse_loop
 from relay.ad.references import References, reverse_new, reverse_read, reverse_write
-from relay.ad.rules import barrier, refuse_references, reverse_custom
+from relay.ad.rules import barrier, reverse_custom
 from relay.ad.scopes import UNNAMED, Scope
+from relay.ad.shadows import Sweep
 from relay.ad.sizes import pulled
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError, RelayError
@@ -58,10 +59,10 @@ from relay.ir.expr import (
     OpCall,
     Print,
     Project,
-    Recompute,
     RefNew,
     RefRead,
     RefWrite,
+    Shadow,
     StackGet,
     StackLength,
     StackNew,
@@ -98,7 +99,6 @@ class Surroundings(Protocol):
 
     cotangents: Cotangents
     interface: Interface
-    references: References
     definitions: list[DataDefinition]
 
     def is_effect(self, expression: Expr) -> bool:
@@ -116,11 +116,13 @@ class Surroundings(Protocol):
         paired: bool,
         seeded: tuple[bool, ...],
         again: tuple[bool, ...] | None = None,
+        slot: str | None = None,
     ) -> Callee:
         """The two versions of a function, differentiated with respect to these parameters.
 
-        With `paired` its result holds pairs; with `again` the forward version prints nothing, and the backward version
-        takes only those cotangents so far for which it is true.
+        With `paired` its result holds references with cotangents; with a `slot` these are shadows instead of pairs;
+        with `again` the forward version prints nothing, and the backward version takes only those cotangents so far for
+        which it is true.
         """
         ...
 
@@ -136,13 +138,17 @@ class Surroundings(Protocol):
 class Reversal:
     """The reversal of one function."""
 
-    def __init__(self, surroundings: Surroundings, body: Block, repeated: bool) -> None:
+    def __init__(
+        self, surroundings: Surroundings, references: References, sweep: Sweep | None, body: Block, repeated: bool
+    ) -> None:
         self.surroundings = surroundings
+        self.references = references
+        self.sweep = sweep
         self.repeated = repeated
         self.cotangents = surroundings.cotangents
         self.interface = surroundings.interface
-        self.activity = Activity(body, self.cotangents.exists, surroundings.references.holds)
-        self.paired: set[Atom] = set()  # the variables that hold pairs
+        self.activity = Activity(body, self.cotangents.exists, references.holds)
+        self.paired: set[Atom] = set()  # the variables that hold references with cotangents
         # The stacks that a loop around fills, each with the cotangent of the element that the round pushes.
         self.entries: dict[Var, Atom | None] = {}
 
@@ -159,14 +165,16 @@ class Reversal:
         if isinstance(atom, Var) and atom in self.activity.tracked:
             scope.accumulate(atom, cotangent)
 
-    def track(self, inputs: Sequence[Var], results: Sequence[Atom]) -> None:
-        """Find what the derivative of the results with respect to the inputs needs, and give pairs their types."""
+    def track(self, inputs: Sequence[Var], results: Sequence[Atom], linked: Iterable[Sequence[Var]] = ()) -> None:
+        """Find what the derivative of the results with respect to the inputs needs, and give pairs their types. Of the
+        `linked` variables, each list may hold the same references."""
+        for references in linked:
+            self.activity.link(references)
         self.activity.track(inputs, results)
-        references = self.surroundings.references
         for var in self.activity.tracked:
-            if references.holds(type_of(var)):
+            if self.references.holds(type_of(var)):
                 self.paired.add(var)
-                var.type = references.paired(type_of(var))
+                var.type = self.references.paired(type_of(var))
 
     def is_effect(self, expression: Expr) -> bool:
         return self.surroundings.is_effect(expression)
@@ -215,7 +223,7 @@ class Reversal:
             case Construct(definition):
                 self._construct(expression, scope.take(binding.targets[0]), scope)
                 if binding.targets[0] in self.paired:
-                    paired = self.surroundings.references.paired_definition(definition)
+                    paired = self.references.paired_definition(definition)
                     same = Construct(paired, expression.constructor, expression.arguments, expression.span)
                     return [Binding(binding.targets, same)]
             case If() | Match():
@@ -231,14 +239,14 @@ class Reversal:
             case StackNew(element):
                 scope.take(binding.targets[0])
                 if binding.targets[0] in self.paired:
-                    paired_element = self.surroundings.references.paired(element)
+                    paired_element = self.references.paired(element)
                     return [Binding(binding.targets, StackNew(paired_element, expression.span))]
             case Ascribe(value):
                 cotangent = scope.take(binding.targets[0])
                 if cotangent is not None and self.tracked(value):
                     assert not isinstance(cotangent, tuple)
                     self.accumulate(scope, value, pulled(scope.emitter, cotangent, type_of(value)))
-            case StackLength() | Extent() | BindDim() | AxisSize() | Assert() | Print():
+            case StackLength() | Extent() | BindDim() | AxisSize() | Assert() | Print() | Shadow():
                 pass
             case RefNew():
                 return reverse_new(self, binding, expression, scope)
@@ -386,16 +394,13 @@ class Reversal:
             return [binding]
         assert isinstance(call.function, Global)
         rule = self.surroundings.function(call.function.name).rule
-        if rule is not None:
-            twice = isinstance(rule, Recompute) and any(holds_references(type_of(a)) for a in call.arguments)
-            if paired or twice or any(a in self.paired for a in call.arguments):
-                raise refuse_references(call, "a function with a rule for its derivative")
-            if isinstance(rule, CustomGradient):
-                return reverse_custom(self, binding, call, rule, seed, scope, self.surroundings.function)
+        if isinstance(rule, CustomGradient):
+            return reverse_custom(self, binding, call, rule, seed, scope, self.surroundings.function)
+        if rule is not None and not any(holds_references(type_of(a)) for a in call.arguments):
             seeded, ends = self._ends(scope, seed, target)
             moved = self._move(call, active, scope)
             known = tuple(leaf is not None for leaf in moved)
-            callee = self.surroundings.callee(call.function.name, active, paired, seeded, known)
+            callee = self.surroundings.callee(call.function.name, active, False, seeded, known, self.references.slot)
             both_type = TupleType((callee.result, callee.tape))
             arguments = call.arguments
             if scope.outer is None:
@@ -409,14 +414,8 @@ class Reversal:
             self._pull(call, callee, [tape, *ends, *given], active, scope)
             return [binding]
         seeded, ends = self._ends(scope, seed, target)
-        callee = self.surroundings.callee(call.function.name, active, paired, seeded)
-        both_type = TupleType((callee.result, callee.tape))
-        both, tape = Var("both", both_type), Var("tape", callee.tape)
-        forward = [
-            Binding((both,), Call(callee.forward, call.arguments, call.span)),
-            Binding((target,), Project(both, 0, call.span)),
-            Binding((tape,), Project(both, 1, call.span)),
-        ]
+        callee = self.surroundings.callee(call.function.name, active, paired, seeded, slot=self.references.slot)
+        forward, tape = _forward(callee, target, call)
         before = iter(self._move(call, active, scope))
         given = []
         for position in active:
@@ -425,6 +424,23 @@ class Reversal:
             dense = self._dense(scope, self.cotangents.unflatten(leaves, type_), type_, None)
             given += [a for a in dense if not isinstance(type_of(a), StackType)]
         self._pull(call, callee, [tape, *ends, *given], active, scope)
+        return forward
+
+    def effects(self, binding: Binding, seed: Cotangent, scope: Scope) -> list[Binding]:
+        """The forward bindings of a call of which only what it does to references is reversed; and what is found there,
+        if there is a seed for that."""
+        call, target = binding.value, binding.targets[0]
+        assert isinstance(call, Call) and isinstance(call.function, Global)
+        active = tuple(i for i, a in enumerate(call.arguments) if a in self.paired)
+        if not active:
+            return [binding]
+        seeded, ends = self._ends(scope, seed, target)
+        paired = self.references.holds(type_of(target))
+        callee = self.surroundings.callee(call.function.name, active, paired, seeded, slot=self.references.slot)
+        forward, tape = _forward(callee, target, call)
+        types = [type_of(call.arguments[position]) for position in active]
+        zeros = [a for t in types for a in self._dense(scope, None, t, None) if not isinstance(type_of(a), StackType)]
+        self._backward(call, callee, [tape, *ends, *zeros], scope)
         return forward
 
     def _ends(self, scope: Scope, seed: Cotangent, target: Var) -> tuple[tuple[bool, ...], list[Atom]]:
@@ -458,14 +474,31 @@ class Reversal:
 
     def _pull(self, call: Call, callee: Callee, arguments: list[Atom], active: tuple[int, ...], scope: Scope) -> None:
         """a' := f_b(t, v', a'..)"""
-        results = Var("cotangents", pack_type(callee.returned))
-        values = (call.arguments[i] for i in callee.kept)
-        scope.emitter.bindings.append(Binding((results,), Call(callee.backward, (*arguments, *values), call.span)))
-        leaves = unpack(scope.emitter, results, callee.returned)
+        leaves = unpack(scope.emitter, self._backward(call, callee, arguments, scope), callee.returned)
         for position in active:
             argument = call.arguments[position]
             own = [leaves.pop(0) for _ in self.cotangents.leaves(type_of(argument))]
             self.accumulate(scope, argument, self.cotangents.unflatten(own, type_of(argument)))
+
+
+    def _backward(self, call: Call, callee: Callee, arguments: list[Atom], scope: Scope) -> Atom:
+        """f_b(t, v', a'..)"""
+        given = [*arguments, *(call.arguments[i] for i in callee.kept)]
+        if self.sweep is not None:
+            given.append(self.sweep.reference)
+        pull = Call(callee.backward, tuple(given), call.span)
+        return scope.emitter.bind(pull, pack_type(callee.returned), "cotangents").atom
+
+
+def _forward(callee: Callee, target: Var, call: Call) -> tuple[list[Binding], Var]:
+    """(v, t) = f_f(a..), and t"""
+    both, tape = Var("both", TupleType((callee.result, callee.tape))), Var("tape", callee.tape)
+    bindings = [
+        Binding((both,), Call(callee.forward, call.arguments, call.span)),
+        Binding((target,), Project(both, 0, call.span)),
+        Binding((tape,), Project(both, 1, call.span)),
+    ]
+    return bindings, tape
 
 
 def _ends(block: Block, seeds: Seeds) -> list[tuple[Atom, Cotangent]]:

@@ -45,6 +45,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Shadow,
     StackNew,
     StackPush,
     Var,
@@ -214,7 +215,7 @@ def _divisible(loop: Loop, targets: tuple[Var, ...]) -> bool:
         return False
     if any(isinstance(prune(p.type), StackType) for p in loop.parameters):  # type: ignore[arg-type]
         return False
-    return not any(isinstance(b.value, RefNew | RefRead | RefWrite | StackPush) for b in walk(loop.body))
+    return not any(isinstance(b.value, RefNew | RefRead | RefWrite | Shadow | StackPush) for b in walk(loop.body))
 
 
 def _lengths(emitter: Emitter, count: Value, depth: int) -> tuple[Atom, Atom]:

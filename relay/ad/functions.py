@@ -14,6 +14,7 @@ what is needed of both. That of a recursive one calls its two versions.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -29,8 +30,9 @@ from relay.ad.conditions import separated
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
 from relay.ad.interface import Interface, packed
 from relay.ad.passed_on import passed_on
-from relay.ad.references import References, count_references, references_in
+from relay.ad.references import References, Shadowed, count_references, references_in
 from relay.ad.scopes import Scope, needed, residuals
+from relay.ad.shadows import SWEEP, Sweep
 from relay.ad.silence import Silencer
 from relay.ad.sizes import hand_over, handed_type, has_any, with_sizes
 from relay.ad.tapes import Plan, Seeds, tail_of
@@ -47,6 +49,7 @@ from relay.ir.expr import (
     Call,
     Constant,
     Construct,
+    CustomGradient,
     Derivative,
     Exit,
     Expr,
@@ -61,6 +64,7 @@ from relay.ir.expr import (
     Project,
     RefNew,
     RefWrite,
+    Shadow,
     Var,
     Yield,
 )
@@ -71,6 +75,7 @@ from relay.ir.types import (
     DataDefinition,
     DataType,
     FunctionType,
+    RefType,
     StackType,
     TupleType,
     Type,
@@ -88,7 +93,7 @@ class Versions:
     The cotangents of the result for which `seeded` is false are known to be zero; the backward version takes the
     others. `given` are the types of the cotangents that it takes beside tape and seed, `returned` of those it returns.
     Of the latter, without stacks, it takes those for which `taken` is true. After them it takes the values of the
-    parameters `kept`.
+    parameters `kept`, and at the end the sweep, if `references` have shadows.
     """
 
     function: Function
@@ -103,6 +108,7 @@ class Versions:
     given: tuple[Type, ...]
     returned: tuple[Type, ...]
     kept: tuple[int, ...]
+    references: References
 
 
 class ModuleReversal:
@@ -155,7 +161,7 @@ class ModuleReversal:
         if depth:
             function, made = self._divided(function, depth)
             self.functions.update(made)
-        self.functions[derivative.name] = self._derivative(derivative, function)
+        self.functions[derivative.name] = self._derivative(derivative, function, self._needs_shadows(function))
         while self._queue:
             self._make_versions(self._queue.popleft())
         self.functions.update(self.cotangents.functions)
@@ -199,8 +205,9 @@ class ModuleReversal:
             raise InternalError(f"{name} is called, and is no finished function")
         return found
 
-    def _derivative(self, derivative: Derivative, function: Function) -> Function:
-        """forward; backward; the gradients. See `relay.ir.derivative`."""
+    def _derivative(self, derivative: Derivative, function: Function, shadowed: bool) -> Function:
+        """forward; backward; the gradients. See `relay.ir.derivative`. References are pairs, unless `shadowed` or that
+        is not possible."""
         assert function.result is not None
         grad = derivative.grad
         called = self._is_recursive(function) or function.rule is not None
@@ -216,15 +223,24 @@ class ModuleReversal:
             parts[grad.output or 0] = seed
             cotangent = tuple(parts)
 
-        reversal = Reversal(self, body, repeated=False)
         given = {var: type_of(var) for var in parameters}
         wrt = grad.wrt if grad.wrt is not None else tuple(range(len(parameters)))
         shared = [type_ for type_ in given.values() if self._may_be_shared(type_, derivative, [*given.values()])]
-        # What is written to one of them may be read through another one.
-        written = [var for var, type_ in given.items() if type_ in shared and self.references.holds(type_)]
-        reversal.track([parameters[i] for i in wrt], (result, *written))
-        received = {var: Var(var.name, type_, var.span) for var, type_ in given.items() if var in reversal.paired}
-        before = self.references.received(received, shared, derivative.span)
+        if not shadowed:
+            reversal = Reversal(self, self.references, None, body, repeated=False)
+            reversal.track([parameters[i] for i in wrt], (result,), self._linked(given, shared))
+            received = {var: Var(var.name, type_, var.span) for var, type_ in given.items() if var in reversal.paired}
+            leaves = result in reversal.paired and bool(grad.keeping or grad.with_value)
+            if not all(self.references.can_receive(given[var], shared) for var in received) or (
+                leaves and not self.references.can_return(function.result)
+            ):
+                return self._derivative(derivative, function, shadowed=True)
+            before = self.references.received(received, derivative.span)
+        else:
+            sweep, begin = Sweep.begin(derivative.name)
+            reversal = Reversal(self, self._shadowed(derivative.name), sweep, body, repeated=False)
+            reversal.track([parameters[i] for i in wrt], (result,), self._linked(given, shared))
+            received, leaves, before = {}, False, [begin]
         scope = Scope(self.cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
         plan = reversal.block(body, scope, Seeds(exit=(cotangent,)))
         emitter = scope.emitter
@@ -235,7 +251,7 @@ class ModuleReversal:
             self.interface.outward(emitter, type_of(parameters[i]), scope.current(parameters[i]), parameters[i])
             for i in wrt
         ]
-        if result in reversal.paired and (grad.keeping or grad.with_value):
+        if leaves:
             result = self.references.unpaired(emitter, result, function.result)
         for position in grad.keeping:
             if isinstance(function.result, TupleType):
@@ -259,6 +275,13 @@ class ModuleReversal:
             span=derivative.span,
         )
 
+    def _linked(self, given: Mapping[Var, Type], shared: Sequence[Type]) -> list[list[Var]]:
+        """The pairs of parameters that may hold the same reference. `shared` are those types whose references may be
+        given twice; a reference may also be what another one holds."""
+        held = {v: set(references_in(t)) for v, t in given.items() if self.references.holds(t)}
+        alone = {v for v in held if given[v] not in shared and isinstance(given[v], RefType) and len(held[v]) == 1}
+        return [[v, w] for v, w in itertools.combinations(held, 2) if held[v] & held[w] and not {v, w} <= alone]
+
     def _may_be_shared(self, type_: Type, derivative: Derivative, every: Sequence[Type]) -> bool:
         """Whether a reference in values of a type may be given to a derivative twice, among values of `every` type. In
         calls that give it references which their function has made it is not."""
@@ -280,6 +303,22 @@ class ModuleReversal:
                 return True
         return not calls
 
+    def _shadowed(self, slot: str) -> References:
+        return Shadowed(self.cotangents, self.fresh_name, slot)
+
+    def _needs_shadows(self, function: Function) -> bool:
+        """Whether the references in a function and those that it calls cannot be pairs: a derivative in them has laid
+        shadows behind them, or the rule of a function gets them as they are."""
+        for found in self.reachable([function.name]):
+            if not isinstance(found, Function):
+                continue
+            types = [*map(type_of, found.parameters), *([] if found.result is None else [found.result])]
+            if isinstance(found.rule, CustomGradient) and any(map(self.references.holds, types)):
+                return True
+            if any(isinstance(b.value, Shadow) for b in walk(found.body)):
+                return True
+        return False
+
     # ---- forward and backward versions
 
     def callee(
@@ -289,9 +328,10 @@ class ModuleReversal:
         paired: bool,
         seeded: tuple[bool, ...],
         again: tuple[bool, ...] | None = None,
+        slot: str | None = None,
     ) -> Versions:
         """The two versions of a function, to be made later if they are new. See `Surroundings.callee`."""
-        found = self._versions.get((name, active, paired, seeded, again))
+        found = self._versions.get((name, active, paired, seeded, again, slot))
         if found is not None:
             return found
         function = self.function(name)
@@ -302,11 +342,12 @@ class ModuleReversal:
         self.definitions.append(tape)
         forward, backward = self.fresh_name(f"{name}_forward"), self.fresh_name(f"{name}_backward")
         self._origins[forward] = name
+        references = self.references if slot is None else self._shadowed(slot)
         types = tuple(
-            self.references.paired(type_of(p)) if i in active else type_of(p) for i, p in enumerate(function.parameters)
+            references.paired(type_of(p)) if i in active else type_of(p) for i, p in enumerate(function.parameters)
         )
-        result = self.references.paired(function.result) if paired else function.result
-        if paired or any(self.references.holds(type_of(function.parameters[i])) for i in active):
+        result = references.paired(function.result) if paired else function.result
+        if paired or any(references.holds(type_of(function.parameters[i])) for i in active):
             self._writing.add(backward)
         returned = tuple(leaf for i in active for leaf in self.cotangents.leaves(types[i]))
         given = tuple(t for t in returned if not isinstance(t, StackType))
@@ -314,8 +355,11 @@ class ModuleReversal:
         seeds = tuple(t for t, known in zip(self.cotangents.leaves(result), seeded, strict=True) if known)
         given = tuple(t for t, wanted in zip(given, taken, strict=True) if wanted)
         component = self._component(function)
-        kept = passed_on(name, self.function, component) if component else ()
-        values = (types[i] for i in kept)
+        constant = isinstance(function.rule, CustomGradient)  # the parameters' own values have no cotangents
+        kept = passed_on(name, self.function, component) if component and not constant else ()
+        values = [types[i] for i in kept]
+        if slot is not None:
+            values.append(SWEEP)
         versions = Versions(
             function,
             active,
@@ -329,8 +373,9 @@ class ModuleReversal:
             given,
             returned,
             kept,
+            references,
         )
-        self._versions[name, active, paired, seeded, again] = versions
+        self._versions[name, active, paired, seeded, again, slot] = versions
         self._queue.append(versions)
         return versions
 
@@ -338,9 +383,11 @@ class ModuleReversal:
         parameters, body, result = _single_exit(versions.function)
         body = separated(body, self.function)
         cotangents = self.cotangents
-        reversal = Reversal(self, body, repeated=True)
+        slot = versions.references.slot
+        sweep = None if slot is None else Sweep(Var("sweep", SWEEP), slot)
+        reversal = Reversal(self, versions.references, sweep, body, repeated=True)
         active = [parameters[i] for i in versions.active]
-        cells = [p for p in active if self.references.holds(type_of(p))]
+        cells = [p for p in active if versions.references.holds(type_of(p))]
         held = [result] if versions.paired and isinstance(result, Var) else []
         reversal.track([*active, *held], (result, *cells))
         scope = Scope(cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
@@ -369,7 +416,7 @@ class ModuleReversal:
         name = versions.tape.definition.name
         versions.tape.definition.constructors = (Constructor(name, tuple(handed_type(type_of(v)) for v in taped)),)
         self._add_forward(versions, parameters, plan, result, taped)
-        self._add_backward(versions, seeds + given, code, final, taped, kept)
+        self._add_backward(versions, seeds + given, code, final, taped, kept, sweep)
 
     def _add_forward(
         self, versions: Versions, parameters: tuple[Var, ...], plan: Plan, result: Atom, taped: Sequence[Var]
@@ -379,7 +426,9 @@ class ModuleReversal:
         values = hand_over(emitter, taped, [type_of(v) for v in taped])
         tape = emitter.bind(Construct(definition, definition.name, tuple(values)), versions.tape, "tape").atom
         both = emitter.bind(MakeTuple((result, tape)), TupleType((versions.result, versions.tape)), "both").atom
-        self._add(versions.forward, parameters, [*plan.forward, *emitter.bindings], both, versions.function)
+        rule = versions.function.rule
+        rule = attrs.evolve(rule, depth=rule.depth + 1) if isinstance(rule, CustomGradient) else None  # type: ignore[misc]
+        self._add(versions.forward, parameters, [*plan.forward, *emitter.bindings], both, versions.function, rule)
 
     def _add_backward(
         self,
@@ -389,21 +438,30 @@ class ModuleReversal:
         final: Atom,
         taped: Sequence[Var],
         kept: Sequence[Var],
+        sweep: Sweep | None,
     ) -> None:
         tape, result = Var("tape", versions.tape), Var("cotangents", pack_type(versions.returned))
         again = {v: Var(v.name, v.type, v.span) for v in kept}
         inside = substitute(Block(tuple(code), Yield((final,))), again)
         arm = unpacking(versions.tape.definition.name, list(taped), inside)
         body = [Binding((result,), Match(tape, (arm,)))]
-        self._add(versions.backward, (tape, *parameters, *again.values()), body, result, versions.function)
+        last = () if sweep is None else (sweep.reference,)
+        self._add(versions.backward, (tape, *parameters, *again.values(), *last), body, result, versions.function)
 
     def _add(
-        self, name: Global, parameters: tuple[Var, ...], body: list[Binding], result: Atom, origin: Function
+        self,
+        name: Global,
+        parameters: tuple[Var, ...],
+        body: list[Binding],
+        result: Atom,
+        origin: Function,
+        rule: CustomGradient | None = None,
     ) -> None:
         assert isinstance(name.type, FunctionType)
         label = LoopLabel(name.name)
         block = Block(tuple(body), Exit(label, (result,)))
-        self.functions[name.name] = Function(name.name, parameters, block, label, name.type.result, span=origin.span)
+        made = Function(name.name, parameters, block, label, name.type.result, span=origin.span, rule=rule)
+        self.functions[name.name] = made
 
     # ---- facts about functions
 

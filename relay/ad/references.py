@@ -10,6 +10,14 @@ The pair travels wherever the reference does, also in tuples, data and tapes, so
     write r v          write r.0 v                             v' += read r.1; r.1 := 0
 
 The backward effects happen in the reverse order of the forward ones, whether or not any cotangent is known there.
+
+Pairs cannot be made of references from outside of the derivative if two may be the same one, or if they hold others,
+or lie in data or lists; nor can data with pairs leave it. Such derivatives leave all references as they are, and have
+the cells for cotangents behind them (`shadows`), with d = shadow r:
+
+    r = ref v          r = ref v                               v' += read d
+    v = read r         v = read r                              d := read d + v'
+    write r v          write r v                               v' += read d; d := 0
 """
 
 from __future__ import annotations
@@ -19,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from relay.ad.cotangents import Cotangents, fill_stack, pack, pack_type, type_of, unpack
 from relay.ad.scopes import Scope
 from relay.ad.tapes import BlockReversal
-from relay.errors import DifferentiationError, Span
+from relay.errors import InternalError, Span
 from relay.ir.expr import Atom, Binding, Expr, MakeTuple, Project, RefNew, RefRead, RefWrite, StackGet, StackNew, Var
 from relay.ir.types import (
     Constructor,
@@ -36,7 +44,11 @@ from relay.operator import Emitter
 
 
 class References:
-    """Which types hold references that become pairs, and what they become. `definitions` are the new data types."""
+    """Which types hold references with cotangents, and what these become: here, pairs. `definitions` are the new data
+    types."""
+
+    slot: str | None = None
+    """The slot of the shadows, if there are no pairs."""
 
     def __init__(self, cotangents: Cotangents, fresh_name: Callable[[str], str]) -> None:
         self.definitions: list[DataDefinition] = []
@@ -84,60 +96,63 @@ class References:
             case _:
                 return type_
 
-    def received(self, cells: Mapping[Var, Var], shared: Sequence[Type], span: Span | None) -> list[Binding]:
-        """The pairs of references that come from outside of a derivative: each gets a cell for its cotangent, which is
-        not needed afterwards. `cells` has what they are outside; those of `shared` types may be the same one.
+    def can_receive(self, type_: Type, shared: Sequence[Type]) -> bool:
+        """Whether pairs can be made of the references in a value from outside of a derivative. References in values of
+        `shared` types may be the same one."""
+        type_ = prune(type_)  # type: ignore[assignment]
+        if not self.holds(type_):
+            return True
+        if isinstance(type_, TupleType):
+            return type_ not in shared and all(self.can_receive(t, shared) for t in type_.items)
+        return isinstance(type_, RefType) and type_ not in shared and not self.holds(type_.content)
 
-        Raises DifferentiationError where two of them may be the same one, or if they hold references themselves or lie
-        in data or lists.
-        """
+    def received(self, cells: Mapping[Var, Var], span: Span | None) -> list[Binding]:
+        """The pairs of references that come from outside of a derivative: each gets a cell for its cotangent, which is
+        not needed afterwards. `cells` has what they are outside."""
         emitter = Emitter(span)
         for pair, outside in cells.items():
-            emitter.bindings.append(Binding((pair,), self._paired_value(emitter, outside, type_of(outside), shared)))
+            emitter.bindings.append(Binding((pair,), self._paired_value(emitter, outside, type_of(outside))))
         return emitter.bindings
 
-    def _paired_value(self, emitter: Emitter, value: Atom, type_: Type, shared: Sequence[Type]) -> Expr:
+    def _paired_value(self, emitter: Emitter, value: Atom, type_: Type) -> Expr:
         """What makes pairs of the references in a value."""
         span, type_ = emitter.span, prune(type_)  # type: ignore[assignment]
-        refused = type_ in shared
-        if isinstance(type_, TupleType) and not refused:
+        if isinstance(type_, TupleType):
             parts: list[Atom] = []
             for index, item in enumerate(type_.items):
                 part = emitter.bind(Project(value, index, span), item, "part").atom
                 if self.holds(item):
-                    part = emitter.bind(self._paired_value(emitter, part, item, shared), self.paired(item), "pair").atom
+                    part = emitter.bind(self._paired_value(emitter, part, item), self.paired(item), "pair").atom
                 parts.append(part)
             return MakeTuple(tuple(parts), span)
-        if refused or not isinstance(type_, RefType) or self.holds(type_.content):
-            raise DifferentiationError(
-                "the gradient passes through references that are created outside of the differentiated function, and"
-                " may be the same one, or hold others",
-                span,
-                help="pass what they hold as arguments instead",
-            )
+        assert isinstance(type_, RefType)
         zeros = pack(emitter, self._cotangents.zeros(emitter, type_.content, None))
         adjoint = emitter.bind(RefNew(zeros, span), RefType(type_of(zeros)), "adjoint").atom
         return MakeTuple((value, adjoint), span)
 
-    def unpaired(self, emitter: Emitter, value: Atom, type_: Type) -> Atom:
-        """A value of `paired(type_)` as the one of `type_` that it stands for. What cells hold is read now.
+    def can_return(self, type_: Type) -> bool:
+        """Whether a value with pairs can leave a derivative as what it stands for."""
+        type_ = prune(type_)  # type: ignore[assignment]
+        if not self.holds(type_):
+            return True
+        match type_:
+            case RefType(content):
+                return not self.holds(content)
+            case TupleType(items):
+                return all(map(self.can_return, items))
+            case StackType(element):
+                return self.can_return(element)
+            case _:
+                return False
 
-        Raises DifferentiationError for references in data types.
-        """
+    def unpaired(self, emitter: Emitter, value: Atom, type_: Type) -> Atom:
+        """A value of `paired(type_)` as the one of `type_` that it stands for, if it can leave the derivative."""
         type_ = prune(type_)  # type: ignore[assignment]
         if not self.holds(type_):
             return value
         match type_:
-            case RefType(content):
-                if not self._cotangents.exists(content):
-                    raise _kept(type_, emitter)
-                inner = self.paired(content)
-                cell = emitter.bind(Project(value, 0, emitter.span), RefType(inner), "cell").atom
-                if not self.holds(content):
-                    return cell
-                held = emitter.bind(RefRead(cell, emitter.span), inner, "held").atom
-                plain = self.unpaired(emitter, held, content)
-                return emitter.bind(RefNew(plain, emitter.span), type_, "cell").atom
+            case RefType():
+                return emitter.bind(Project(value, 0, emitter.span), type_, "cell").atom
             case TupleType(items):
                 parts = [
                     self.unpaired(emitter, emitter.bind(Project(value, i), self.paired(t), "part").atom, t)
@@ -154,7 +169,7 @@ class References:
                 empty = emitter.bind(StackNew(element, emitter.span), type_, "empty").atom
                 return fill_stack(emitter, empty, value, entry)
             case _:
-                raise _kept(type_, emitter)
+                raise InternalError(f"pairs in {show(type_)} leave a derivative")
 
     def paired_definition(self, definition: DataDefinition) -> DataDefinition:
         """The data type with pairs in place of references."""
@@ -170,6 +185,22 @@ class References:
             )
             self._cotangents.complete(found)
         return found
+
+
+class Shadowed(References):
+    """References stay as they are, and have the cells for cotangents behind them."""
+
+    def __init__(self, cotangents: Cotangents, fresh_name: Callable[[str], str], slot: str) -> None:
+        super().__init__(cotangents, fresh_name)
+        self.slot = slot
+
+    def paired(self, type_: Type) -> Type:
+        """The type itself."""
+        return type_
+
+    def paired_definition(self, definition: DataDefinition) -> DataDefinition:
+        """The data type itself."""
+        return definition
 
 
 def references_in(type_: Type) -> Iterator[RefType]:
@@ -216,34 +247,28 @@ def count_references(type_: RefType, every: Sequence[Type]) -> int:
     return count
 
 
-def _kept(type_: Type, emitter: Emitter) -> DifferentiationError:
-    return DifferentiationError(
-        f"a derivative cannot return {show(type_)}, whose references take part in it",
-        emitter.span,
-        help="return what they hold",
-    )
-
-
 def reverse_new(reversal: BlockReversal, binding: Binding, new: RefNew, scope: Scope) -> list[Binding]:
     """v' += read d"""
     target = binding.targets[0]
-    content = _content(target)
+    content = _content(reversal, target)
     if content is None:
+        return [binding]
+    if reversal.tracked(new.value):
+        leaves = _leaves(reversal, scope, _adjoint(scope, target, content, reversal), content)
+        reversal.accumulate(scope, new.value, reversal.cotangents.unflatten(leaves, content))
+    if reversal.sweep is not None:
         return [binding]
     forward = Emitter(new.span)
     cell = forward.bind(RefNew(new.value, new.span), RefType(content), "cell").atom
     zeros = pack(forward, reversal.cotangents.zeros(forward, content, None))
     adjoint = forward.bind(RefNew(zeros, new.span), RefType(type_of(zeros)), "adjoint").atom
-    if reversal.tracked(new.value):
-        leaves = _leaves(reversal, scope, _adjoint(scope, target, content, reversal), content)
-        reversal.accumulate(scope, new.value, reversal.cotangents.unflatten(leaves, content))
     return [*forward.bindings, Binding((target,), MakeTuple((cell, adjoint), new.span))]
 
 
 def reverse_read(reversal: BlockReversal, binding: Binding, read: RefRead, scope: Scope) -> list[Binding]:
-    """r.1 := read r.1 + v'"""
+    """d := read d + v'"""
     target = binding.targets[0]
-    cotangent, content = scope.take(target), _content(read.reference)
+    cotangent, content = scope.take(target), _content(reversal, read.reference)
     if content is None:
         return [binding]
     if cotangent is not None:
@@ -252,13 +277,13 @@ def reverse_read(reversal: BlockReversal, binding: Binding, read: RefRead, scope
         after = reversal.cotangents.add(scope.emitter, before, cotangent)
         _write(reversal, scope, adjoint, reversal.cotangents.dense(scope.emitter, after, content, None))
     forward = Emitter(read.span)
-    cell = forward.bind(Project(read.reference, 0, read.span), RefType(content), "cell").atom
+    cell = _cell(reversal, forward, read.reference, content)
     return [*forward.bindings, Binding((target,), RefRead(cell, read.span))]
 
 
 def reverse_write(reversal: BlockReversal, binding: Binding, write: RefWrite, scope: Scope) -> list[Binding]:
-    """v' += read r.1; r.1 := 0"""
-    content = _content(write.reference)
+    """v' += read d; d := 0"""
+    content = _content(reversal, write.reference)
     if content is None:
         return [binding]
     adjoint = _adjoint(scope, write.reference, content, reversal)
@@ -267,20 +292,30 @@ def reverse_write(reversal: BlockReversal, binding: Binding, write: RefWrite, sc
         reversal.accumulate(scope, write.value, reversal.cotangents.unflatten(leaves, content))
     _write(reversal, scope, adjoint, reversal.cotangents.zeros(scope.emitter, content, None))
     forward = Emitter(write.span)
-    cell = forward.bind(Project(write.reference, 0, write.span), RefType(content), "cell").atom
+    cell = _cell(reversal, forward, write.reference, content)
     return [*forward.bindings, Binding((), RefWrite(cell, write.value, write.span))]
 
 
-def _content(reference: Atom) -> Type | None:
-    """What a pair's cell holds; None for a reference that is no pair."""
+def _content(reversal: BlockReversal, reference: Atom) -> Type | None:
+    """What a reference with a cotangent holds; None for others."""
     match type_of(reference):
-        case TupleType((RefType(content), RefType())):
+        case TupleType((RefType(content), RefType())) if reversal.sweep is None:
             return content
+        case RefType(content) if reversal.sweep is not None and reference in reversal.paired:
+            return content if reversal.cotangents.exists(content) else None
         case _:
             return None
 
 
+def _cell(reversal: BlockReversal, forward: Emitter, reference: Atom, content: Type) -> Atom:
+    if reversal.sweep is not None:
+        return reference
+    return forward.bind(Project(reference, 0, forward.span), RefType(content), "cell").atom
+
+
 def _adjoint(scope: Scope, reference: Atom, content: Type, reversal: BlockReversal) -> Atom:
+    if reversal.sweep is not None:
+        return reversal.sweep.cell(scope.emitter, reversal.cotangents, reference, content)
     type_ = RefType(pack_type(reversal.cotangents.leaves(content)))
     return scope.emitter.bind(Project(reference, 1), type_, "adjoint").atom
 

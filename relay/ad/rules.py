@@ -7,6 +7,11 @@
     f has a gradient g and a function s         (v, saved) = s(a..)                a' += g(saved, v')
 
 The arguments are residuals like any others, so that a loop does not store again what comes from outside of it.
+
+A rule says what the result's cotangent does. What references hold is no argument: what f (or s) does to those that it
+is given is reversed as that of any function, as if all else in f were constant. So the forward version of f has a rule,
+too, for its first result (`CustomGradient.depth`). A function that recomputes is
+differentiated as any other if it has references, since it would find other contents in them later.
 """
 
 from __future__ import annotations
@@ -17,7 +22,6 @@ from typing import Protocol
 from relay.ad.cotangents import Cotangent, Cotangents, type_of
 from relay.ad.interface import Interface, packed
 from relay.ad.scopes import Scope
-from relay.errors import DifferentiationError
 from relay.ir.derivative import cotangent_type
 from relay.ir.expr import (
     Atom,
@@ -45,6 +49,11 @@ class Ruled(Protocol):
         """atom' += cotangent, if anyone needs it."""
         ...
 
+    def effects(self, binding: Binding, seed: Cotangent, scope: Scope) -> list[Binding]:
+        """The forward bindings of a call of which only what it does to references is reversed; and what is found there,
+        if there is a seed for that."""
+        ...
+
 
 def reverse_custom(
     reversal: Ruled,
@@ -57,8 +66,9 @@ def reverse_custom(
 ) -> list[Binding]:
     """The forward bindings of a call of a function with a gradient of its own."""
     emitter, target = scope.emitter, binding.targets[0]
-    forward = [binding]
+    run = binding
     types = tuple(type_of(a) for a in call.arguments)
+    parts: list[Binding] = []
     if rule.forward is None:
         saved = emitter.bind(MakeTuple(call.arguments, call.span), TupleType(types), "saved").atom
     else:
@@ -66,23 +76,40 @@ def reverse_custom(
         assert isinstance(forward_type.result, TupleType)
         both = Var("both", forward_type.result)
         saved = Var("saved", forward_type.result.items[1])
-        forward = [
-            Binding((both,), Call(Global(rule.forward, forward_type), call.arguments, call.span)),
+        run = Binding((both,), Call(Global(rule.forward, forward_type), call.arguments, call.span))
+        parts = [
             Binding((target,), Project(both, 0, call.span)),
             Binding((saved,), Project(both, 1, call.span)),
         ]
-    given = reversal.interface.outward(emitter, type_of(target), seed, target)
-    backward_type = function(rule.backward).type
-    pull = Call(Global(rule.backward, backward_type), (saved, given), call.span)
-    found = emitter.bind(pull, backward_type.result, "found").atom
-    for position, (argument, type_) in enumerate(zip(call.arguments, types, strict=True)):
-        if not reversal.cotangents.exists(type_):
-            continue
-        part = found
-        if len(types) > 1:
-            part = emitter.bind(Project(found, position, call.span), cotangent_type(type_), "part").atom
-        reversal.accumulate(scope, argument, reversal.interface.inward(emitter, type_, part))
-    return forward
+    own, rest = _first(seed, rule.depth)
+    if own is not None:
+        result: Atom = target
+        for _ in range(rule.depth):
+            type_ = type_of(result)
+            assert isinstance(type_, TupleType)
+            result = emitter.bind(Project(result, 0, call.span), type_.items[0], "part").atom
+        given = reversal.interface.outward(emitter, type_of(result), own, result)
+        backward_type = function(rule.backward).type
+        pull = Call(Global(rule.backward, backward_type), (saved, given), call.span)
+        found = emitter.bind(pull, backward_type.result, "found").atom
+        for position, (argument, type_) in enumerate(zip(call.arguments, types, strict=True)):
+            if not reversal.cotangents.exists(type_):
+                continue
+            part = found
+            if len(types) > 1:
+                part = emitter.bind(Project(found, position, call.span), cotangent_type(type_), "part").atom
+            reversal.accumulate(scope, argument, reversal.interface.inward(emitter, type_, part))
+    return [*reversal.effects(run, rest, scope), *parts]
+
+
+def _first(seed: Cotangent, depth: int) -> tuple[Cotangent, Cotangent]:
+    """The cotangent of a value's first component, or the first one of that, and so on; and that of the rest."""
+    if depth == 0:
+        return seed, None
+    if not isinstance(seed, tuple):
+        return None, None
+    own, rest = _first(seed[0], depth - 1)
+    return own, (rest, *seed[1:])
 
 
 def barrier(emitter: Emitter, atom: Atom, number: int) -> Atom:
@@ -98,12 +125,3 @@ def barrier(emitter: Emitter, atom: Atom, number: int) -> Atom:
             return packed(emitter, [barrier(emitter, p, number) for p in parts])
         case _:
             return atom
-
-
-def refuse_references(call: Call, kind: str) -> DifferentiationError:
-    """The error for a function with a rule that is given references, or returns them."""
-    return DifferentiationError(
-        f"{kind} is called with references that take part in the derivative",
-        call.span,
-        help="two of them may be the same, or they hold others: pass and return the values themselves",
-    )

@@ -18,6 +18,7 @@ import attrs
 from relay.ad.activity import Activity
 from relay.ad.cotangents import Cotangent, Cotangents, type_of
 from relay.ad.scopes import Scope
+from relay.ad.shadows import Sweep
 from relay.ad.sizes import hand_over, handed_type, sizes_made
 from relay.ir.dims import MadeDim
 from relay.ir.expr import Arm, Atom, Binding, Block, Construct, Dead, Expr, If, Match, MatchArm, Terminator, Var
@@ -175,7 +176,8 @@ class BlockReversal(Protocol):
     cotangents: Cotangents
     activity: Activity
     entries: dict[Var, Atom | None]
-    paired: set[Atom]  # the variables that hold pairs of cells
+    paired: set[Atom]  # the variables that hold references with cotangents
+    sweep: Sweep | None  # the cotangents of references lie behind them; else they are pairs
     repeated: bool  # whether the function calls itself
 
     def block(self, block: Block, scope: Scope, seeds: Seeds) -> Plan:

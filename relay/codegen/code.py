@@ -423,6 +423,13 @@ class Code:
             places.append(Leaf(layout, Memory(address)))
         return build(pool.element, iter(places))
 
+    def shadow_words(self, pool: Pool, slot: str, row: Expression) -> tuple[Expression, Expression]:
+        """The addresses of the words for a shadow in a row of a pool of references: see `Pool`."""
+        assert pool.slot is not None
+        first = pool.slot + 2 + sum(1 for _ in leaves(pool.element)) + 2 * pool.shadows.index(slot)
+        there, shadow = (self.table(first + n) + row * self.size(ROW.bytes) for n in range(2))
+        return self.bind(there, "int64", "at"), self.bind(shadow, "int64", "at")
+
     def read(self, value: Value, keep: bool) -> Value:
         """A value that lies in a pool, read now; with `keep`, larger tensors stay where they are."""
         match value:

@@ -171,7 +171,7 @@ class Passing:
             rows = self._rows.get(pool, [])
             slot = pool.slot
             assert slot is not None
-            parts = list(leaves(pool.element))
+            parts = pool.leaves()
             if len(rows) > table[slot + 1] or not has_fixed_rows(pool):  # which may be of another size than before
                 for position, layout in enumerate(parts):
                     base = reallocate(int(table[slot + 2 + position]), len(rows) * max(self._number(layout.bytes), 1))
@@ -186,9 +186,10 @@ class Passing:
     def _columns(self, pool: Pool, parts: Sequence[TensorLayout]) -> Iterator[np.ndarray]:
         rows = self._rows.get(pool, [])
         for position, layout in enumerate(parts):
-            column = np.empty((len(rows), *map(self._number, layout.dims)), layout.base.dtype)
+            column = np.zeros((len(rows), *map(self._number, layout.dims)), layout.base.dtype)
             for number, row in enumerate(rows):
-                column[number] = row[position]
+                if position < len(row):  # there are no shadows yet
+                    column[number] = row[position]
             yield column
 
     def is_unchanged(self, table: np.ndarray, cell: Cell) -> bool:

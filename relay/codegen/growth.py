@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relay.codegen.layout import Layouts, Pool, RowLayout, StackLayout
-from relay.ir.expr import Binding, Block, Call, Construct, Function, Global, RefNew, StackPush
+from relay.ir.expr import Binding, Block, Call, Construct, Function, Global, RefNew, Shadow, StackPush
 from relay.ir.traverse import blocks, walk
 
 
@@ -43,7 +43,7 @@ class Growth:
                 layout = self._layouts.atom(stack)
                 assert isinstance(layout, StackLayout)
                 return frozenset((layout.pool,))
-            case RefNew() | Construct():
+            case RefNew() | Shadow() | Construct():
                 layout = self._layouts.of[binding.targets[0]]
                 return frozenset((layout.pool,)) if isinstance(layout, RowLayout) else frozenset()
             case Call(Global(name)):

@@ -75,6 +75,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Shadow,
     StackGet,
     StackLength,
     StackNew,
@@ -427,6 +428,8 @@ class _Generator:
                 self.variables[targets[0]] = code.read(self._row(reference), keep=False)
             case RefWrite(reference, atom):
                 code.assign(self._row(reference), self.value(atom))
+            case Shadow() as shadow:
+                self.variables[targets[0]] = self._shadow(shadow, self.shared.layouts.of[targets[0]])
             case StackNew():
                 self.variables[targets[0]] = StackValue(code.number(0, ROW), code.number(0, ROW))
             case StackPush(stack, atom):
@@ -633,12 +636,30 @@ class _Generator:
         zero = integer(0)
         row = self.shared.pools.reserve(self.code, layout.pool, zero, zero)
         self.code.assign(self.code.row(layout.pool, row), value)
+        for slot in layout.pool.shadows:
+            self.code.store_word(self.code.shadow_words(layout.pool, slot, row)[0], zero)
         return Leaf(ROW, Immediate(row))
 
     def _row(self, reference: Atom) -> Value:
         layout = self.shared.layouts.atom(reference)
         assert isinstance(layout, RowLayout)
         return self.code.row(layout.pool, self.code.value(self.leaf(reference)))
+
+    def _shadow(self, shadow: Shadow, layout: Layout) -> Leaf:
+        code, pool = self.code, self.shared.layouts.atom(shadow.reference)
+        assert isinstance(pool, RowLayout)
+        row, sweep = code.value(self.leaf(shadow.reference)), code.value(self.leaf(shadow.sweep)) + integer(1)
+        found, (there, cell) = code.leaf(ROW), code.shadow_words(pool.pool, shadow.slot, row)
+        code.store(found, code.load_word(cell))
+        missing = code.bind(tirx.NE(code.load_word(there), sweep), "bool", "missing")
+        with code.collect() as make:
+            made = self._new_row(layout, self.value(shadow.initial))
+            there, cell = code.shadow_words(pool.pool, shadow.slot, row)  # the pool may be the same one, and have moved
+            code.store_word(there, sweep)
+            code.store_word(cell, code.value(made))
+            code.store(found, code.value(made))
+        code.when(missing, make)
+        return found
 
     def _stack(self, stack: Atom) -> tuple[StackValue, StackLayout]:
         value, layout = self.value(stack), self.shared.layouts.atom(stack)

@@ -51,6 +51,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Shadow,
     StackGet,
     StackLength,
     StackNew,
@@ -145,12 +146,21 @@ class StackLayout:
 @attrs.define(eq=False)
 class Pool:
     """Rows of one layout: those of references (`cells`), of recursive data, or of stacks. `slot` is its first place in
-    the context table: top, capacity, then a base for each leaf."""
+    the context table: top, capacity, then a base for each leaf.
+
+    Behind the content of a reference lie two words for each slot of shadows (`Shadow`): 1 + the row of the sweep,
+    0 if there is no shadow yet, and the shadow's row.
+    """
 
     name: str
     element: Layout = attrs.field(factory=lambda: TupleLayout(()))
     slot: int | None = None
     cells: bool = False
+    shadows: list[str] = attrs.field(factory=list)
+
+    def leaves(self) -> list[TensorLayout]:
+        """The leaves of a row: of the content, and the words for shadows."""
+        return [*leaves(self.element), *(ROW,) * (2 * len(self.shadows))]
 
 
 def has_fixed_rows(pool: Pool) -> bool:
@@ -507,6 +517,12 @@ class _Analysis:
                 layout = atom(reference)
                 assert isinstance(layout, RowLayout)
                 self._meet((content,), (layout.pool.element,))
+            case Shadow(reference, _, initial, slot):
+                layout, shadow = atom(reference), self._new(targets)[0]
+                assert isinstance(layout, RowLayout) and isinstance(shadow, RowLayout)
+                self._meet((initial,), (shadow.pool.element,))
+                if slot not in layout.pool.shadows:
+                    layout.pool.shadows.append(slot)
             case StackNew(element):
                 of[targets[0]] = self.layouts.fresh(StackType(element), value.span)
             case StackPush(stack, pushed):

@@ -10,7 +10,7 @@ import attrs
 from relay.codegen import tir
 from relay.codegen.code import Code, Table
 from relay.codegen.context import RESULT, RUNNING_OUT_OF_MEMORY
-from relay.codegen.layout import Pool, leaves
+from relay.codegen.layout import Pool
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.ir.dims import TypeId
 
@@ -40,7 +40,7 @@ def make_pools(pools: Sequence[Pool], table: Table, sizes: Mapping[TypeId, int])
     names: dict[Pool, Any] = {}
     slots = []
     for number, pool in enumerate(pools):
-        count = sum(1 for _ in leaves(pool.element))
+        count = len(pool.leaves())
         pool.slot = table.reserve(3 + count)  # top, capacity, the leaves' addresses, bytes
         slots.append((pool.slot, count))
         names[pool] = GlobalVar(f"reserve{number}")
@@ -56,7 +56,7 @@ def _reserve(pool: Pool, places: Mapping[TypeId, int]) -> Any:
     code = Code(places)
     assert pool.slot is not None
     top_slot, capacity_slot, first_base = pool.slot, pool.slot + 1, pool.slot + 2
-    sizes = [code.size(layout.bytes) for layout in leaves(pool.element)]
+    sizes = [code.size(layout.bytes) for layout in pool.leaves()]
     offset, length = tirx.Var("offset", "int64"), tirx.Var("length", "int64")
     top = code.bind(code.table(top_slot), name="top")
     in_place = code.bind(tirx.EQ(offset + length, top), "bool", "in_place")

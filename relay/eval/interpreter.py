@@ -59,6 +59,7 @@ from relay.ir.expr import (
     RefRead,
     RefWrite,
     SetAttribute,
+    Shadow,
     StackGet,
     StackLength,
     StackNew,
@@ -197,6 +198,8 @@ class Machine:
                 bind(_cell(value(reference)).content)
             case RefWrite(reference, content):
                 _cell(value(reference)).content = value(content)
+            case Shadow(reference, sweep, initial, slot):
+                bind(_cell(value(reference)).shadow(slot, value(sweep), value(initial)))
             case Assert(condition, message, span):
                 if not value(condition):
                     raise ExecutionError(message, span)

@@ -7,6 +7,7 @@ tensors may be wrapped in a `Box`, which says on which tape they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import attrs
@@ -36,10 +37,20 @@ if TYPE_CHECKING:
 
 @attrs.define(slots=True, eq=False, repr=False)
 class Reference:
-    """A mutable cell. `outside` is the object of Python that it stands for, if any."""
+    """A mutable cell. `outside` is the object of Python that it stands for, if any; `shadows` are the cells behind it,
+    by their slots, each with the sweep that it belongs to."""
 
     content: object
     outside: object = None
+    shadows: Mapping[str, tuple[object, Reference]] = MappingProxyType({})
+
+    def shadow(self, slot: str, sweep: object, initial: object) -> Reference:
+        """The cell behind this one (`relay.ir.expr.Shadow`)."""
+        found, cell = self.shadows.get(slot, (None, None))
+        if found is not sweep or cell is None:
+            cell = Reference(initial)
+            self.shadows = {**self.shadows, slot: (sweep, cell)}
+        return cell
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)

@@ -68,6 +68,7 @@ from relay.ir.expr import (
     RefRead,
     RefWrite,
     SetAttribute,
+    Shadow,
     Slice,
     StackGet,
     StackLength,
@@ -200,7 +201,7 @@ class _Serialiser:
                 self.function(function)
                 if function.rule is not None:
                     named = [self._callee(n) for n in function.rule_functions]
-                    self.put("rule", type(function.rule).__name__, *named)
+                    self.put("rule", type(function.rule).__name__, getattr(function.rule, "depth", 0), *named)
 
     def _callee(self, name: str) -> int | str:
         if self._functions is None or name not in self._defined:
@@ -420,6 +421,9 @@ class _Serialiser:
             case RefWrite(reference, value):
                 self.put("write")
                 self.atoms((reference, value))
+            case Shadow(reference, sweep, initial, slot):
+                self.put("shadow", json.dumps(slot))
+                self.atoms((reference, sweep, initial))
             case Assert(condition, message):
                 self.put("assert", json.dumps(message))
                 self.atoms((condition,))

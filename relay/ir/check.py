@@ -123,7 +123,12 @@ class _Checker(Values):
         if None in found:
             raise self.fail(f"the rule of {function.name} names functions that there are not")
         types = function.type.parameters
-        seed = cotangent_type(function.type.result)
+        result = function.type.result
+        for _ in range(rule.depth):
+            if not isinstance(result, TupleType) or not result.items:
+                raise self.fail(f"the rule of {function.name} is about a component that there is not")
+            result = result.items[0]
+        seed = cotangent_type(result)
         gradients = tuple(map(cotangent_type, types))
         saved: Type = TupleType(types)
         if len(found) == 2:
@@ -131,7 +136,7 @@ class _Checker(Values):
             if not isinstance(forward.result, TupleType) or len(forward.result.items) != 2:
                 raise self.fail(f"@{rule.forward} does not return a result and what it saved")
             saved = forward.result.items[1]
-            expected = FunctionType(types, TupleType((function.type.result, saved)))
+            expected = FunctionType(types, TupleType((result, saved)))
             self.same(f"the type of @{rule.forward}", (forward,), (expected,))
         expected = FunctionType((saved, seed), gradients[0] if len(gradients) == 1 else TupleType(gradients))
         self.same(f"the type of @{rule.backward}", (found[0].type,), (expected,))  # type: ignore[union-attr]

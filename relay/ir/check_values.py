@@ -43,6 +43,7 @@ from relay.ir.expr import (
     RefRead,
     RefWrite,
     SetAttribute,
+    Shadow,
     StackGet,
     StackLength,
     StackNew,
@@ -134,6 +135,10 @@ class Values(Scopes, abc.ABC):
             case RefWrite(reference, value):
                 self.same("`write`", (self.atom(value),), (self.content(reference),))
                 return ()
+            case Shadow(reference, sweep, initial):
+                self.content(reference)
+                self.content(sweep)
+                return (RefType(self.atom(initial)),)
             case Assert(condition):
                 self.scalar_bool("`assert`", self.atom(condition))
                 return ()

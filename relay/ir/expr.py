@@ -259,6 +259,21 @@ class RefWrite:
 
 
 @node
+class Shadow:
+    """The cell that lies behind a reference in one pass over it; a new one with `initial` content, if none does yet.
+
+    Derivatives keep the cotangent of what a reference holds there. `sweep` is a reference too, a new one for each pass;
+    `slot` names those passes that never overlap.
+    """
+
+    reference: Atom
+    sweep: Atom
+    initial: Atom
+    slot: str
+    span: Span | None = None
+
+
+@node
 class Assert:
     """Stop with an ExecutionError at `span` unless the condition, a rank-0 bool, holds. Binds no target."""
 
@@ -533,8 +548,8 @@ class ForEach:
 
 Expr: TypeAlias = (
     Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite |
-    Assert | Print | Construct | StackNew | StackPush | StackGet | StackLength | Extent | BindDim | AxisSize | Ascribe
-    | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
+    Shadow | Assert | Print | Construct | StackNew | StackPush | StackGet | StackLength | Extent | BindDim | AxisSize
+    | Ascribe | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
 )  # fmt: skip
 
 
@@ -618,10 +633,14 @@ class CustomGradient:
 
     `backward` takes (saved, cotangent of the result) and returns the cotangents of the parameters, bare for one.
     `forward` takes the parameters and returns (result, saved); without it `saved` is the tuple of the parameters.
+
+    With a `depth` the rule is about the result's first component, or the first component of that, and so on: what else
+    there is depends on what references hold, and not on the parameters' own values.
     """
 
     backward: str
     forward: str | None = None
+    depth: int = 0
 
 
 Rule: TypeAlias = Recompute | Quiet | CustomGradient

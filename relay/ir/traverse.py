@@ -63,6 +63,7 @@ from relay.ir.expr import (
     RefRead,
     RefWrite,
     SetAttribute,
+    Shadow,
     Slice,
     StackGet,
     StackLength,
@@ -122,6 +123,10 @@ def _operands(expression: Expr) -> Iterator[Atom]:
         case RefWrite(reference, value):
             yield reference
             yield value
+        case Shadow(reference, sweep, initial):
+            yield reference
+            yield sweep
+            yield initial
         case Assert(condition):
             yield condition
         case Print(_, values):
@@ -406,6 +411,8 @@ def map_parts(
             return RefRead(atom(reference), span)
         case RefWrite(reference, value, span):
             return RefWrite(atom(reference), atom(value), span)
+        case Shadow(reference, sweep, initial, slot, span):
+            return Shadow(atom(reference), atom(sweep), atom(initial), slot, span)
         case Assert(condition, message, span):
             return Assert(atom(condition), message, span)
         case Print(pieces, values, formats, span):

@@ -50,6 +50,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Shadow,
     StackGet,
     StackLength,
     StackNew,
@@ -389,6 +390,9 @@ class BodyParser:
                 return RefRead(self.atoms.atom(), cursor.span_from(start))
             case "write":
                 return RefWrite(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
+            case "shadow":
+                reference, sweep, initial = self.atoms.atom(), self.atoms.atom(), self.atoms.atom()
+                return Shadow(reference, sweep, initial, cursor.string("the slot, in quotes"), cursor.span_from(start))
             case "assert":
                 condition = self.atoms.atom()
                 return Assert(condition, cursor.string("the message, in quotes"), cursor.span_from(start))

@@ -201,7 +201,7 @@ class _Parser:
         return _Header(name, signature, cursor.position, cursor.span(token), rule)
 
     def _rule(self) -> Rule | None:
-        """`recompute`, `quiet`, or `gradient @backward saving @forward`, after the type of a function's result."""
+        """`recompute`, `quiet`, or `gradient @backward saving @forward first`, after the type of a result."""
         cursor = self.cursor
         if cursor.accept("recompute"):
             return Recompute()
@@ -212,7 +212,10 @@ class _Parser:
         named = [self._named("the function that computes the gradient")]
         if cursor.accept("saving"):
             named.append(self._named("the function that saves what the gradient needs"))
-        return CustomGradient(*named)
+        depth = 0
+        while cursor.accept("first"):
+            depth += 1
+        return CustomGradient(named[0], named[1] if len(named) > 1 else None, depth)
 
     def _named(self, what: str) -> str:
         token = self.cursor.expect_kind(Kind.GLOBAL, what)

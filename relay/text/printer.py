@@ -83,6 +83,7 @@ from relay.ir.expr import (
     RefRead,
     RefWrite,
     SetAttribute,
+    Shadow,
     StackGet,
     StackLength,
     StackNew,
@@ -372,9 +373,10 @@ class _Printer:
                 self._put(" recompute")
             case Quiet():
                 self._put(" quiet")
-            case CustomGradient(backward, forward):
+            case CustomGradient(backward, forward, depth):
                 self._put(f" gradient @{name_text(backward)}")
                 self._put("" if forward is None else f" saving @{name_text(forward)}")
+                self._put(" first" * depth)
             case None:
                 pass
         self._put(self._place(function.span), " ")
@@ -494,6 +496,8 @@ class _Printer:
                 self._put(f"read {atom(reference)}")
             case RefWrite(reference, value):
                 self._put(f"write {atom(reference)} {atom(value)}")
+            case Shadow(reference, sweep, initial, slot):
+                self._put(f"shadow {atom(reference)} {atom(sweep)} {atom(initial)} {quoted(slot)}")
             case Assert(condition, message):
                 self._put(f"assert {atom(condition)} {quoted(message)}")
             case Print(pieces, values, formats):

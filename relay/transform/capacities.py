@@ -35,6 +35,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Shadow,
     StackGet,
     StackLength,
     StackNew,
@@ -247,7 +248,7 @@ class Kinds:
             case StackLength(stack):
                 self.kind(stack).measured = True
                 self._of(targets[0])
-            case Call() | Construct() | RefNew() | RefRead() | RefWrite():
+            case Call() | Construct() | RefNew() | RefRead() | RefWrite() | Shadow():
                 for atom in operands(value):
                     if not isinstance(atom, Global):
                         self._fix(self.of(atom))

@@ -25,6 +25,7 @@ from relay.ir.expr import (
     Module,
     OpCall,
     Project,
+    Shadow,
     StackGet,
     StackLength,
     StackPush,
@@ -89,6 +90,8 @@ def _key(value: Expr) -> Hashable | None:
             return ("project", _atom_key(whole), index)
         case Construct(definition, constructor, arguments):
             return ("construct", definition, constructor, *map(_atom_key, arguments))
+        case Shadow(reference, sweep, _, slot):
+            return "shadow", _atom_key(reference), _atom_key(sweep), slot
         case StackPush(stack, pushed):
             return ("push", _atom_key(stack), _atom_key(pushed))
         case StackGet(stack, index_atom):

@@ -150,7 +150,7 @@ class _Specialiser:
             found = self.module.functions[name]
             parameters = [self.static.atom(Var("p", t)) for t in found.type.parameters]
             named.append(self._resolve(self.static.atom(Global(name)), parameters, found.span, Draft()).name)
-        return CustomGradient(*named)
+        return CustomGradient(named[0], named[1] if named[1:] else None, function.rule.depth)
 
     # ---- calls
 

@@ -1,0 +1,249 @@
+"""Derivatives through references that come from outside: values, and what is left in the references."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import relay
+from relay import Float64, Ref, Tensor
+from relay.errors import ExecutionError
+
+Real = Tensor[Float64, ()]
+(SIZE,) = relay.dims("n")
+Vector = Tensor[Float64, (relay.Any,)]
+X = np.float64(0.7)
+
+
+@relay.relay
+def exchange(x, r: Ref[Real], s: Ref[Real]):
+    r.value = r.value * x + s.value
+    s.value = s.value + relay.sin(r.value)
+    return r.value * s.value * x
+
+
+def cell(value: float) -> Ref:
+    return relay.ref(np.float64(value))
+
+
+def two(same: bool) -> tuple[Ref, Ref]:
+    first = cell(1.5)
+    return first, first if same else cell(0.5)
+
+
+def held(*cells: Ref) -> list[float]:
+    return [float(np.asarray(c.value)) for c in cells]
+
+
+def slope(function, *references_of) -> float:
+    """The difference quotient of a function of a number, with new references for each call."""
+    high, low = (float(function.interpret(X + d, *(make() for make in references_of))) for d in (1e-6, -1e-6))
+    return (high - low) / 2e-6
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_same_reference_twice_and_two_of_them(compiled, caplog):
+    caplog.set_level("INFO", "relay.compile")
+    derivative = relay.grad(exchange, wrt="x")
+    run = derivative if compiled else derivative.interpret
+    for same in (True, False, True):
+        high, low = (float(exchange.interpret(X + d, *two(same))) for d in (1e-6, -1e-6))
+        given, left = two(same), two(same)
+        exchange.interpret(X, *left)
+        np.testing.assert_allclose(run(X, *given), (high - low) / 2e-6, rtol=1e-8)
+        assert held(*given) == held(*left)
+        if same:
+            caplog.clear()  # two references are of the same types as one
+    assert "compiling" not in caplog.text
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_higher_orders(same):
+    second = relay.grad(relay.grad(exchange, wrt="x"), wrt="x")
+    third = relay.grad(second, wrt="x")
+    for derivative, lower in ((second, relay.grad(exchange, wrt="x")), (third, second)):
+        high, low = (float(lower(X + d, *two(same))) for d in (1e-6, -1e-6))
+        found = derivative(X, *two(same))
+        np.testing.assert_allclose(found, (high - low) / 2e-6, rtol=1e-7)
+        np.testing.assert_allclose(found, derivative.interpret(X, *two(same)))
+
+
+@relay.data
+class Knot:
+    """Data that may lead back to itself."""
+
+    class Tied:
+        value: Ref[Real]
+        following: Ref[Knot]
+
+    class Loose:
+        pass
+
+
+def ring() -> Knot:
+    back = relay.ref(Knot.Loose())
+    shared = cell(0.5)
+    knot = Knot.Tied(shared, relay.ref(Knot.Tied(cell(0.3), relay.ref(Knot.Tied(shared, back)))))
+    back.value = knot
+    return knot
+
+
+@relay.relay
+def around(x, knot: Knot, rounds):
+    total = x * 0.0
+    for _ in range(rounds):
+        match knot:
+            case Knot.Tied(value, following):
+                value.value = relay.sin(value.value + x)
+                total = total * x + value.value
+                knot = following.value
+            case Knot.Loose():
+                total = total + 1.0
+    return total
+
+
+def test_data_that_leads_back_to_itself():
+    derivative = relay.grad(around, wrt="x")
+    high, low = (float(around.interpret(X + d, ring(), 7)) for d in (1e-6, -1e-6))
+    np.testing.assert_allclose(derivative(X, ring(), 7), (high - low) / 2e-6, rtol=1e-8)
+    np.testing.assert_allclose(derivative(X, ring(), 7), derivative.interpret(X, ring(), 7))
+
+
+@relay.relay
+def of_cells(x, cells: list[Ref[Real]]):
+    total = x * 0.0
+    for c in cells:
+        c.value = c.value * x
+        total = total + relay.sin(c.value)
+    return total * cells[0].value
+
+
+def test_a_list_with_one_reference_many_times():
+    def cells() -> list[Ref]:
+        first = cell(1.5)
+        return [first, cell(0.5), first, first]
+
+    derivative = relay.grad(of_cells, wrt="x")
+    np.testing.assert_allclose(derivative(X, cells()), slope(of_cells, cells), rtol=1e-8)
+    assert len(cells()) != len(cells()[:2])
+    for given in (cells(), cells()[:2]):
+        copies = [relay.ref(c.value) for c in given]
+        np.testing.assert_allclose(derivative(X, copies), derivative.interpret(X, [relay.ref(c.value) for c in given]))
+
+
+@relay.relay
+def of_any_size(x, r: Ref[Vector], s: Ref[Vector]):
+    r.value = relay.concatenate([r.value * x, s.value])
+    return relay.sum(s.value * x) + relay.sum(r.value * r.value)
+
+
+def test_references_to_tensors_of_any_size():
+    def apart() -> tuple[Ref, Ref]:
+        return relay.ref(np.arange(3.0)), relay.ref(np.ones(2))
+
+    def same() -> tuple[Ref, Ref]:
+        first = relay.ref(np.arange(3.0))
+        return first, first
+
+    derivative = relay.grad(of_any_size, wrt="x")
+    for make in (apart, same):
+        high, low = (float(of_any_size.interpret(X + d, *make())) for d in (1e-6, -1e-6))
+        found = derivative(X, *make())
+        np.testing.assert_allclose(found, (high - low) / 2e-6, rtol=1e-8)
+        np.testing.assert_allclose(found, derivative.interpret(X, *make()))
+
+
+@relay.relay
+def summed(x, r: Ref[Tensor[Float64, (SIZE,)]], s: Ref[Tensor[Float64, (SIZE,)]]):
+    r.value = r.value * x + s.value[0]
+    return relay.sum(s.value * s.value * x)
+
+
+def test_a_size_that_is_no_number():
+    derivative = relay.grad(summed, wrt="x")
+    for size in (3, 40, 2):
+        one = relay.ref(np.arange(1.0, 1.0 + size))
+        other = relay.ref(np.arange(1.0, 1.0 + size))
+        np.testing.assert_allclose(derivative(X, one, one), derivative.interpret(X, other, other))
+
+
+@relay.relay
+def stopped(x, r: Ref[Real], s: Ref[Real]):
+    r.value = r.value * x
+    assert s.value < 3.0, "too large"
+    return r.value * s.value
+
+
+def test_after_an_error():
+    derivative = relay.grad(stopped, wrt="x")
+    one = cell(1.0)
+    with pytest.raises(ExecutionError, match="too large"):
+        derivative(np.float64(4.0), one, one)
+    assert held(one) == [4.0]
+    one.value = np.float64(1.0)
+    np.testing.assert_allclose(derivative(np.float64(2.0), one, one), 4.0)
+
+
+def test_many_threads():
+    derivative = relay.grad(exchange, wrt="x")
+    wanted = [float(derivative(X, *two(same))) for same in (True, False)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda i: float(derivative(X, *two(i % 2 == 0))), range(200)))
+    assert found == wanted * 100
+
+
+def test_the_text_of_a_derivative_is_read_back():
+    core = relay.grad(exchange, wrt="x").core(X, *two(True))
+    text = relay.to_text(core)
+    assert "= shadow %" in text
+    assert relay.to_text(relay.parse(text)) == text
+    assert relay.parse(text).alpha_hash() == core.alpha_hash()
+
+
+def test_references_that_are_told_apart_have_no_shadows():
+    @relay.relay
+    def own(x):
+        r, s = relay.ref(x), relay.ref(x * x)
+        t = r if x > 0.0 else s
+        t.value = t.value * x
+        return r.value * s.value
+
+    @relay.relay
+    def one(x, r: Ref[Real], count: Ref[Tensor[relay.Int32, ()]]):
+        r.value = r.value * x
+        count.value += 1
+        return r.value
+
+    for core in (relay.grad(own).core(X), relay.grad(one, wrt="x").core(X, cell(1.0), relay.ref(np.int32(0)))):
+        assert "shadow" not in relay.to_text(core)
+
+
+@relay.relay
+def lowered(x, r: Ref[Real], s: Ref[Real]):
+    r.value = r.value * s.value + x
+    return relay.sin(x) * 3.0
+
+
+@lowered.def_gradient
+def lowered_gradient(saved, seed):
+    x, _, s = saved
+    return seed * x * s.value, None, None
+
+
+def test_a_gradient_of_its_own_says_what_the_result_does():
+    """Its rule at every order; the references are the function's own."""
+
+    @relay.relay
+    def around_it(x, r: Ref[Real], s: Ref[Real]):
+        first = lowered(x, r, s)
+        r.value = r.value * x
+        return lowered(first, s, r) + r.value * s.value
+
+    derivative = relay.grad(around_it, wrt="x")
+    for each in (derivative, relay.grad(derivative, wrt="x")):
+        for same in (True, False):
+            np.testing.assert_allclose(each(X, *two(same)), each.interpret(X, *two(same)), rtol=1e-12)
+    r, s = cell(1.0), cell(2.0)
+    np.testing.assert_allclose(relay.grad(lowered, wrt="x")(X, r, s), X * 2.0)  # not 3 cos(x)
