@@ -16,7 +16,7 @@ import numpy as np
 
 from relay.array import Array
 from relay.codegen.exchange import reallocate, storage
-from relay.codegen.layout import Layout, Pool, RowLayout, TensorLayout, TupleLayout
+from relay.codegen.layout import Layout, Pool, RowLayout, SizedLayout, TensorLayout, TupleLayout
 from relay.conversion import wrap
 from relay.errors import ExecutionError
 from relay.ir.annotation import Ref
@@ -193,7 +193,7 @@ def _tensors(layout: Layout) -> Iterator[TensorLayout]:
     match layout:
         case TensorLayout():
             yield layout
-        case TupleLayout(items):
+        case TupleLayout(items) if not isinstance(layout, SizedLayout):
             for item in items:
                 yield from _tensors(item)
         case _:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relay import Executable, Float64, Tensor, relay
+from relay import Executable, Float, Float64, Tensor, relay
 from relay.errors import CompileError, ExecutionError, TypeMismatch
 
 random = np.random.default_rng(0)
@@ -248,6 +248,109 @@ def test_a_result_whose_size_the_run_makes_in_cpp(tmp_path: Path) -> None:
         kept = x[x.sum(axis=1) > least]
         expected += [x.sum(), kept.sum(), *kept.shape, *(2 * kept).flat]
     assert run_cpp(tmp_path, CHOSEN, "./chosen.so") == expected
+
+
+@relay
+def trained(state, x, y, rate, count):
+    w, b = state.value
+
+    def loss(w, b):
+        return relay.mean((x @ w + b - y) ** 2)
+
+    value, (dw, db) = relay.value_and_grad(loss)(w, b)
+    assert value < 1e6, "it diverges"
+    state.value = w - rate * dw, b - rate * db
+    count.value += 1
+    return value
+
+
+TRAINING = """
+#include <cstdio>
+#include "trained.h"
+
+int main(int count, char** arguments) {
+  for (int n = 2; n < count; ++n)
+    if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 2; }
+  trained_t trained;
+  if (trained_open(&trained, arguments[1])) { puts(dlerror()); return 3; }
+  double x[5][4], y[5], rate = 0.125, value;
+  for (int i = 0; i < 5; ++i) for (int j = 0; j < 4; ++j) x[i][j] = i - j;
+  for (int i = 0; i < 5; ++i) y[i] = i;
+  int64_t shape[] = {5, 4}, states[6], steps = trained_cell1(&trained);
+  for (int64_t& state : states) state = trained_cell0(&trained);
+  for (int n = 0; n < 4; ++n) {
+    trained_array inputs[] = {{&states[5], shape}, {x, shape}, {y, shape}, {&rate, shape}, {&steps, shape}};
+    void* output = &value;
+    if (int status = trained_run(&trained, inputs, &output)) { puts(trained_message(status)); return 4; }
+    printf("%.17g\\n", value);
+    if (n == 2) *(double*)trained_content0(&trained, states[5], 1) = 1.0;
+  }
+  const double* w = (const double*)trained_content0(&trained, states[5], 0);
+  for (int j = 0; j < 4; ++j) printf("%.17g\\n", w[j]);
+  printf("%d\\n", *(const int*)trained_content1(&trained, steps, 0));
+  *(double*)trained_content0(&trained, states[5], 1) = 1e9;
+  trained_array inputs[] = {{&states[5], shape}, {x, shape}, {y, shape}, {&rate, shape}, {&steps, shape}};
+  void* output = &value;
+  puts(strstr(trained_message(trained_run(&trained, inputs, &output)), "it diverges") ? "1" : "0");
+  trained_close(&trained);
+  return 0;
+}
+"""
+
+
+def training() -> tuple[Any, ...]:
+    x = np.arange(5.0)[:, None] - np.arange(4.0)
+    return relay.ref((np.zeros(4), np.zeros(()))), x, np.arange(5.0), np.float64(0.125), relay.ref(np.int32(0))
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+def test_a_training_step_that_keeps_its_state_in_cpp(tmp_path: Path) -> None:
+    trained.compile(*training()).export(tmp_path / "trained.so", header=tmp_path / "trained.h")
+    assert "0: int64_t, a reference that trained_cell0 has made" in (tmp_path / "trained.h").read_text()
+    state, x, y, rate, count = training()
+    expected = []
+    for n in range(4):
+        expected.append(float(trained.interpret(state, x, y, rate, count)))
+        if n == 2:
+            state.value = state.value[0], np.float64(1.0)
+    found = run_cpp(tmp_path, TRAINING, "./trained.so")
+    np.testing.assert_allclose(found, [*expected, *np.asarray(state.value[0]), 4, 1], rtol=1e-9)
+
+
+def test_a_loaded_training_step_keeps_its_state(tmp_path: Path) -> None:
+    trained.compile(*training()).export(tmp_path / "trained.so")
+    loaded, expected = training(), training()
+    step = relay.load(tmp_path / "trained.so")
+    for _ in range(4):
+        np.testing.assert_allclose(step(*loaded), trained.interpret(*expected), rtol=1e-12)
+    np.testing.assert_allclose(loaded[0].value[0], expected[0].value[0], rtol=1e-12)
+    assert int(loaded[4].value) == 4
+
+
+def test_what_has_no_header(tmp_path: Path) -> None:
+    @relay
+    def summed(xs: list[Tensor[Float, (2,)]]):
+        total = relay.zeros((2,))
+        for x in xs:
+            total = total + x
+        return total
+
+    @relay
+    def made(x):
+        return relay.ref(x)
+
+    @relay
+    def nested(r):
+        return r.value.value + 1.0
+
+    x = np.ones(2, np.float32)
+    for function, argument, message in (
+        (summed, [x], "it takes a list; a C header is for tensors, tuples of them, and references to them"),
+        (made, x, "it returns a reference; a C header is for tensors"),
+        (nested, relay.ref(relay.ref(x)), "a reference holds something else than tensors of a known size"),
+    ):
+        with pytest.raises(CompileError, match=message):
+            function.compile(argument).export(tmp_path / "it.so", header=tmp_path / "it.h")
 
 
 def test_a_list_has_no_header(tmp_path: Path) -> None:

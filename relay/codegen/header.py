@@ -21,7 +21,17 @@ from relay.codegen.context import (
     TOO_DEEP,
     WORKSPACE,
 )
-from relay.codegen.layout import Layout, SizedLayout, StackLayout, TensorLayout, TupleLayout, leaves
+from relay.codegen.layout import (
+    DataLayout,
+    Layout,
+    Pool,
+    RowLayout,
+    SizedLayout,
+    StackLayout,
+    TensorLayout,
+    TupleLayout,
+    leaves,
+)
 from relay.codegen.native import ALIGNMENT, Native
 from relay.ir.dims import ANY, TypeId, variables
 
@@ -66,6 +76,10 @@ def header(native: Native, name: str) -> str:
         f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
     )
     made = list(_made(native.result, 0))
+    cells: dict[Pool, int] = {}
+    references = dict(_references(native.parameters, cells))
+    tops = "".join(f"  self->table[{pool.slot}] = self->cells[{number}];\n" for pool, number in cells.items())
+    makers = "".join(_maker(name, number, pool) for pool, number in cells.items())
     if native.arena is not None:
         frees += f"  {name}_free_arena(self->table[{native.arena + 2}]);\n"
     free_arena = _FREE_ARENA.replace("NAME", name) if native.arena is not None else ""
@@ -80,7 +94,7 @@ def header(native: Native, name: str) -> str:
     return f"""/* How to call the function {name}, which Relay has compiled. Link with -ldl.
 
    inputs:
-{_described(inputs)}
+{_described(inputs, references={place: (cells[pool], name) for place, pool in references.items()})}
    outputs, whose memory the caller provides, row by row:
 {_described(outputs, native.replaced, dict(made), name)}
 
@@ -100,6 +114,7 @@ typedef struct {{
   void* library;
   void* block; /* of the workspace */
   int (*run)(void*, const void*, int32_t, void*);
+  int64_t cells[{len(cells) + 1}]; /* how many references of each kind there are */
   int64_t table[{native.table_size}];
 }} {name}_t;
 
@@ -153,7 +168,7 @@ static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* c
   arguments[1].value = (int64_t)&lists[0];
   arguments[2].value = (int64_t)&lists[1];
   self->table[{DEPTH}] = self->table[{STACK_LIMIT}] = 0;
-  if (self->run(NULL, arguments, 3, &result)) return -1;
+{tops}  if (self->run(NULL, arguments, 3, &result)) return -1;
   return (int)self->table[{STATUS}];
 }}
 
@@ -167,7 +182,7 @@ static inline const char* {name}_message(int status) {{
   }}
 }}
 
-{readers}{free_arena}static inline void {name}_close({name}_t* self) {{
+{readers}{makers}{free_arena}static inline void {name}_close({name}_t* self) {{
   if (!self->library) return;
 {frees}  free(self->block);
   dlclose(self->library);
@@ -204,8 +219,86 @@ def _made(layout: Layout, position: int) -> Iterator[tuple[int, SizedLayout]]:
                 position += sum(1 for _ in leaves(item))
         case StackLayout():
             raise Unwritable("it returns a list; a C header is for tensors and tuples of them")
+        case RowLayout() | DataLayout():
+            what = "a reference" if isinstance(layout, RowLayout) and layout.pool.cells else "data"
+            raise Unwritable(f"it returns {what}; a C header is for tensors and tuples of them")
         case _:
             pass
+
+
+def _references(parameters: Sequence[Layout], cells: dict[Pool, int]) -> Iterator[tuple[int, Pool]]:
+    """The positions of references among the leaves of the arguments, and their pools, which get numbers in `cells`.
+
+    Raises Unwritable for lists and data, and for references to anything but tensors of a known size.
+    """
+    position = 0
+    pending = list(reversed(parameters))
+    while pending:
+        match pending.pop():
+            case TupleLayout(items):
+                pending += reversed(items)
+            case RowLayout(pool) if pool.cells:
+                _check_content(pool.element)
+                cells.setdefault(pool, len(cells))
+                yield position, pool
+                position += 1
+            case TensorLayout():
+                position += 1
+            case StackLayout():
+                raise Unwritable("it takes a list; a C header is for tensors, tuples of them, and references to them")
+            case _:
+                raise Unwritable("it takes data; a C header is for tensors, tuples of them, and references to them")
+
+
+def _check_content(layout: Layout) -> None:
+    match layout:
+        case TensorLayout():
+            pass
+        case TupleLayout(items) if not isinstance(layout, SizedLayout):
+            for item in items:
+                _check_content(item)
+        case _:
+            raise Unwritable("a reference holds something else than tensors of a known size, for which C has no header")
+
+
+def _maker(name: str, number: int, pool: Pool) -> str:
+    """The functions with which C makes references of a kind, and reads and writes what they hold."""
+    parts = list(leaves(pool.element))
+    sizes = [int(str(part.bytes)) for part in parts]
+    lines = "".join(
+        f"    memory = realloc((void*)place[{2 + n}], (size_t)room * {max(size, 1)});\n"
+        f"    if (!memory) return -1;\n    place[{2 + n}] = (int64_t)memory;\n"
+        for n, size in enumerate(sizes)
+    )
+    clears = "".join(
+        f"  memset((char*)place[{2 + n}] + made * {size}, 0, {size});\n" for n, size in enumerate(sizes) if size
+    )
+    return f"""\
+/* References to {_content(pool)}.
+   A new one, which holds zeros: what an input is; -1 if there is not enough memory. */
+static inline int64_t {name}_cell{number}({name}_t* self) {{
+  int64_t* place = self->table + {pool.slot};
+  int64_t made = self->cells[{number}], room = made ? 2 * made : 4;
+  if (made == place[1]) {{
+    void* memory;
+{lines}    (void)memory;
+    place[1] = room;
+  }}
+{clears}  return self->cells[{number}]++;
+}}
+
+/* Where a part of what it holds is, until the next run or the next reference is made. */
+static inline void* {name}_content{number}({name}_t* self, int64_t cell, int part) {{
+  static const int64_t sizes[] = {{{", ".join(map(str, sizes)) or "0"}}};
+  return (char*)self->table[{pool.slot} + 2 + part] + cell * sizes[part];
+}}
+
+"""
+
+
+def _content(pool: Pool) -> str:
+    """What references of a kind hold, part by part."""
+    return "; ".join(f"{n}: {_type_text(leaf)}" for n, leaf in enumerate(leaves(pool.element))) or "nothing"
 
 
 def _reader(name: str, position: int, layout: SizedLayout) -> str:
@@ -234,11 +327,17 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
+def _type_text(leaf: TensorLayout) -> str:
+    shape = "".join(f"[{dim}]" for dim in leaf.dims)
+    return f"{_C_TYPES[leaf.base.name]} {shape or '(one number)'}"
+
+
 def _described(
     layouts: Sequence[TensorLayout],
     replaced: Mapping[int, int] | None = None,
     made: Mapping[int, SizedLayout] | None = None,
     name: str = "",
+    references: Mapping[int, tuple[int, str]] | None = None,
 ) -> str:
     lines = []
     words = 0  # of a tensor that has been described
@@ -255,10 +354,13 @@ def _described(
         words -= 1
         if words >= 0:
             continue
-        shape = "".join(f"[{dim}]" for dim in leaf.dims)
+        if references and number in references:
+            kind, of = references[number]
+            lines.append(f"     {number}: int64_t, a reference that {of}_cell{kind} has made")
+            continue
         names = sorted({v.name for dim in leaf.dims for v in variables(dim) if isinstance(v, TypeId)})
         note = f", for any {', '.join(names)} that the inputs agree in" if names else ""
         if replaced and number in replaced:
             note += f", in the memory of input {replaced[number]}, which is overwritten; give its pointer again"
-        lines.append(f"     {number}: {_C_TYPES[leaf.base.name]} {shape or '(one number)'}{note}")
+        lines.append(f"     {number}: {_type_text(leaf)}{note}")
     return "\n".join(lines) or "     none"
