@@ -50,7 +50,7 @@ from relay.locks import Lock, compiling
 from relay.lowering import DEFAULT_LEVEL, Lowered, derivative_text
 from relay.operator import Undetermined
 from relay.returned import Result, result_of
-from relay.signatures import History, Symbolic, axes, kind, refuse_sizes
+from relay.signatures import History, Symbolic, axes, kind, of_any_length, refuse_sizes
 from relay.text.printer import to_text
 from relay.transform.pipeline import LEVELS
 from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, load, scheme
@@ -131,6 +131,7 @@ class RelayFunction(Repeating):
         self._cache: dict[object, Lowered] = {}
         self._symbolic: dict[object, list[Lowered]] = {}  # by the kind of call
         self._history: dict[object, History] = {}
+        self._lengths: dict[object, tuple[object, ...] | None] = {}  # the first calls with lists; None: of one length
         self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._used: set[Definition] = set()
         self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
@@ -223,6 +224,7 @@ class RelayFunction(Repeating):
             self._symbolic.clear()
             self._history.clear()
             self._sized.clear()
+            self._lengths.clear()
             self._forget_calls()
             for definition in self._used:
                 if isinstance(definition.scope, SnapshotScope):
@@ -385,7 +387,11 @@ class RelayFunction(Repeating):
                 if lowered is None:
                     types = [d.argument for d in described]
                     with without_collection():
-                        lowered = with_room(lambda: self._find_or_make(key, types, symbolic))
+                        lowered = with_room(
+                            lambda: (
+                                self._of_any_length(key, types, symbolic) or self._find_or_make(key, types, symbolic)
+                            )
+                        )
         parameters = iter(lowered.typed.main.parameters)
         values = Values(types=True)
         for d in described:
@@ -427,6 +433,28 @@ class RelayFunction(Repeating):
         found = self._make(key, arguments) if made is None else made
         history.varying = history.with_call(given)  # calls that are refused leave no trace
         self._history[own] = history
+        return found
+
+    def _of_any_length(self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool) -> Lowered | None:
+        """A program for lists of any length, if there was a call like this one with lists of another length; None if
+        there was none, and for functions that need to know the length, as derivatives by lists do."""
+        if isinstance(self.__relay__, DerivedDefinition) or self._donated:
+            return None
+        changed = [of_any_length(k, a) for k, a in zip(key, arguments, strict=True)]
+        own = tuple(k for k, _ in changed)
+        like = tuple(map(kind, own))
+        if own == key or self._lengths.setdefault(like, key) is None:
+            return None
+        if tuple(map(kind, self._lengths[like] or ())) == tuple(map(kind, key)):
+            return None  # of the same lengths
+        try:
+            found = self._cache.get(own) or self._find_or_make(own, [a for _, a in changed], symbolic)
+        except (RelayError, SymbolicSize, Undetermined) as error:
+            reason = error.message if isinstance(error, RelayError) else str(error)
+            log.warning("%s is compiled for each length of its lists anew: %s", self.__name__, reason)
+            self._lengths[like] = None
+            return None
+        self._cache[key] = found
         return found
 
     def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> Lowered:

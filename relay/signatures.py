@@ -17,8 +17,8 @@ from relay.errors import ShapeError
 from relay.ir.dims import TypeId, evaluate, variables
 from relay.ir.expr import Module
 from relay.ir.extents import Place, places, symbolic_dims
-from relay.ir.types import BASE_TYPES, TensorType
-from relay.typecheck.elaboration import Argument, Fixed, Returned, Structure
+from relay.ir.types import BASE_TYPES, Form, TensorType
+from relay.typecheck.elaboration import Argument, Fixed, Items, Returned, Structure, holds_returned
 from relay.typecheck.hints import LARGEST, SMALLEST
 
 
@@ -51,6 +51,23 @@ def kind(key: object) -> object:
             return ("returned", node, *map(kind, parts))
         case _:
             return key
+
+
+def of_any_length(key: object, argument: Argument) -> tuple[object, Argument]:
+    """A signature's part and its argument with lists of any length in place of those whose elements are all alike."""
+    match key, argument:
+        case ("tuple", form, *keys), tuple() | Structure():
+            items = argument.items if isinstance(argument, Structure) else argument
+            parts = [of_any_length(k, item) for k, item in zip(keys, items, strict=True)]
+            found = [k for k, _ in parts]
+            is_list = isinstance(form, Form) and form.cls is list and len(set(found)) == 1
+            if is_list and not isinstance(parts[0][1], Fixed) and not holds_returned(parts[0][1]):
+                return ("list", frozenset(found)), Items((parts[0][1],))
+            inside = tuple(item for _, item in parts)
+            changed = Structure(argument.form, inside) if isinstance(argument, Structure) else inside
+            return ("tuple", form, *found), changed
+        case _:
+            return key, argument
 
 
 def refuse_sizes(name: str, general: Module, arguments: Sequence[Argument]) -> None:

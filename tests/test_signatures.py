@@ -11,6 +11,7 @@ import pytest
 import relay as R
 import relay.compiler as relay_compiler
 from relay import Tensor, relay
+from relay.errors import TypeCheckError
 from relay.ir.extents import symbolic_dims
 from relay.typecheck.dims import known
 from relay.typecheck.relations import same
@@ -171,3 +172,61 @@ def test_a_pure_function_is_one_at_all_sizes() -> None:
 
     with pytest.raises(R.TypeCheckError, match="f must be pure, but it prints"):
         f(rows(2))
+
+
+# ---- lists
+
+
+def test_lists_of_another_length_have_one_program_for_all_lengths(caplog: pytest.LogCaptureFixture) -> None:
+    @relay.relay
+    def summed(parts, y):
+        total = y
+        for x in parts["xs"]:
+            total = total + x * 2.0
+        return total, [x + 1.0 for x in parts["xs"]], len(parts["xs"])
+
+    def checked(count: int, size: int) -> None:
+        xs = [np.full(size, i, np.float32) for i in range(count)]
+        for run in (summed, summed.interpret):
+            total, more, length = run({"xs": xs}, np.zeros(size, np.float32))
+            np.testing.assert_array_equal(total, 2.0 * sum(xs))
+            assert len(more) == int(length) == count and more[-1].shape == (size,)
+
+    with caplog.at_level(logging.INFO, logger="relay.compile"):
+        for count in (2, 3, 4, 5, 6, 2):
+            checked(count, 3)
+    compiled = [r for r in caplog.records if r.message.startswith("compiling")]
+    assert len(compiled) == 2  # for two, and for any number
+    checked(7, 4)  # of other sizes
+
+
+def test_a_program_that_needs_the_length_of_a_list_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    @relay.relay
+    def last(ws, x):
+        def net(ws):
+            y = x
+            for w in ws:
+                y = w * y
+            return y.sum()
+
+        return relay.grad(net)(ws)[-1]
+
+    with caplog.at_level(logging.WARNING, logger="relay.compile"):
+        for count in range(1, 5):
+            found = last([np.full(2, 2.0, np.float32)] * count, np.ones(2, np.float32))
+            np.testing.assert_array_equal(found, np.full(2, 2.0 ** (count - 1)))
+    (warned,) = [r.message for r in caplog.records]
+    assert warned.startswith("last is compiled for each length of its lists anew: there is no gradient with respect to")
+
+
+def test_lists_of_unlike_elements_keep_their_lengths() -> None:
+    @relay.relay
+    def first(xs):
+        return xs[0]
+
+    for xs in ([1.0, np.ones(2)], [1.0, np.ones(2), 3], [np.ones(2), 1.0], []):
+        if xs:
+            np.testing.assert_array_equal(first(xs), np.float32(1.0) if isinstance(xs[0], float) else xs[0])
+        else:
+            with pytest.raises(TypeCheckError):
+                first(xs)
