@@ -140,8 +140,6 @@ class ReferenceCall:
                     words[slot + 2 + position] = base
                 words[slot + 1] = count
             words[slot] = count
-            for position in range(len(cells.leaves), len(cells.sizes)):  # there are no shadows yet
-                ctypes.memset(words[slot + 2 + position], 0, count * cells.sizes[position])
         for cells, row, _, content in passed.values():
             for column, value in zip(_columns(context, cells), content, strict=True):
                 column[row] = value

@@ -317,6 +317,48 @@ def test_a_training_step_that_keeps_its_state_in_cpp(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, [*expected, *np.asarray(state.value[0]), 4, 1], rtol=1e-9)
 
 
+@relay
+def slope(x, r, s):
+    def product(x, r, s):
+        r.value = r.value * x + s.value
+        return r.value * s.value
+
+    return relay.grad(product, wrt=0)(x, r, s)
+
+
+SLOPES = """
+#include <cstdio>
+#include "slope.h"
+
+int main(int count, char** arguments) {
+  for (int n = 2; n < count; ++n)
+    if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 2; }
+  slope_t slope;
+  if (slope_open(&slope, arguments[1])) { puts(dlerror()); return 3; }
+  double x = 1.25, value;
+  int64_t none[] = {0}, cells[2];
+  for (int64_t& cell : cells) cell = slope_cell0(&slope);
+  for (int64_t cell : cells) *(double*)slope_content0(&slope, cell, 0) = 0.5;
+  for (int n = 0; n < 4; ++n) {
+    slope_array inputs[] = {{&x, none}, {cells, none}, {cells + n % 2, none}};
+    void* output = &value;
+    if (int status = slope_run(&slope, inputs, &output)) { puts(slope_message(status)); return 4; }
+    printf("%.17g\\n", value);
+  }
+  slope_close(&slope);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+def test_a_derivative_through_references_that_may_be_one_in_cpp(tmp_path: Path) -> None:
+    r, s = relay.ref(np.float64(0.5)), relay.ref(np.float64(0.5))
+    slope.compile(np.float64(1.25), r, s).export(tmp_path / "slope.so", header=tmp_path / "slope.h")
+    expected = [float(slope.interpret(np.float64(1.25), r, s if n % 2 else r)) for n in range(4)]
+    np.testing.assert_allclose(run_cpp(tmp_path, SLOPES, "./slope.so"), expected, rtol=1e-12)
+
+
 def test_a_loaded_training_step_keeps_its_state(tmp_path: Path) -> None:
     trained.compile(*training()).export(tmp_path / "trained.so")
     loaded, expected = training(), training()

@@ -179,17 +179,16 @@ class Passing:
                         raise ExecutionError("there is not enough memory for the data of the program")
                     table[slot + 2 + position] = base
                 table[slot + 1] = len(rows)
-            for position, column in enumerate(self._columns(pool, parts)):
+            for position, column in enumerate(self._columns(pool, list(leaves(pool.element)))):
                 ctypes.memmove(int(table[slot + 2 + position]), column.ctypes.data, column.nbytes)
             table[slot] = len(rows)
 
     def _columns(self, pool: Pool, parts: Sequence[TensorLayout]) -> Iterator[np.ndarray]:
         rows = self._rows.get(pool, [])
         for position, layout in enumerate(parts):
-            column = np.zeros((len(rows), *map(self._number, layout.dims)), layout.base.dtype)
+            column = np.empty((len(rows), *map(self._number, layout.dims)), layout.base.dtype)
             for number, row in enumerate(rows):
-                if position < len(row):  # there are no shadows yet
-                    column[number] = row[position]
+                column[number] = row[position]
             yield column
 
     def is_unchanged(self, table: np.ndarray, cell: Cell) -> bool:

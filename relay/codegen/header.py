@@ -263,8 +263,7 @@ def _check_content(layout: Layout) -> None:
 
 def _maker(name: str, number: int, pool: Pool) -> str:
     """The functions with which C makes references of a kind, and reads and writes what they hold."""
-    parts = list(leaves(pool.element))
-    sizes = [int(str(part.bytes)) for part in parts]
+    sizes = [int(str(part.bytes)) for part in pool.leaves()]
     lines = "".join(
         f"    memory = realloc((void*)place[{2 + n}], (size_t)room * {max(size, 1)});\n"
         f"    if (!memory) return -1;\n    place[{2 + n}] = (int64_t)memory;\n"

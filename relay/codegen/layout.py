@@ -149,7 +149,8 @@ class Pool:
     the context table: top, capacity, then a base for each leaf.
 
     Behind the content of a reference lie two words for each slot of shadows (`Shadow`): 1 + the row of the sweep,
-    0 if there is no shadow yet, and the shadow's row.
+    0 if there is no shadow yet, and the shadow's row. Whoever passes references makes room for them; each run clears
+    them.
     """
 
     name: str
