@@ -103,6 +103,11 @@ def jointly_linear(call: Call) -> Iterator[Pair]:
         yield both, call(*call.x) * 2 + call(*others)
 
 
+def homogeneous(call: Call) -> Iterator[Pair]:
+    if all(x.dtype == np.float64 for x in call.x):
+        yield call(*(x * 2.5 for x in call.x)), call(*call.x) * 2.5
+
+
 def elementwise(call: Call) -> Iterator[Pair]:
     """Element i of the result is made of the operands' elements i, so another order of them is one of the result."""
     shape = np.broadcast_shapes(*(x.shape for x in call.x))
@@ -255,8 +260,8 @@ def layouts(call: Call) -> Iterator[Pair]:
 FACTS: dict[str, Callable[[Call], Iterator[Pair]]] = {
     f.__name__: f
     for f in (
-        commutative, associative, idempotent, involution, coercion, identity, linear, jointly_linear, fill, permutes,
-        selects_row, accumulator, accumulates, in_place, columns, stacked, total, on_dims, layouts,
+        commutative, associative, idempotent, involution, coercion, identity, linear, jointly_linear, homogeneous, fill,
+        permutes, selects_row, accumulator, accumulates, in_place, columns, stacked, total, on_dims, layouts,
     )
 }  # fmt: skip
 PATTERNS = {Pattern.ELEMENTWISE: elementwise, Pattern.BROADCAST: elementwise, Pattern.INJECTIVE: injective}
@@ -310,7 +315,7 @@ def test_facts_hold(name: str) -> None:
         ("square", {"idempotent": True}), ("add", {"idempotent": True}),
         ("abs", {"involution": True}), ("add", {"identity": 0.0}), ("power", {"identity": 2}),
         ("square", {"linear": (0,)}),
-        ("divide", {"linear": (1,)}), ("multiply", {"jointly_linear": True}),
+        ("divide", {"linear": (1,)}), ("multiply", {"jointly_linear": True}), ("exp", {"homogeneous": True}),
         ("cumsum", {"pattern": Pattern.INJECTIVE}),
         ("flip", {"permutes": False, "fill": 0}), ("cumsum", {"permutes": True}), ("relu", {"coercion": True}),
         ("update_slice", {"accumulates": 0}), ("minimum", {"on_dims": lambda x, y: x}),

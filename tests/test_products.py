@@ -227,6 +227,31 @@ def test_weights_and_scales_that_are_constants_are_multiplied_at_once():
     np.testing.assert_allclose(interpreter.run(folded, [x]), scaled.interpret(x), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("factor", "folds"), [(2.0, True), (0.0, False), (-1.0, False), (np.inf, False), (np.nan, False)]
+)
+def test_positive_constants_pass_activations(factor, folds):
+    rng = np.random.default_rng(2)
+    weight, shift, scale = rng.standard_normal((4, 3, 3, 3)), rng.standard_normal((4, 1, 1)), np.full((4, 1, 1), 0.5)
+    scale[2] = factor
+
+    @relay
+    def scaled(x):
+        return relay.maximum(relay.relu(relay.conv2d(x, weight) + shift), 0.25) * scale + 1.0
+
+    @relay
+    def argument(x, s):
+        return relay.relu(relay.conv2d(x, weight)) * s
+
+    x = rng.standard_normal((1, 3, 4, 4))
+    folded = Pipeline("inline, fold-scales, fold-constants, dce", checked=True)(scaled.core(x))
+    names = ["conv2d", "add", "relu", "maximum", *(() if folds else ("multiply",)), "add"]
+    assert [b.value.operator for b in folded.main.body.bindings] == names
+    np.testing.assert_allclose(interpreter.run(folded, [x]), scaled.interpret(x), rtol=1e-10, atol=1e-10)
+    core = argument.core(x, scale)  # who knows what the run gives
+    assert "multiply" in [b.value.operator for b in Pipeline("fold-scales")(core).main.body.bindings][-1]
+
+
 @pytest.mark.parametrize("shape", [(5, 64, 8), (64, 8), (1, 64, 8), (2, 5, 64, 8), (8,)])
 def test_products_of_a_batch_that_share_an_operand(shape):
     rng = np.random.default_rng(3)

@@ -126,6 +126,7 @@ class Operator:
             right, `linear` the positions of operands in which the operator is linear.
         of_parts: whether a call with a structure or a value of a data type is a call with each float tensor in it.
         jointly_linear: linear in its operands taken together, f(c x, c y) = c f(x, y), as sums are.
+        homogeneous: f(c x, c y) = c f(x, y) for numbers c above 0, as of an activation with a kink at 0.
         columns: `columns(*operands' shapes, **attributes)` of an operator that is linear in its last operand: the
             `Columns` of a call, or None.
         accumulator: of an operator whose result is mostly zeros, the one that adds it to a tensor:
@@ -180,6 +181,7 @@ class Operator:
     identity: float | bool | None = None
     linear: tuple[int, ...] = ()
     jointly_linear: bool = False
+    homogeneous: bool = False
     of_parts: bool = False
     columns: Callable[..., Columns | None] | None = None
     accumulator: str | None = None

@@ -143,8 +143,8 @@ _FUNCTIONS = (
     "sampler",
 )  # fmt: skip
 _FACTS = (
-    "commutative", "associative", "idempotent", "involution", "coercion", "jointly_linear", "permutes", "reshapes",
-    "sensitive", "of_parts", "selects_row", "arbitrary", "intricate", "slices",
+    "commutative", "associative", "idempotent", "involution", "coercion", "jointly_linear", "homogeneous", "permutes",
+    "reshapes", "sensitive", "of_parts", "selects_row", "arbitrary", "intricate", "slices",
 )  # fmt: skip
 _OPERANDS = {
     "commutative": (2,),

@@ -26,6 +26,7 @@ _CUBIC = _LINEAR * 0.044715
     compute=elementwise(scalar.relu),
     gradient=lambda x, out, dout: where(x > 0, dout, number_like(dout, 0)),
     idempotent=True,
+    homogeneous=True,
 )
 def relu(x: Tensor) -> Tensor:
     """The larger of x and 0, NaN of NaN; its gradient at 0 is 0. x: (T, s) -> (T, s).

@@ -285,6 +285,7 @@ def negative(x: Tensor) -> Tensor:
     compute=elementwise(scalar.absolute),
     gradient=lambda x, out, dout: dout * x.op("sign"),
     idempotent=True,
+    homogeneous=True,
 )
 def absolute(x: Tensor) -> Tensor:
     """|x|, whose gradient at 0 is 0. x: (T, s) -> (T, s); the smallest integer wraps.
@@ -343,6 +344,7 @@ def _extremum_gradient(x_wins: Value, tie: Value, dout: Value) -> tuple[Value, V
     commutative=True,
     associative=True,
     idempotent=True,
+    homogeneous=True,
 )
 def minimum(x: Tensor, y: Tensor) -> Tensor:
     """The smaller one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
@@ -361,6 +363,7 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
     commutative=True,
     associative=True,
     idempotent=True,
+    homogeneous=True,
 )
 def maximum(x: Tensor, y: Tensor) -> Tensor:
     """The larger one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).

@@ -5,15 +5,16 @@
 An operator that multiplies is linear in the operand with the product, and the other operand differs along the axis of
 the result only that belongs to an axis of the weights (`columns`). Between them may stand operators that are linear in
 their operands taken together (`jointly_linear`: sums), whose other operand differs along that axis only, too; so batch
-normalisation with given statistics goes into the weights before it. An activation is no such operator: relu(y) s is not
-relu(y s) where s is negative. It pays where there are more results than weights, where the weights are multiplied once
-for all rounds of a loop, and where both are constants, which are multiplied at once. The rounding differs, and sums
-that would have been infinite may be no numbers.
+normalisation with given statistics goes into the weights before it. relu(y) s is relu(y s) where s is positive, so
+constants that are pass such operators (`homogeneous`), and others do not. It pays where there are more results than
+weights, where the weights are multiplied once for all rounds of a loop, and where both are constants, which are
+multiplied at once. The rounding differs, and sums that would have been infinite may be no numbers.
 """
 
 from __future__ import annotations
 
 import attrs
+import numpy as np
 
 from relay.ir.dims import Dim
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, OpCall, Var
@@ -41,7 +42,8 @@ def fold_scales(module: Module) -> Module:
 
 @attrs.frozen
 class _Chain:
-    """A product and the sums that follow it, each read only by the next one. `places`: where the sum before stands."""
+    """A product and the sums and homogeneous operators that follow it, each read only by the next one. `places`: where
+    the one before stands."""
 
     product: tuple[Var, OpCall]
     columns: Columns
@@ -101,10 +103,11 @@ class _Folding:
             columns = columns_of(call)
             if columns is not None:
                 chain = _Chain((atom, call), columns, tuple(sums), tuple(places))
-                others = [c.arguments[1 - p] for (_, c), p in zip(sums, places, strict=True)]
+                steps = zip(sums, places, strict=True)
+                others = [a for (_, c), place in steps for i, a in enumerate(c.arguments) if i != place]
                 assert isinstance(atom.type, TensorType)
                 return chain if all(_is_along(o, columns, atom.type.shape) for o in others) else None
-            if not lookup(call.operator).jointly_linear or len(call.arguments) != 2 or len(sums) == _LONGEST:
+            if not _carries_factors(call) or len(sums) == _LONGEST:
                 return None
             ways = [p for p, a in enumerate(call.arguments) if self._leads_to_product(a, calls, target)]
             if len(ways) != 1:
@@ -118,12 +121,14 @@ class _Folding:
         """Whether an operand of a sum may be the one with the product."""
         if not isinstance(atom, Var) or atom.type != target.type or self.reads.get(atom) != 1 or atom not in calls:
             return False
-        return lookup(calls[atom].operator).jointly_linear or columns_of(calls[atom]) is not None
+        return _carries_factors(calls[atom]) or columns_of(calls[atom]) is not None
 
     def _pays(self, chain: _Chain, scale: Atom, inside: set[Var] | None) -> bool:
         target, call = chain.product
         type_ = target.type
         if not isinstance(type_, TensorType) or not _is_along(scale, chain.columns, type_.shape):
+            return False
+        if not all(lookup(each.operator).jointly_linear for _, each in chain.sums) and not _is_positive(scale):
             return False
         weights = call.arguments[-1]
         if isinstance(weights, Constant) and isinstance(scale, Constant):  # they are multiplied now
@@ -132,6 +137,19 @@ class _Folding:
             return True
         results, made = elements(target), elements(weights)
         return results is not None and made is not None and exceeds(results, made)
+
+
+def _carries_factors(call: OpCall) -> bool:
+    """Whether a factor of a call's result may be one of its operands, of one or two."""
+    operator = lookup(call.operator)
+    return (operator.jointly_linear or operator.homogeneous) and len(call.arguments) in (1, 2)
+
+
+def _is_positive(atom: Atom) -> bool:
+    """Whether all elements are known to be positive and finite floats."""
+    if not isinstance(atom, Constant) or atom.value.dtype.kind in "biu":
+        return False
+    return bool(((atom.value > 0) & (atom.value < np.inf)).all())
 
 
 def _is_along(atom: Atom, columns: Columns, shape: tuple[Dim, ...]) -> bool:
@@ -177,9 +195,8 @@ def _scaled(chain: _Chain, call: OpCall, place: int, target: Var) -> list[Bindin
     made = [*emitter.bindings, Binding((last,), OpCall(product.operator, arguments, product.attributes, product.span))]
     for (variable, each), way in zip(reversed(chain.sums), reversed(chain.places), strict=True):
         emitter.bindings.clear()
-        term = times(each.arguments[1 - way], scale.atom)
+        operands = tuple(last if i == way else times(a, scale.atom) for i, a in enumerate(each.arguments))
         made += emitter.bindings
-        operands = (last, term) if way == 0 else (term, last)
         last = Var(variable.name, variable.type, variable.span)
         made.append(Binding((last,), OpCall(each.operator, operands, each.attributes, each.span)))
     return [*made[:-1], Binding((target,), made[-1].value)]
