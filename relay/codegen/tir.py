@@ -18,6 +18,7 @@ import numpy as np
 import tvm
 from tvm import s_tir, tirx
 from tvm.ir import Call, GlobalVar, PointerType, PrimType
+from tvm_ffi import structural_map
 
 from relay.errors import InternalError
 from relay.ir.dims import Dim, DimExpr, Extremum, Quotient
@@ -197,9 +198,10 @@ def flat_kernel(function: Any) -> tuple[Any, list[Any]]:
     # Elements that are computed in several places repeat the names that operators give to parts of them.
     passes = [tirx.transform.ConvertSSA(), tirx.transform.FlattenBuffer()]
     flat = tvm.transform.Sequential(passes)(tvm.IRModule({"kernel": function}))["kernel"]
+    body = structural_map(flat.body, ((tirx.Add, _without_zeros),))
     parameters, sizes = list(flat.params), []
     statements: list[Statement] = []
-    for statement in outermost(flat.body):
+    for statement in outermost(body):
         size = _bytes(statement.buffer) if isinstance(statement, tirx.AllocBuffer) else 0
         if not isinstance(size, int) or size >= STACK_BYTES:
             address = tirx.Var(statement.buffer.name, "int64")
@@ -211,6 +213,15 @@ def flat_kernel(function: Any) -> tuple[Any, list[Any]]:
         else:
             statements.append(statement)
     return tirx.PrimFunc(parameters, sequence(statements), ret_type=flat.ret_type, attrs=flat.attrs), sizes
+
+
+def _without_zeros(sum_: Any) -> Any:
+    """The indices of a vector of neighbours as they are: FlattenBuffer adds zeros to them, and what is no `Ramp` is
+    read and written element by element."""
+    zeros = sum_.a
+    if isinstance(zeros, tirx.Broadcast) and isinstance(zeros.value, tirx.IntImm) and isinstance(sum_.b, tirx.Ramp):
+        return sum_.b if int(zeros.value.value) == 0 else sum_
+    return sum_
 
 
 def outermost(statement: Statement) -> list[Statement]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relay.codegen.schedules import product as products
-from relay.codegen.schedules import turned
+from relay.codegen.schedules import short_rows, turned
 from relay.codegen.schedules.blocks import in_blocks
 from relay.codegen.schedules.clusters import Cluster, Step, clusters
 from relay.codegen.schedules.elementwise import elements, share_flat
@@ -157,6 +157,9 @@ def _common(e: Emission, steps: Sequence[Step]) -> int:
 
 
 def _nest(e: Emission, steps: Sequence[Cluster], count: int, remembered: Sequence[Any]) -> list[Statement]:
+    short = short_rows.recognise(e, steps, count, remembered)
+    if short is not None:
+        return short_rows.share(e, short)
     extents = steps[0].lead.extents[:count]
     work: Extent = 0
     for step in steps:
@@ -218,6 +221,9 @@ def _alone(e: Emission, step: Step) -> list[Statement]:
         made = products.emit(e, found, step) if found is not None else None
         if made is not None:
             return made
+        short = short_rows.recognise(e, [step], len(lead.extents), []) if short_rows.pays_alone(step) else None
+        if short is not None and not goes_along_columns(e, lead):
+            return short_rows.share(e, short)
         if len(lead.extents) == 1 and goes_together(e, step):
             return _rows_together(e, step)
         in_parts = reduce_in_parts(e, step)

@@ -52,7 +52,7 @@ def at(e: Emission, indices: Sequence[Any]) -> Element:
     def element(stage: Stage) -> tuple[Expression, Expression]:
         place = e.places[stage.op, 0]
         value = e.element(stage.op.body[0], e.bound(stage.axes, indices))
-        return e.offset(indices[place.skipped :], place.dims), value
+        return e.position(place, indices), value
 
     return element
 
@@ -67,8 +67,8 @@ def stored(e: Emission, stages: Sequence[Stage], indices: Sequence[Any]) -> list
     statements = []
     for output, body in enumerate(first.op.body):
         place = e.places[first.op, output]
-        offset = e.offset(indices[place.skipped :], place.dims)
-        statements.append(tirx.BufferStore(place.buffer, e.element(body, variables), [offset]))
+        position = e.position(place, indices)
+        statements.append(tirx.BufferStore(place.buffer, e.element(body, variables), [position]))
     return statements
 
 

@@ -38,6 +38,7 @@ class Place:
     dims: tuple[Extent, ...]
     skipped: int = 0
     address: Expression | None = None
+    lanes: int = 1  # so many rows are in memory element by element by turns
 
 
 def key(tensor: Any) -> tuple[Any, int]:
@@ -62,6 +63,7 @@ class Emission:
         self.threads = threads
         self.index = index
         self.choice = choice
+        self.lane: Expression | None = None  # where several rows are computed at once: which one
         self.options: Options | None = None  # what else might be chosen
         self.places: dict[tuple[Any, int], Place] = {}
         self.values: dict[tuple[Any, int], Expression] = {}  # of tensors with one element, or where that is fixed
@@ -106,7 +108,7 @@ class Emission:
             return known
         place = self.places.get(key(tensor))
         if place is not None:
-            return tirx.BufferLoad(place.buffer, [self.offset(indices[place.skipped :], place.dims)])
+            return tirx.BufferLoad(place.buffer, [self.position(place, indices)])
         return self.computed(tensor.op.body[tensor.value_index], tensor.op.axis, indices)
 
     def computed(self, body: Expression, axes: Sequence[Any], indices: Sequence[Any]) -> Expression:
@@ -130,6 +132,11 @@ class Emission:
                 step = cast(index, self.index) if wide is None else wide
             position = step if position is None else position * number(dim, self.index) + step
         return tirx.const(0, self.index) if position is None else position
+
+    def position(self, place: Place, indices: Sequence[Any]) -> Expression:
+        """Where the element at these indices is in the memory of a tensor."""
+        offset = self.offset(indices[place.skipped :], place.dims)
+        return offset if self.lane is None or place.lanes == 1 else offset * place.lanes + self.lane
 
     def reads(self, stage: Stage) -> list[tuple[Any, tuple[Any, ...]]]:
         """What a stage reads from memory once others are computed in it: tensors and indices, in its own axes."""

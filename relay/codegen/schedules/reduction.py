@@ -62,8 +62,7 @@ def finish(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> Finish
         for tensor, result in zip(tensors, results, strict=True):
             place = e.places[tensor]
             if place.buffer is not None:
-                offset = e.offset(whole[place.skipped :], place.dims)
-                stores.append(tirx.BufferStore(place.buffer, result, [offset]))
+                stores.append(tirx.BufferStore(place.buffer, result, [e.position(place, whole)]))
         if cluster.results:
             e.values.update(zip(tensors, results, strict=True))
             with made(e, cluster.results, at(e, whole)) as statements:
@@ -205,7 +204,7 @@ def _one_by_one(
     return [*statements, *nested(cluster.lead.reduced, e.index, step), *done(indices, loaded)]
 
 
-def _updates(
+def updates(
     e: Emission,
     cluster: Cluster,
     totals: Sequence[Any],
@@ -247,7 +246,7 @@ def width_of(e: Emission, cluster: Cluster) -> int:
     return lanes(e, [*cluster.whole, *cluster.reductions])
 
 
-def registers(e: Emission, cluster: Cluster, width: int) -> tuple[list[Any], list[Statement]]:
+def registers_of(e: Emission, cluster: Cluster, width: int) -> tuple[list[Any], list[Statement]]:
     """Lanes for the totals of all reductions, and the statements that make and clear them."""
     buffers, statements = [], []
     for dtype, identity in zip(dtypes_of(cluster), _identities(cluster), strict=True):
@@ -263,11 +262,11 @@ def _along_columns(e: Emission, cluster: Cluster, fixed: Sequence[Expression], d
     lanes_ = width_of(e, cluster)
 
     def tile(ahead: Sequence[Expression], first: Expression, width: int) -> list[Statement]:
-        totals, statements = registers(e, cluster, width)
+        totals, statements = registers_of(e, cluster, width)
 
         def step(steps: Sequence[Expression]) -> list[Statement]:
             def update(v: Expression) -> list[Statement]:
-                return _updates(e, cluster, totals, v, [*fixed, *ahead, first + v], steps)
+                return updates(e, cluster, totals, v, [*fixed, *ahead, first + v], steps)
 
             return loop(width, e.index, update, "VECTORIZED")
 
@@ -350,7 +349,7 @@ def along_rows(
     rests: list[list[Any]] = []
     for _ in rows:
         for buffers in (totals, rests):
-            found, made_ = registers(e, cluster, width)
+            found, made_ = registers_of(e, cluster, width)
             buffers.append(found)
             statements += made_
 
@@ -368,7 +367,7 @@ def along_rows(
                     counts = None if among is None else among(v)
                     steps = [*ahead, first + v]
                     steps[0] = steps[0] if part is None else part[0] + steps[0]
-                    return _updates(e, cluster, into, v, [*fixed, *indices], steps, counts)
+                    return updates(e, cluster, into, v, [*fixed, *indices], steps, counts)
 
                 statements += loop(size, e.index, update, "VECTORIZED")
             return statements

@@ -15,7 +15,7 @@ from relay.codegen.schedules.reduction import (
     finish,
     is_long,
     reduce,
-    registers,
+    registers_of,
     runs_along,
     width_of,
 )
@@ -50,7 +50,7 @@ def reduce_in_parts(e: Emission, cluster: Cluster) -> list[Statement] | None:
 
     def parallel() -> list[Statement]:
         shares = shared(lead.reduced[0], PARALLEL_WORK, e.threads, e.index, part, list, step)
-        totals, made_ = registers(e, cluster, 1)
+        totals, made_ = registers_of(e, cluster, 1)
 
         def add(number_: Expression) -> list[Statement]:
             return [
