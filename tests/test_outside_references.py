@@ -247,3 +247,42 @@ def test_a_gradient_of_its_own_says_what_the_result_does():
             np.testing.assert_allclose(each(X, *two(same)), each.interpret(X, *two(same)), rtol=1e-12)
     r, s = cell(1.0), cell(2.0)
     np.testing.assert_allclose(relay.grad(lowered, wrt="x")(X, r, s), X * 2.0)  # not 3 cos(x)
+
+
+def test_the_result_of_a_function_with_its_own_gradient_depends_on_its_arguments_alone():
+    @relay.relay
+    def held_only(x, s: Ref[Real]):
+        s.value = s.value * x
+        return reading(2.0, s) + s.value
+
+    for run in (relay.grad(held_only, wrt="x"), relay.grad(held_only, wrt="x").interpret):
+        np.testing.assert_allclose(run(X, cell(3.0)), 2 * 9.0 * X)
+
+
+@relay.relay
+def reading(x: Real, s: Ref[Real]):
+    s.value = s.value * s.value
+    return x * s.value
+
+
+@reading.def_gradient
+def reading_gradient(saved, seed):
+    _, s = saved
+    return seed * s.value, None
+
+
+def test_a_checkpoint_that_returns_a_function():
+    @relay.relay
+    def through(x):
+        def make(v):
+            s = relay.sin(v)
+            return lambda w: w * s
+
+        total = x
+        for _ in range(3):
+            total = relay.checkpoint(make)(total)(x)
+        return total
+
+    for run in (through, relay.grad(through), relay.grad(relay.grad(through))):
+        np.testing.assert_allclose(run(X), run.interpret(X), rtol=1e-12)
+    assert relay.check_gradient(through, X) < 1e-7

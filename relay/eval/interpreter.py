@@ -8,6 +8,7 @@ debugger can stop between any two steps. A call in tail position replaces the fr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
@@ -19,8 +20,8 @@ from relay.eval.operation import Operations
 from relay.eval.reuse import Reuse
 from relay.eval.sizes import attribute_with_sizes, made_in_attributes, sizes_of, with_sizes
 from relay.eval.steps import Steps, check
-from relay.eval.tape import Differentiation, Differentiator, float_leaves, settle, unboxed
-from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, describe, fits, primal
+from relay.eval.tape import Differentiation, Differentiator, Tape, tapes_of, unboxed
+from relay.eval.values import Closure, Data, GradientFunction, Reference, Stack, describe, fits, primal
 from relay.ir import printing
 from relay.ir.dims import LARGEST_SIZE, NO_SIZE, MadeDim, TypeId, evaluate
 from relay.ir.expr import (
@@ -96,9 +97,9 @@ class Machine:
         self._sized_calls: dict[tuple[object, ...], OpCall] = {}
         self._made_in: dict[OpCall, tuple[MadeDim, ...]] = {}
 
-    def run(self, function: object, arguments: Sequence[object]) -> object:
-        """Call a function value and step to the end."""
-        self.enter(function, arguments)
+    def run(self, function: object, arguments: Sequence[object], below: float = math.inf) -> object:
+        """Call a function value and step to the end. Its own gradient is for levels of tapes `below` one."""
+        self.enter(function, arguments, below=below)
         frames = self.frames
         try:
             with np.errstate(all="ignore"):
@@ -245,6 +246,7 @@ class Machine:
         arguments: Sequence[object],
         sizes: Mapping[TypeId, int] | None = None,
         quiet: bool = False,
+        below: float = math.inf,
     ) -> None:
         """Push the frame of a function value, which sees these sizes. Below the frame of a differentiated function
         stands what waits for it."""
@@ -256,11 +258,12 @@ class Machine:
             raise InternalError(f"{describe(function)} is called")
         definition = function.function
         quiet = quiet or self.quiet or isinstance(definition.rule, Quiet)
-        if isinstance(definition.rule, CustomGradient) and any(
-            isinstance(settle(leaf), Box) for leaf in float_leaves(tuple(arguments))
-        ):
-            self._deliver(self._custom(function, definition.rule, tuple(arguments), quiet))
-            return
+        if isinstance(definition.rule, CustomGradient):
+            tapes = [tape for tape in tapes_of(tuple(arguments)) if tape.level < below]
+            if tapes:
+                tape = max(tapes, key=lambda t: t.level)
+                self._deliver(self._custom(function, definition.rule, tuple(arguments), tape, quiet))
+                return
         known = self.sizes if sizes is None else sizes
         frame = Frame(function, dict(function.environment), [self.steps.activation(definition.body)], known, quiet)
         self.frames.append(frame)
@@ -277,15 +280,18 @@ class Machine:
         self.frames.pop()
         self._deliver(result)
 
-    def _custom(self, function: Closure, rule: CustomGradient, arguments: tuple[object, ...], quiet: bool) -> object:
-        """The result of a function with a gradient of its own, whose arguments are on a tape."""
+    def _custom(
+        self, function: Closure, rule: CustomGradient, arguments: tuple[object, ...], tape: Tape, quiet: bool
+    ) -> object:
+        """The result of a function with a gradient of its own, whose arguments, or what references in them hold, are on
+        a tape."""
         named = {
             n: Closure(_function(function.module, n), {}, function.module) for n in function.function.rule_functions
         }
 
         def forward(outer: tuple[object, ...]) -> tuple[object, object]:
             if rule.forward is None:
-                return Machine(self.checked, self.sizes, quiet).run(function, outer), outer
+                return Machine(self.checked, self.sizes, quiet).run(function, outer, tape.level), outer
             result = Machine(self.checked, self.sizes, quiet).run(named[rule.forward], outer)
             assert isinstance(result, tuple)
             return result[0], result[1]
@@ -293,7 +299,7 @@ class Machine:
         def backward(saved: object, seed: object) -> object:
             return Machine(self.checked, self.sizes).run(named[rule.backward], (saved, seed))
 
-        return self.differentiator.custom(arguments, forward, backward)
+        return self.differentiator.custom(arguments, tape, forward, backward)
 
     def _deliver(self, result: object) -> None:
         """Give a result to whoever waits for it."""

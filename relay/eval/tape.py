@@ -164,6 +164,31 @@ def unboxed(value: object) -> object:
     return result
 
 
+def tapes_of(arguments: object) -> set[Tape]:
+    """The tapes that float tensors in a value are on, or in what references there hold."""
+    found: set[Tape] = set()
+    seen: set[Reference] = set()
+    pending = [arguments]
+
+    def leaf(part: object) -> object:
+        match part:
+            case Box():
+                if isinstance(box := settle(part), Box):
+                    found.add(box.tape)
+            case Reference() if part not in seen:
+                seen.add(part)
+                pending.append(part.content)
+            case Stack(buffer, length):
+                pending.extend(buffer[:length])
+            case _:
+                pass
+        return part
+
+    while pending:
+        map_leaves(pending.pop(), leaf)
+    return found
+
+
 class Differentiator:
     """Applies operators to boxes, and sweeps tapes backward. `call` runs a program on values that may be boxes."""
 
@@ -270,17 +295,18 @@ class Differentiator:
     def custom(
         self,
         arguments: tuple[object, ...],
+        tape: Tape,
         forward: Callable[[tuple[object, ...]], tuple[object, object]],
         backward: Callable[[object, object], object],
     ) -> object:
-        """The result of a function with such a gradient, recorded on the innermost tape among the arguments'.
+        """The result of a function with such a gradient, recorded on the innermost tape of the arguments and of what
+        references in them hold.
 
         `forward` gives the result and what is saved, on the levels further out; `backward` the arguments' cotangents.
+        The result depends on the arguments, and not on what references hold, whatever the function computes it of.
         """
-        boxes = [leaf for leaf in map(settle, float_leaves(arguments)) if isinstance(leaf, Box)]
-        tape = max((b.tape for b in boxes), key=lambda t: t.level)
 
-        def outward(leaf: Tensor) -> object:
+        def outward(leaf: Tensor) -> Tensor:
             leaf = settle(leaf)
             return leaf.value if isinstance(leaf, Box) and leaf.tape is tape else leaf
 
@@ -288,6 +314,9 @@ class Differentiator:
         sources = tuple(x.position if isinstance(x, Box) and x.tape is tape else None for x in leaves)
         outer = tuple(map_floats(a, outward, lambda leaf: leaf) for a in arguments)
         result, saved = forward(outer)
+        result = map_floats(result, outward, lambda leaf: leaf)
+        if all(source is None for source in sources):
+            return result
         position = len(tape.entries)
         tape.entries.append(Application(sources, outer, result, lambda seed: backward(saved, seed)))
         numbers = itertools.count()

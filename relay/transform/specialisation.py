@@ -175,8 +175,8 @@ class _Specialiser:
                 function = found
             case _:
                 return None
-        if function.rule is not None:
-            raise CompileError("a function with a rule for its derivative cannot return functions", function.span)
+        if isinstance(function.rule, CustomGradient):  # which a function that returns functions cannot have
+            raise InternalError(f"{function.name} has a gradient of its own, and returns functions")
         size = sum(v.shape.size for v in (*values.values(), *arguments))
         if function in self.recursive or any(f is function and s <= size for f, s in self.inside):
             return None
