@@ -5,13 +5,14 @@
 A parameter is needed if the function's results or effects are made of it; that a function hands it on to itself does
 not count. A call needs an argument if the call is needed and the parameter is: the least solution over all functions,
 found by one walk over the graph of needs (`dead_code`). A part of a tuple that a function returns is needed if a call's
-result is used otherwise than by parts, or if this part is; that the function returns what a call of itself returned
-does not count. The entry, functions that are differentiated, and those that rules name keep their types.
+result is used otherwise than by parts, or if something needed is made of this part; that the function returns what a
+call of itself returned, or makes the part of it anew, does not count. The entry, functions that are differentiated, and
+those that rules name keep their types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from relay.ir.expr import (
@@ -73,8 +74,16 @@ def _with_fewer_parts(module: Module) -> Module:
     if not parts:
         return module
     functions: dict[str, Function | Derivative] = {}
+    effects = effectful(module)
     for name, function in module.functions.items():
-        functions[name] = _Narrowing({}, parts, function).function() if isinstance(function, Function) else function
+        if isinstance(function, Function):
+            narrow = _Narrowing({}, parts, function).function()
+            if narrow.body is not function.body:  # what was made of parts that are gone is not needed
+                needs = Needs(effects)
+                needs.block(narrow.body, None, ())
+                narrow = with_body(narrow, Sweep(needs, narrow.label).block(narrow.body, ()))
+            function = narrow
+        functions[name] = function
     return with_functions(module, functions)
 
 
@@ -146,37 +155,94 @@ class _Found:
 # ---- parts of results
 
 
+class _PartNeeds(Needs):
+    """The needs in a function body, with those of the parts that functions return: each is a variable of its own in
+    `parts`."""
+
+    def __init__(self, effects: frozenset[str], function: Function, parts: Mapping[str, Sequence[Var]]) -> None:
+        super().__init__(effects)
+        self.function = function
+        self.parts = parts
+        self.results: dict[Var, str] = {}
+        self.tuples: dict[Var, MakeTuple] = {}
+
+    def binding(self, binding: Binding, owner: _Construct | None) -> None:
+        match binding.value:
+            case Project(Var() as whole, index) if whole in self.results:
+                self.needs(binding.targets[0], whole, self.parts[self.results[whole]][index])
+                return
+            case Call(Global(name)) if name in self.parts:
+                self.results[binding.targets[0]] = name
+            case MakeTuple() as made:
+                self.tuples[binding.targets[0]] = made
+            case _:
+                pass
+        super().binding(binding, owner)
+
+    def block(self, block: Block, owner: _Construct | None, targets: tuple[Var, ...]) -> None:
+        end, own = block.terminator, self.parts.get(self.function.name)
+        if own is None or not isinstance(end, Exit) or end.label is not self.function.label:
+            super().block(block, owner, targets)
+            return
+        super().block(Block(block.bindings, Exit(end.label, (), end.span)), owner, targets)
+        (value,) = end.values
+        made = self.tuples.get(value) if isinstance(value, Var) else None
+        if made is None:
+            self.needs(None, value)
+            return
+        for part, item in zip(own, made.items, strict=True):
+            self.needs(part, item)
+
+
 def _kept_parts(module: Module, functions: Mapping[str, Function]) -> dict[str, tuple[int, ...]]:
-    """The parts that are read of each function that returns a tuple of which some are not read."""
-    parts: dict[str, set[int]] = {name: set() for name, f in functions.items() if isinstance(f.result, TupleType)}
+    """The parts that are needed of each function that returns a tuple of which some are not."""
+    parts = {
+        name: [Var(f"part{i}", item) for i, item in enumerate(f.result.items)]
+        for name, f in functions.items()
+        if isinstance(f.result, TupleType)
+    }
     for caller, function in module.functions.items():
-        if not isinstance(function, Function) or not parts:
-            continue
-        results = {target: name for target, name in _results(function) if name in parts}
-        if not results:
-            continue
-        for block in all_blocks(function.body):
-            for binding in block.bindings:
-                match binding.value:
-                    case Project(Var() as whole, index) if whole in results:
-                        if results[whole] in parts:
-                            parts[results[whole]].add(index)
-                    case value:
-                        for atom in operands(value):
-                            if isinstance(atom, Var) and atom in results:
-                                parts.pop(results[atom], None)
-            end = block.terminator
-            returned = isinstance(end, Exit) and end.label is function.label
-            for atom in terminator_operands(end):
-                if isinstance(atom, Var) and atom in results and not (returned and results[atom] == caller):
-                    parts.pop(results[atom], None)
-    found: dict[str, tuple[int, ...]] = {}
-    for name, read in parts.items():
-        result = functions[name].result
-        assert isinstance(result, TupleType)
-        if len(read) < len(result.items):
-            found[name] = tuple(sorted(read))
-    return found
+        if isinstance(function, Function) and parts:
+            for name in _used_whole(caller, function, parts):
+                parts.pop(name, None)
+    if not parts:
+        return {}
+    effects = effectful(module)
+    edges: dict[Need, list[Need]] = {}
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            needs = _PartNeeds(effects, function, parts)
+            needs.block(function.body, None, ())
+            for who, what in needs.edges.items():
+                edges.setdefault(who, []).extend(what)
+    needed: set[Need] = {None}
+    pending: list[Need] = [None]
+    while pending:
+        for need in edges.get(pending.pop(), ()):
+            if need not in needed:
+                needed.add(need)
+                pending.append(need)
+    kept = {name: tuple(i for i, part in enumerate(own) if part in needed) for name, own in parts.items()}
+    return {name: read for name, read in kept.items() if len(read) < len(parts[name])}
+
+
+def _used_whole(caller: str, function: Function, parts: Container[str]) -> Iterator[str]:
+    """The functions among `parts` whose results this one uses otherwise than by parts, or returns as its own."""
+    results = {target: name for target, name in _results(function) if name in parts}
+    if not results:
+        return
+    for block in all_blocks(function.body):
+        for binding in block.bindings:
+            match binding.value:
+                case Project(Var() as whole) if whole in results:
+                    pass
+                case value:
+                    yield from (results[a] for a in operands(value) if isinstance(a, Var) and a in results)
+        end = block.terminator
+        returned = isinstance(end, Exit) and end.label is function.label
+        for atom in terminator_operands(end):
+            if isinstance(atom, Var) and atom in results and not (returned and results[atom] == caller):
+                yield results[atom]
 
 
 def _results(function: Function) -> Iterator[tuple[Var, str]]:
@@ -224,7 +290,7 @@ class _Narrowing:
         )
 
     def block(self, block: Block) -> Block:
-        bindings = [self.binding(b) for b in block.bindings]
+        bindings = [made for b in block.bindings if (made := self.binding(b)) is not None]
         end = block.terminator
         if self.own is not None and isinstance(end, Exit) and end.label is self.original.label:
             return self._returning(bindings, end)
@@ -252,7 +318,8 @@ class _Narrowing:
         bindings.append(Binding((result,), MakeTuple(tuple(items), end.span)))
         return Block(tuple(bindings), Exit(end.label, (result,), end.span))
 
-    def binding(self, binding: Binding) -> Binding:
+    def binding(self, binding: Binding) -> Binding | None:
+        """The binding with its calls changed; None for a part that is not there any more."""
         value: Expr = binding.value
         match value:
             case Call(Global(name) as callee, arguments, span) if name in self.kept or name in self.parts:
@@ -271,6 +338,8 @@ class _Narrowing:
                 return binding
             case Project(Var() as whole, index, span) if whole in self.narrow:
                 new, kept = self.narrow[whole]
+                if index not in kept:
+                    return None
                 return Binding(binding.targets, Project(new, kept.index(index), span))
             case _:
                 return Binding(binding.targets, map_parts(value, block=self.block))
