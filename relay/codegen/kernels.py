@@ -79,7 +79,7 @@ class Kernels:
             name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")
             progress.say(f"loops of kernel {len(self._known) + 1}")
             choice = self._choices.get(kernel_name(key), DEFAULT) if self._choices else DEFAULT
-            function, bytes_, options, packed = _build(group, operands, sizes, self._threads, choice)
+            function, bytes_, options, packed = _built(group, operands, sizes, self._threads, choice, key)
             self.functions[name] = function
             if options is not None:
                 self.options[kernel_name(key)] = options
@@ -195,6 +195,30 @@ def _type(atom: Atom) -> TensorType:
     type_ = atom.type if isinstance(atom, Var | Constant) else None
     assert isinstance(type_, TensorType)
     return type_
+
+
+_KEPT = 500
+"""How many kernels are kept for other programs."""
+
+_made: dict[object, tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]] = {}
+
+
+def _built(
+    group: Group, operands: Sequence[Atom], sizes: Sequence[TypeId], threads: int, choice: Choice, key: object
+) -> tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]:
+    """As `_build`, for a kernel with this key. Those made last are kept, for many programs have equal ones; but not of
+    symbolic sizes, whose loops depend on what the program assumes. The caller holds `locks.compiling`."""
+    if sizes:
+        return _build(group, operands, sizes, threads, choice)
+    operators = tuple(lookup(b.value.operator) for b in group.bindings if isinstance(b.value, OpCall))
+    whole = key, operators, threads, choice
+    found = _made.pop(whole, None)
+    if found is None:
+        found = _build(group, operands, sizes, threads, choice)
+    while len(_made) >= _KEPT:
+        del _made[next(iter(_made))]
+    _made[whole] = found  # at the end: those not used for the longest time are the first
+    return found
 
 
 def _build(

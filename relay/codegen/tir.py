@@ -143,10 +143,23 @@ def function(parameters: Sequence[Any], body: Sequence[Statement]) -> Any:
     return made.with_attr("s_tir", True)
 
 
+_VALUE = 15
+"""The number of the value of an argument among the fields that TVM reads of packed arguments."""
+
+
 def public(name: str, parameters: Sequence[Any], body: Sequence[Statement]) -> Any:
-    """A function that Python calls."""
-    made = tirx.PrimFunc(list(parameters), sequence(body))
-    return made.with_attr("s_tir", True).with_attr("global_symbol", name)
+    """A function of int64 numbers that Python calls with exactly these, as TVM's functions are called.
+
+    TVM would check number and types of the arguments in each call, with code that is longer than a small kernel.
+    """
+    handles = [tirx.Var(n, "handle") for n in ("self", "arguments", "result")]
+    packed = [handles[0], handles[1], tirx.Var("count", "int32"), handles[2]]
+    given = [
+        tirx.Bind(parameter, tirx.tvm_struct_get(handles[1], position, _VALUE, "int64"))
+        for position, parameter in enumerate(parameters)
+    ]
+    made = function(packed, [*given, *body])
+    return made.with_attr("global_symbol", f"__tvm_ffi_{name}").with_attr("calling_conv", 1)
 
 
 # ---- compilation
