@@ -7,7 +7,7 @@ signature is its `key`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -358,7 +358,9 @@ def describe(
         array = np.asarray(value)
         base = base_of_dtype(array.dtype)
         if base is None:
-            raise _bad_argument(function, position, f"has dtype {array.dtype}, which Relay does not have", path=path)
+            text = f"has dtype {array.dtype}, which Relay does not have"
+            help = "convert it: x.astype(np.float64)" if array.dtype.kind == "f" else None
+            raise _bad_argument(function, position, text, help, path)
         if not array.dtype.isnative:
             array = array.astype(base.dtype)
         shape = _with_any(array.shape, annotation) if held else array.shape
@@ -412,6 +414,8 @@ def describe(
     if hasattr(value, "__dlpack__"):
         return describe(np.from_dlpack(value), function, position, path)
     help = "decorate it with @relay" if callable(value) else None
+    if isinstance(value, Collection | memoryview) and not isinstance(value, bytes | Mapping):
+        help = "pass an array: np.array(x)" if isinstance(value, Sequence | memoryview) else "pass np.array(list(x))"
     if help is None and type(value).__module__ != "builtins":
         help = f"make {type(value).__name__} a data type: decorate the class with @relay.data or @dataclass"
     raise _bad_argument(

@@ -149,6 +149,18 @@ class RelayFunction(Repeating):
         """In a class it is a method, as a Python function is: `self` is its first argument."""
         return self if instance is None else MethodType(self, instance)
 
+    def __reduce__(self) -> str:
+        """It is pickled as Python functions are, by its name, and copied as itself. Raises TypeError without a name."""
+        if self._python is None:
+            raise TypeError(f"{self!r} has no name in a module, by which it could be pickled")
+        return self._python.__qualname__
+
+    def __copy__(self) -> RelayFunction:
+        return self
+
+    def __deepcopy__(self, memo: object) -> RelayFunction:
+        return self
+
     def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
         """As `_lower`: a program that code generation takes."""
         lowered, values = self._lower(arguments, keywords)

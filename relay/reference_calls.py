@@ -6,7 +6,6 @@ run, references whose rows have changed, bit by bit, get what is there.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,8 +14,9 @@ import attrs
 import numpy as np
 
 from relay.array import Array
-from relay.codegen.exchange import reallocate, storage
+from relay.codegen.exchange import at, reallocate, same_bytes
 from relay.codegen.layout import Layout, Pool, RowLayout, SizedLayout, TensorLayout, TupleLayout
+from relay.codegen.limits import too_large
 from relay.conversion import wrap
 from relay.errors import ExecutionError
 from relay.ir.annotation import Ref
@@ -112,20 +112,32 @@ class ReferenceCall:
             else:
                 return misfit
             inputs[place] = _ROWS[row] if row < len(_ROWS) else np.asarray(row, np.int64)
-        program = self.program
-        context = program.take()
+        context = self.program.take()
         try:
-            self._fill(context, passed, counts)
-            if self._is_recursive:
-                context.refill = lambda: self._fill(context, passed, counts)
-            try:
-                outputs = program.run(inputs, context)
-                return misfit if outputs is None else finish(outputs, context)
-            finally:
-                context.refill = None
-                _give_back(context, passed)
+            return self._run(context, inputs, passed, counts, finish, misfit)
+        except MemoryError as error:
+            raise too_large("references", error) from None
         finally:
-            program.give(context)
+            self.program.give(context)
+
+    def _run(
+        self,
+        context: _Context,
+        inputs: list[Any],
+        passed: Mapping[int, _Passed],
+        counts: Mapping[int, int],
+        finish: Callable[[list[np.ndarray], _Context], Any],
+        misfit: object,
+    ) -> Any:
+        self._fill(context, passed, counts)
+        if self._is_recursive:
+            context.refill = lambda: self._fill(context, passed, counts)
+        try:
+            outputs = self.program.run(inputs, context)
+            return misfit if outputs is None else finish(outputs, context)
+        finally:
+            context.refill = None
+            _give_back(context, passed)
 
     def _fill(self, context: _Context, passed: Mapping[int, _Passed], counts: Mapping[int, int]) -> None:
         """Write the contents into their rows. Raises ExecutionError if memory does not suffice."""
@@ -240,13 +252,8 @@ def _columns(context: _Context, cells: _Cells) -> list[np.ndarray]:
 
 def _looked_at(context: _Context, cells: _Cells) -> list[np.ndarray]:
     words, slot = context.words, cells.slot
-    capacity, made = words[slot + 1], []
-    for position, leaf in enumerate(cells.leaves):
-        size = capacity * leaf.size
-        memory = (ctypes.c_char * size).from_address(words[slot + 2 + position]) if size else b""
-        flat = np.frombuffer(memory, storage(leaf.dtype)).view(leaf.dtype)  # type: ignore[arg-type]
-        made.append(flat.reshape(capacity, *leaf.dims))
-    return made
+    places = enumerate(cells.leaves, start=slot + 2)
+    return [at(words[place], (words[slot + 1], *leaf.dims), leaf.dtype) for place, leaf in places]
 
 
 def _give_back(context: _Context, passed: Mapping[int, _Passed]) -> None:
@@ -265,20 +272,12 @@ def _give_back(context: _Context, passed: Mapping[int, _Passed]) -> None:
 
 
 def _same(held: Any, value: Any, leaf: _Leaf) -> bool:
-    """Whether a row holds a value, bit by bit."""
-    if type(value) is not np.ndarray:
-        value = np.array(value, leaf.dtype)
-    if leaf.size < _SMALL or not value.flags.c_contiguous:
-        return bool(held.tobytes() == value.tobytes())
-    return bool(_memcmp(held.ctypes.data, value.ctypes.data, leaf.size) == 0)
+    """Whether a row holds a value, bit by bit. `held` is an array, or one of NumPy's numbers."""
+    return same_bytes(held, value if type(value) is np.ndarray else np.array(value, leaf.dtype))
 
 
 def _nested(type_: Type, arrays: Iterator[np.ndarray]) -> Any:
     return tuple(_nested(t, arrays) for t in type_.items) if isinstance(type_, TupleType) else next(arrays)
 
-
-_SMALL = 4096
-_memcmp = ctypes.CDLL(None).memcmp
-_memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
 _ROWS = [np.asarray(row, np.int64) for row in range(64)]

@@ -1,6 +1,8 @@
 """Calls of compiled programs: what arrays and numbers they take without help, and whose memory results are."""
 
+import copy
 import gc
+import pickle
 import threading
 from typing import Any, NamedTuple
 
@@ -284,3 +286,35 @@ def test_functions_that_are_arguments_stay_themselves() -> None:
         np.testing.assert_allclose(twice(made, x), x * factor**2)
         del made
         gc.collect()
+
+
+@relay
+def pickled(x):
+    return x + 1.0
+
+
+def test_functions_are_pickled_by_their_names_and_copied_as_themselves() -> None:
+    for _ in range(2):
+        assert pickle.loads(pickle.dumps(pickled)) is pickled
+        assert copy.deepcopy([pickled])[0] is copy.copy(pickled) is pickled
+        assert float(pickled(1.0)) == 2.0
+    slope = relay.grad(pickled)
+    assert copy.deepcopy(slope) is slope
+    with pytest.raises(TypeError, match="<relay function pickled> has no name in a module"):
+        pickle.dumps(slope)
+
+
+@pytest.mark.parametrize(
+    ("value", "help"),
+    [
+        ([1.0, 2.0], "make an array of it, np.array(xs); two lists are joined by `+`"),
+        (range(3), r"pass an array: np.array(x)"),
+        (memoryview(b"abc"), r"pass an array: np.array(x)"),
+        ({1}, r"pass np.array(list(x))"),
+        (np.zeros(2, np.longdouble), r"convert it: x.astype(np.float64)"),
+    ],
+)
+def test_what_is_nearly_an_array_is_told_how_to_become_one(value: object, help: str) -> None:
+    with pytest.raises(TypeMismatch) as caught:
+        pickled(value)
+    assert help in str(caught.value)

@@ -229,3 +229,25 @@ def test_the_limits_follow_the_memory_that_there_is(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(limits, "_available", lambda: None)
     assert limits.stack_size() == 1 << 30
     assert limits.memory_limit() == limits.UNLIMITED
+
+
+def test_results_for_which_there_is_no_memory_are_errors_of_the_run() -> None:
+    @relay
+    def table(x, y, z):
+        return x[:, None, None] * y[None, :, None] * z, x
+
+    @relay
+    def alone(x, y, z):
+        return x[:, None, None] * y[None, :, None] * z
+
+    @relay
+    def between(x, y, z):
+        return relay.sum(relay.cumsum(x[:, None, None] * y[None, :, None] * z))
+
+    large = np.ones(1 << 16, np.float32)  # of whose cubes no address space holds one
+    for function in (table, alone, between):
+        for count in (3, 4, 5):  # later calls have a program for all sizes
+            function(large[:count], large[:count], large[:count])
+            with pytest.raises(ExecutionError, match="there is not enough memory for the"):
+                function(large, large, large)
+    np.testing.assert_array_equal(alone(large[:2], large[:3], large[:4]), np.ones((2, 3, 4)))

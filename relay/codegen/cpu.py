@@ -37,7 +37,15 @@ from relay.codegen.context import (
     WORKSPACE,
 )
 from relay.codegen.exchange import Make, Passing, Reading, Reference
-from relay.codegen.limits import UNLIMITED, memory_limit, number, on_large_stack, stack_limit, stack_size
+from relay.codegen.limits import (
+    UNLIMITED,
+    memory_limit,
+    number,
+    on_large_stack,
+    stack_limit,
+    stack_size,
+    too_large,
+)
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
 from relay.ir.expr import Module
@@ -141,6 +149,14 @@ class Program:
         Raises ExecutionError for what the run finds.
         """
         context = self.take()
+        try:
+            return self._run_with(context, arguments)
+        except MemoryError as error:
+            raise too_large("arguments and results", error) from None
+        finally:
+            self.give(context)
+
+    def _run_with(self, context: _Context, arguments: Sequence[Any]) -> Any:
         sizes = {dim: _extent(arguments, place) for dim, place in self.native.dims.items()}
 
         def size(dim: Dim) -> int:
@@ -165,18 +181,18 @@ class Program:
             if passing is not None and known:
                 context.refill = None
                 reading.give_back(passing)
-            self.give(context)
 
     def take(self) -> _Context:
         """A context that no call uses, for one call."""
         try:
             return self._contexts.pop()
         except IndexError:
-            return _Context(self.native)
+            return _context(self.native)
 
     def give(self, context: _Context) -> None:
-        """Let further calls use a context."""
-        self._contexts.append(context)
+        """Let further calls use a context. One that has used up the memory is dropped."""
+        if context.words[STATUS] != RUNNING_OUT_OF_MEMORY:
+            self._contexts.append(context)
 
     def read(self, outputs: Sequence[np.ndarray], context: _Context, size: Callable[[Dim], int] | None = None) -> Any:
         """The result of a call that has left these leaves, and recursive data in the pools of its context. `size` tells
@@ -204,24 +220,29 @@ class Program:
                 try:
                     own = take()
                 except IndexError:
-                    own = _Context(self.native)
+                    own = _context(self.native)
             else:
                 own = context
             words = own.words
             if recursive:
                 words[STACK_LIMIT] = stack_limit()
                 words[DEPTH] = 0
-            if only is not None:
-                outputs = [only()]
-            elif shapes is None:
-                outputs = [make() for make in makers]
-            else:
-                try:
-                    outputs = [make(dims) for make, dims in zip(makers, shapes(leaves), strict=True)]
-                except (IndexError, ValueError, ZeroDivisionError, MemoryError):  # sizes that the program is not for
-                    if context is None:
-                        give(own)
-                    return None
+            try:
+                if only is not None:
+                    outputs = [only()]
+                elif shapes is None:
+                    outputs = [make() for make in makers]
+                else:
+                    try:
+                        outputs = [make(dims) for make, dims in zip(makers, shapes(leaves), strict=True)]
+                    except (IndexError, ValueError, ZeroDivisionError):  # sizes that the program is not for
+                        if context is None:
+                            give(own)
+                        return None
+            except MemoryError as error:
+                if context is None:
+                    give(own)
+                raise too_large("result", error) from None
             for result, argument in replaced:
                 if not leaves[argument].flags.writeable:
                     leaves[argument] = leaves[argument].copy()
@@ -232,7 +253,7 @@ class Program:
             if status == TOO_DEEP and not once and self._run_deeply(own, leaves, outputs):
                 status = words[STATUS]
             depth = words[DEPTH]
-            if context is None:
+            if context is None and status != RUNNING_OUT_OF_MEMORY:
                 give(own)
             if not status:
                 return outputs
@@ -256,8 +277,12 @@ class Program:
             try:
                 own = take()
             except IndexError:
-                own = _Context(self.native)
-            outputs = [make()]
+                own = _context(self.native)
+            try:
+                outputs = [make()]
+            except MemoryError as error:
+                give(own)
+                raise too_large("result", error) from None
             function(own.address, id(leaves), id(outputs))
             status = own.words[STATUS]
             give(own)
@@ -323,6 +348,14 @@ class Program:
             return error
         message, span = self.native.failures[status - FIRST_FAILURE]
         return ExecutionError(message, span)
+
+
+def _context(native: Native) -> _Context:
+    """A new context. Raises ExecutionError if there is not enough memory for what it computes with."""
+    try:
+        return _Context(native)
+    except MemoryError as error:
+        raise too_large("intermediate values", error) from None
 
 
 class _Context:

@@ -179,17 +179,12 @@ class Passing:
                         raise ExecutionError("there is not enough memory for the data of the program")
                     table[slot + 2 + position] = base
                 table[slot + 1] = len(rows)
-            for position, column in enumerate(self._columns(pool, list(leaves(pool.element)))):
-                ctypes.memmove(int(table[slot + 2 + position]), column.ctypes.data, column.nbytes)
+            for position, layout in enumerate(leaves(pool.element)):
+                dims = tuple(map(self._number, layout.dims))
+                column = at(int(table[slot + 2 + position]), (len(rows), *dims), layout.base.dtype)
+                for number, row in enumerate(rows):
+                    column[number] = row[position]
             table[slot] = len(rows)
-
-    def _columns(self, pool: Pool, parts: Sequence[TensorLayout]) -> Iterator[np.ndarray]:
-        rows = self._rows.get(pool, [])
-        for position, layout in enumerate(parts):
-            column = np.empty((len(rows), *map(self._number, layout.dims)), layout.base.dtype)
-            for number, row in enumerate(rows):
-                column[number] = row[position]
-            yield column
 
     def is_unchanged(self, table: np.ndarray, cell: Cell) -> bool:
         """Whether a reference still has the content that it was passed with, bit by bit. Of stacks nobody knows."""
@@ -202,12 +197,30 @@ class Passing:
             size = self._number(layout.bytes)
             shape = tuple(map(self._number, layout.dims))
             before = np.ascontiguousarray(np.broadcast_to(np.asarray(row[position], layout.base.dtype), shape))
-            if (
-                size
-                and ctypes.string_at(int(table[slot + 2 + position]) + cell.number * size, size) != before.tobytes()
-            ):
+            address = int(table[slot + 2 + position]) + cell.number * size
+            if size and _memcmp(address, before.ctypes.data, size):
                 return False
         return True
+
+
+def at(address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """The memory at an address as an array."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = (ctypes.c_char * size).from_address(address) if size else b""
+    flat = np.frombuffer(memory, storage(dtype)).view(dtype)  # type: ignore[arg-type]
+    return flat.reshape(shape)
+
+
+def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays of one dtype and shape are equal, bit by bit."""
+    if a.nbytes < _SMALL or not (a.flags.c_contiguous and b.flags.c_contiguous):
+        return a.tobytes() == b.tobytes()
+    return bool(_memcmp(a.ctypes.data, b.ctypes.data, a.nbytes) == 0)
+
+
+_SMALL = 4096  # bytes that are compared faster where they are copied than where they are
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
 
 def _holds_stack(layout: Layout) -> bool:
@@ -347,11 +360,8 @@ class Reading:
             count = int(self._table[slot])
             columns = []
             for position, layout in enumerate(leaves(pool.element)):
-                size = count * self._number(layout.bytes)
-                memory = (ctypes.c_char * size).from_address(int(self._table[slot + 2 + position])) if size else b""
-                dtype = layout.base.dtype
-                flat = np.frombuffer(memory, storage(dtype)).view(dtype)  # type: ignore[arg-type]
-                columns.append(flat.reshape((count, *map(self._number, layout.dims))))
+                dims = tuple(map(self._number, layout.dims))
+                columns.append(at(int(self._table[slot + 2 + position]), (count, *dims), layout.base.dtype))
             self._columns[pool] = columns
         return self._columns[pool]
 
@@ -390,9 +400,7 @@ class Reading:
     def _sized(self, dtype: np.dtype[Any], dims: Sequence[Dim], address: int, arrays: Iterator[Any]) -> np.ndarray:
         """A copy of a tensor of the arena."""
         shape = tuple(int(next(arrays)) if dim is ANY else self._number(dim) for dim in dims)
-        size = math.prod(shape) * dtype.itemsize
-        memory = (ctypes.c_char * size).from_address(address) if size else b""
-        return np.frombuffer(memory, storage(dtype)).view(dtype).reshape(shape).copy()  # type: ignore[arg-type]
+        return at(address, shape, dtype).copy()
 
     def _finish(self, part: Any) -> Any:
         match part:

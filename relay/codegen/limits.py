@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from relay.errors import CompileError
+from relay.errors import CompileError, ExecutionError
 
 UNLIMITED = 2**63 - 1
 
@@ -162,3 +162,8 @@ def on_large_stack(run: Callable[[], object], stop: Callable[[], object]) -> boo
     if raised:
         raise raised[0]
     return True
+
+
+def too_large(what: str, error: MemoryError) -> ExecutionError:
+    """The error for memory that Python does not get."""
+    return ExecutionError(f"there is not enough memory for the program's {what}: {error}")

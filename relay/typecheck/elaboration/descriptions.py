@@ -29,8 +29,8 @@ _SYMBOLS = {
 def kind_of(entity: Entity) -> str:
     """What stands where a tensor must, in words."""
     match entity:
-        case Tuple():
-            return "a tuple"
+        case Tuple(_, form):
+            return "a tuple" if form is None else f"a {form.cls.__name__}"
         case Object(None):
             return "None"
         case Object(str() as text):

@@ -140,6 +140,8 @@ def _operand(
     if isinstance(entity, Tuple | Object) or not isinstance(entity, Typed):
         what = kind_of(entity)
         instead = {"add": "make one of two by `(*a, *b)`", "multiply": "repeat it by `[x for _ in range(n)]`"}
+        if isinstance(entity, Tuple) and entity.form is not None and entity.form.cls is list:
+            instead["add"] = "make an array of it, np.array(xs); two lists are joined by `+`"
         raise TypeMismatch(
             f"operand {position + 1} of {operator_name(operator)} must be a tensor, found {what}",
             span,
