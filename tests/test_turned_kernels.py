@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from guarded import guarded
 
 import relay as R
 from relay import relay
@@ -63,3 +64,20 @@ def test_a_result_in_the_memory_of_an_operand() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((37, 69)), rng.standard_normal((69, 37))
     np.testing.assert_allclose(repeated(x, y), y * 8 + 7 * x.T, rtol=1e-12)
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_what_lies_around_a_padded_input_is_not_read(end: bool) -> None:
+    bodies = (
+        "relay.pad(x.T, ((2, 1), (1, 2)))",
+        "relay.tanh(relay.pad(relay.exp(x), ((2, 1), (1, 2))).T)",
+        "relay.concatenate((x, relay.sin(x)), axis=0).T",
+        "relay.concatenate((x.T, relay.sin(x.T)), axis=1)",
+        "relay.triu(x.T)",
+        "relay.roll(x, 3, axis=0).T",
+    )
+    f = R.from_source(f"def f(x):\n    return ({', '.join(bodies)})\n", {"relay": R})
+    for shape in ((37, 50), (64, 65)):
+        x = np.random.default_rng(0).standard_normal(shape)
+        for found, wanted in zip(f(guarded(x, end=end)), f.interpret(x), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)

@@ -6,16 +6,18 @@
                 registers[row, column] = input[.., column, .., row]         squares, transposed
                 out[rows, columns] = what is computed from them
 
-`rows` are the axis along which the input lies, and `columns` the last one.
+`rows` are the axis along which the input lies, and `columns` the last one. What is read on a condition, as what lies
+around a padded input is not, is read by squares where the condition holds for all of the square.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-from tvm.ir import TensorLoad
+from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 from tvm_ffi import structural_map, structural_walk
 
@@ -23,7 +25,7 @@ from relay.codegen.schedules.elementwise import stored
 from relay.codegen.schedules.emission import Emission
 from relay.codegen.schedules.loops import decoded, loop, nested, number, shared
 from relay.codegen.schedules.recognition import pieces, registers
-from relay.codegen.schedules.stage import Extent, Stage, rewritten, volume
+from relay.codegen.schedules.stage import Extent, Stage, is_choice, rewritten, volume
 from relay.codegen.schedules.transposition import run, transposed
 from relay.codegen.tir import Expression, Statement, sequence, tirx
 
@@ -34,12 +36,14 @@ while they are near, and those of so many rows of the input stay in the second-l
 
 @attrs.frozen(eq=False)
 class Turned:
-    """`element` is the stage's element at the `indices`; `loads` are what it reads along the axis number `rows`."""
+    """`element` is the stage's element at the `indices`; `loads` are what it reads along the axis number `rows`, if all
+    of the `conditions` hold. These hold for a square if they do in its corners."""
 
     stage: Stage
     indices: tuple[Any, ...]
     element: Expression
     loads: tuple[Any, ...]
+    conditions: tuple[Expression, ...]
     rows: int
     lanes: int
 
@@ -62,7 +66,40 @@ def recognise(e: Emission, stages: Sequence[Stage]) -> Turned | None:
         return None
     if any(str(load.ty) in ("bool", "bfloat16") for load in loads):
         return None
-    return Turned(stage, indices, element, tuple(loads), rows[-1], lanes)
+    conditions = _conditions(element, loads)
+    if not all(_is_convex(condition, (indices[rows[-1]], indices[-1])) for condition in conditions):
+        return None
+    return Turned(stage, indices, element, tuple(loads), tuple(conditions), rows[-1], lanes)
+
+
+def _conditions(element: Expression, loads: Sequence[Any]) -> list[Expression]:
+    """What must be so that all of the loads are executed."""
+    choices: list[Any] = []
+    structural_walk(element, ((Call, choices.append),))
+    found: list[Expression] = []
+    for choice in choices:
+        if is_choice(choice):
+            condition, *branches = choice.args
+            for branch, demanded in zip(branches, (condition, tirx.Not(condition)), strict=True):
+                inside: list[Any] = []
+                structural_walk(branch, ((TensorLoad, inside.append),))
+                if any(load.same_as(one) for load in loads for one in inside):
+                    found.append(demanded)
+    return found
+
+
+def _is_convex(condition: Expression, indices: Sequence[Any], *, negated: bool = False) -> bool:
+    """Whether a condition that holds in the corners of a box of the indices is known to hold in all of it: it is a
+    conjunction of comparisons between linear functions of them."""
+    if isinstance(condition, tirx.Not):
+        return _is_convex(condition.a, indices, negated=not negated)
+    if isinstance(condition, tirx.Or if negated else tirx.And):
+        return all(_is_convex(part, indices, negated=negated) for part in (condition.a, condition.b))
+    if not isinstance(condition, tirx.LT | tirx.LE | tirx.GT | tirx.GE):
+        return False
+    difference = condition.a - condition.b
+    steps = [Analyzer().simplify(rewritten(difference, {i: i + 1}) - difference) for i in indices]
+    return all(isinstance(step, tirx.IntImm) for step in steps)
 
 
 def _fills(extent: Extent, lanes: int) -> bool:
@@ -99,15 +136,24 @@ def share(e: Emission, turned: Turned) -> list[Statement]:
             return loop(beside, e.index, lambda n: body((first + n) * lanes))
 
         def along(n: Expression) -> list[Statement]:
-            return across(lambda column: _square(e, turned, point(n * lanes, column)))
+            return across(lambda column: square(n * lanes, column))
+
+        def square(row: Expression, column: Expression) -> list[Statement]:
+            first = point(row, column)
+            whole = _square(e, turned, first)
+            if not turned.conditions:
+                return whole
+            corners = [point(row + a, column + b) for a in (0, lanes - 1) for b in (0, lanes - 1)]
+            at = [dict(zip(turned.indices, corner, strict=True)) for corner in corners]
+            demanded = [rewritten(condition, place) for condition in turned.conditions for place in at]
+            single = loop(lanes, e.index, lambda lane: by_elements(row + lane, column))
+            return [tirx.IfThenElse(functools.reduce(tirx.And, demanded), sequence(whole), sequence(single))]
+
+        def by_elements(row: Expression, column: Expression) -> list[Statement]:
+            return loop(lanes, e.index, lambda lane: stored(e, [stage], point(row, column + lane)), "VECTORIZED")
 
         def beneath(row: Expression) -> list[Statement]:
-            at = row + squares * lanes
-            return across(
-                lambda column: loop(
-                    lanes, e.index, lambda lane: stored(e, [stage], point(at, column + lane)), "VECTORIZED"
-                )
-            )
+            return across(lambda column: by_elements(row + squares * lanes, column))
 
         def behind(row: Expression) -> list[Statement]:
             start = (first + beside) * lanes
