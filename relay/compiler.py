@@ -357,14 +357,19 @@ class RelayFunction(Repeating):
             typed = self.typed(*arguments, **keywords)
             derived = isinstance(self.__relay__, DerivedDefinition)
             return derivative_text(typed) if derived else to_text(typed, elide=True)
+        return self._general_text(elide=True)
+
+    def _general_text(self, elide: bool) -> str:
+        """`text()` for no arguments, with the elements of large constants unless they are elided."""
         module, type_, is_partial, _ = scheme(self.__relay__)
         if is_partial:
             return f"# {type_}\n{to_text(self._function)}"
         if isinstance(self.__relay__, DerivedDefinition) and is_known(module.main.type):
-            return derivative_text(elaborate_structured(self.__relay__, list(module.main.type.parameters)).module)
+            typed = elaborate_structured(self.__relay__, list(module.main.type.parameters)).module
+            return derivative_text(typed, elide)
         if isinstance(self.__relay__, Definition) and not is_known(module.main.type):
-            return f"# {type_}\n{to_text(module, elide=True)}"
-        return to_text(module, elide=True)
+            return f"# {type_}\n{to_text(module, elide=elide)}"
+        return to_text(module, elide=elide)
 
     def __str__(self) -> str:
         return self.text()

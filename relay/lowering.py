@@ -130,15 +130,16 @@ def lowering(level: int) -> Pipeline:
     return Pipeline(steps, stage="typed", progress=progress.say)
 
 
-def derivative_text(typed: Module) -> str:
-    """The code of a derivative, simplified, its names and lines as the source has them."""
+def derivative_text(typed: Module, elide: bool = True) -> str:
+    """The code of a derivative, simplified, its names and lines as the source has them, without the elements of large
+    constants if they are elided."""
 
     def differentiate(module: Module) -> Module:
         return reverse.differentiate(module, lambda derived: simplify_derivative(derived, DEFAULT_LEVEL))
 
     steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[DEFAULT_LEVEL]]
     steps += [differentiate, *BETWEEN[DEFAULT_LEVEL]]
-    return to_text(Pipeline(steps, stage="typed")(typed), elide=True, sources=True)
+    return to_text(Pipeline(steps, stage="typed")(typed), elide=elide, sources=True)
 
 
 def to_core(typed: Module, level: int) -> Module:

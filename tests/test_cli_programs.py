@@ -457,6 +457,35 @@ def test_graphs(python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert int(line.get("y1", "0")) < int(line.get("y2", "0"))  # what is read stands above
 
 
+def test_shown_programs_are_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also with large constants; of a program for all types at once the text says that it is none."""
+    path, out = tmp_path / "model.py", str(tmp_path / "out.relay")
+    path.write_text("""
+import numpy as np
+import relay as R
+from relay import relay, Float, Tensor
+
+WEIGHTS = np.arange(100, dtype=np.float32)
+
+@relay
+def f(x: Tensor[Float, (100,)]):
+    return (x * WEIGHTS).sum()
+
+@relay
+def g(x):
+    return x * 2
+
+df, dg = R.grad(f), R.grad(g)
+""")
+    for name in ("f", "df"):
+        for stage in ("typed", "core", "optimised", "fused"):
+            assert main(["show", f"{path}:{name}", "--stage", stage, "-o", out]) == 0
+            relay.parse(Path(out).read_text())
+    for name in ("g", "dg"):
+        assert main(["show", f"{path}:{name}"]) == 0
+        assert capsys.readouterr().out.startswith("# for all types at once: --types gives")
+
+
 def test_what_leaves_a_block_goes_back_to_its_construct(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.py"
     path.write_text("""

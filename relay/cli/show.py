@@ -13,7 +13,7 @@ from relay.compiler import RelayFunction
 from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
 from relay.ir.extents import Place, places
-from relay.ir.types import Kind, Type, TypeId, map_dims, type_variables
+from relay.ir.types import Kind, QuantifiedType, Type, TypeId, map_dims, type_variables
 from relay.lowering import DEFAULT_LEVEL, lowering
 from relay.text.printer import to_text
 from relay.transform.outlining import fuse
@@ -66,7 +66,9 @@ def _shown(options: argparse.Namespace, function: RelayFunction) -> str:
             raise Refusal("--stage surface prints text, which depends on no types")
         return to_text(function.surface)
     if stage == "typed" and not (options.types or options.args or options.html or options.dot or options.svg):
-        return function.text()
+        program = function._general_text(elide=False)
+        note = "# for all types at once: --types gives the program for some, which can be read back\n"
+        return note + program if isinstance(function.type, QuantifiedType) else program
     arguments, symbolic = _arguments(options, function)
     typed = elaborate_structured(function.__relay__, arguments, symbolic).module
     if options.html:
