@@ -18,6 +18,7 @@ import numpy as np
 from relay import exchange
 from relay.array import Array
 from relay.conversion import wrap
+from relay.dlpack import imported
 from relay.errors import Label, RelayError, TypeMismatch
 from relay.ir.annotation import Ref
 from relay.ir.definition import Definition, DerivedDefinition
@@ -262,7 +263,10 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             if not flatten(argument.values, leaves, kinds):
                 return False
         elif hasattr(argument, "__dlpack__") and not isinstance(argument, np.ndarray):
-            leaves.append(np.from_dlpack(argument))
+            try:
+                leaves.append(imported(argument))
+            except TypeMismatch:
+                return False  # which tells more where it is described
             kinds.append(np.ndarray)
         else:
             return False
@@ -412,7 +416,11 @@ def describe(
     if _is_function(value):
         return Described(("function", value), Fixed(value), value)  # the key keeps it alive
     if hasattr(value, "__dlpack__"):
-        return describe(np.from_dlpack(value), function, position, path)
+        try:
+            array = imported(value)
+        except TypeMismatch as error:
+            raise _bad_argument(function, position, f"is {error.message}", error.help, path) from None
+        return describe(array, function, position, path)
     help = "decorate it with @relay" if callable(value) else None
     if isinstance(value, Collection | memoryview) and not isinstance(value, bytes | Mapping):
         help = "pass an array: np.array(x)" if isinstance(value, Sequence | memoryview) else "pass np.array(list(x))"

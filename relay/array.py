@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from relay.dlpack import exported
 from relay.errors import ExecutionError
 
 
@@ -81,7 +82,7 @@ class Array(NDArrayOperatorsMixin):
         return tuple(Array(np.asarray(r)) for r in result) if isinstance(result, tuple) else Array(np.asarray(result))
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self._value.__dlpack__(**options)
+        return exported(self._value, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._value.__dlpack_device__()

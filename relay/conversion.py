@@ -14,6 +14,7 @@ import numpy as np
 from relay import exchange
 from relay.array import Array
 from relay.codegen.exchange import same_bytes
+from relay.dlpack import imported
 from relay.errors import TypeMismatch
 from relay.eval.tape import unboxed
 from relay.eval.values import Data, Reference, Stack
@@ -164,7 +165,7 @@ def _plain(value: Any) -> Any:
     form = form_of(value)
     if form is not None or isinstance(value, tuple):
         return tuple(map(_plain, value if form is None else fields_of(value, form)))
-    return np.from_dlpack(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
+    return imported(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
 
 
 def _same(before: object, after: object) -> bool:

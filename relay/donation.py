@@ -16,6 +16,7 @@ import numpy as np
 
 from relay import exchange
 from relay.array import Array
+from relay.dlpack import imported
 from relay.errors import ExecutionError, FrontendError, InternalError, RelayError, TypeMismatch
 from relay.ir.expr import Function, Var
 from relay.ir.structure import fields_of, form_of
@@ -132,7 +133,7 @@ def _leaves(argument: Any) -> Iterator[Any]:
             for name in type(argument).__match_args__:
                 yield from _leaves(argument.__dict__[name])
     elif hasattr(argument, "__dlpack__"):
-        yield np.from_dlpack(argument)
+        yield imported(argument)
     else:
         form = form_of(argument)
         if form is not None or isinstance(argument, tuple):

@@ -16,6 +16,7 @@ from relay.arguments import MISFIT, Repeat, Unsuited, flatten, repeat, repeat_wi
 from relay.array import Array
 from relay.codegen.header import header as c_header
 from relay.conversion import Values, holds_references, run_time_value, wrap
+from relay.dlpack import imported
 from relay.donation import Donated
 from relay.errors import CompileError, TypeMismatch
 from relay.eval.values import Data, Reference
@@ -177,7 +178,7 @@ def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int,
         argument = argument.numpy()
     if not hasattr(argument, "__dlpack__"):
         argument = np.asarray(argument)
-    array = np.from_dlpack(argument) if not isinstance(argument, np.ndarray | np.generic) else np.asarray(argument)
+    array = imported(argument) if not isinstance(argument, np.ndarray | np.generic) else np.asarray(argument)
     fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank
     for axis, (dim, size) in enumerate(zip(type_.shape, array.shape, strict=False)):
         if isinstance(dim, TypeId):

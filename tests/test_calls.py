@@ -6,10 +6,12 @@ import pickle
 import threading
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from relay import Array, from_source, relay
+from relay.dlpack import imported
 from relay.errors import CompileError, FrontendError, TypeCheckError, TypeMismatch
 
 
@@ -318,3 +320,43 @@ def test_what_is_nearly_an_array_is_told_how_to_become_one(value: object, help: 
     with pytest.raises(TypeMismatch) as caught:
         pickled(value)
     assert help in str(caught.value)
+
+
+class Foreign:
+    """An array of another library: it speaks DLPack and nothing else."""
+
+    def __init__(self, array: np.ndarray, error: Exception | None = None) -> None:
+        self.array, self.error = np.asarray(array), error
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.error is not None:
+            raise self.error
+        return Array(self.array).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return Array(self.array).__dlpack_device__()
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)], ids=str)
+def test_arrays_of_other_libraries_of_all_dtypes_and_strides(dtype: np.dtype[Any]) -> None:
+    x = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    for view in (x, x.T, x[::-1, :, ::2], x[:, 1:, 1:], x[0, 0, 3], x[:0]):
+        for _ in range(2):
+            found = pickled(Foreign(view))
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, view + dtype.type(1))
+    shared = imported(Foreign(x))
+    x[1, 2, 3] = 50
+    assert shared[1, 2, 3] == 50 and shared.ctypes.data == x.ctypes.data
+
+
+def test_arrays_of_other_libraries_that_cannot_be_read() -> None:
+    hidden = Foreign(np.ones(2), BufferError("Can't export tensors that require gradient"))
+    for run in (pickled, pickled.interpret, pickled.compile(np.ones(2))):
+        with pytest.raises(
+            TypeMismatch, match="a Foreign that cannot be read: Can't export tensors that require"
+        ) as caught:
+            run(hidden)
+        assert caught.value.help == "pass x.detach()"
+    with pytest.raises(TypeMismatch, match=r"argument x\[0\] of pickled is a Foreign that cannot be read"):
+        pickled([hidden])

@@ -86,7 +86,7 @@ class Structure:
     form: Form | None
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Closure:
     """A nested function: its code, what the variables that it captures are, and what the names outside mean."""
 
@@ -96,6 +96,9 @@ class Closure:
     captured: tuple[tuple[Var, Node], ...]
     scope: Scope | Names
     annotated: tuple[tuple[TypeId, object], ...]  # what variables of annotations are
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}>"
 
 
 @attrs.frozen
