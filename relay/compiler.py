@@ -52,6 +52,7 @@ from relay.operator import Undetermined
 from relay.returned import Result, result_of
 from relay.signatures import History, Symbolic, axes, kind, of_any_length, refuse_sizes
 from relay.text.printer import to_text
+from relay.transform.orders import check_orders
 from relay.transform.pipeline import LEVELS
 from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, load, scheme
 from relay.typecheck.elaboration.arguments import wrong_count
@@ -479,10 +480,16 @@ class RelayFunction(Repeating):
         made = elaborate_structured(self.__relay__, arguments)
         if self._has_annotated_sizes():
             self._refuse_sizes(arguments)
-        self._used.update(made.used)
-        lowered = self._cache[key] = Lowered(
+        lowered = self._cache[key] = self._lowered(made)
+        return lowered
+
+    def _lowered(self, made: Elaborated) -> Lowered:
+        lowered = Lowered(
             made.module, made.result, self._options.opt_level, self._donated, made.parameters, *_functions(made)
         )
+        if not lowered.chooses_functions:
+            check_orders(made.module)
+        self._used.update(made.used)
         return lowered
 
     def _has_annotated_sizes(self) -> bool:
@@ -513,9 +520,7 @@ class RelayFunction(Repeating):
         if not symbolic_dims(made.module):
             return None
         log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
-        self._used.update(made.used)
-        level = self._options.opt_level
-        return Lowered(made.module, made.result, level, self._donated, made.parameters, *_functions(made))
+        return self._lowered(made)
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """One value for each parameter (and the seeds), as Python binds arguments. Raises TypeCheckError."""

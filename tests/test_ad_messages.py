@@ -341,23 +341,6 @@ def test_a_run_time_order_of_differentiation_is_an_error() -> None:
     assert error.span.line == nth._function.span.line + 3
 
 
-def test_a_reference_from_outside_says_so() -> None:
-    @relay
-    def outer(x):
-        r = relay.ref(x)
-        s = r if x > 1.0 else relay.ref(x)
-
-        def inner(v):
-            r.value = s.value * v
-            return r.value
-
-        return relay.grad(inner)(x)
-
-    error = error_of(lambda: outer(np.float64(2.0)))
-    assert "references that are created outside of the differentiated function" in error.message
-    assert error.span.line == outer._function.span.line + 8
-
-
 def test_wrong_parameters_are_named_at_the_function() -> None:
     with pytest.raises(FrontendError, match="there is no parameter 'c'") as caught:
         relay.grad(linear_loss, wrt="c")
