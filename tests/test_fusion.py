@@ -58,8 +58,8 @@ WIDE = (64, 8)  # more elements than merging leaves alone
         (lambda x: x.op("zeros_like") + x, (S,), [["zeros_like", "add"]]),
         (lambda x: x.op("exp").op("tanh"), (S,), [["exp", "tanh"]]),
         (lambda x: (x + 1.0).op("exp").op("tanh").op("squeeze"), ((1, 8),), [["add", "exp", "tanh", "squeeze"]]),
-        (lambda x: x.op("exp").op("tanh").op("exp"), (S,), [["exp"], ["tanh"], ["exp"]]),  # small: exp is shared
-        (lambda x: x.op("exp").op("tanh").op("exp"), (WIDE,), [["exp", "tanh", "exp"]]),
+        (lambda x: x.op("exp").op("tanh").op("exp"), (WIDE,), [["exp"], ["tanh"], ["exp"]]),  # exp is shared
+        (lambda x: x.op("exp").op("tanh").op("exp"), ((1 << 20,),), [["exp", "tanh", "exp"]]),
         (lambda x, y: (x.op("exp") + y).op("tanh"), (WIDE, (8,)), [["exp", "add"], ["tanh"]]),
         (lambda x, v: x.op("index_update", 1, v * 2.0), (S, (8,)), [["multiply", "index_update"]]),
         (lambda x, v: x.op("index_update", 1, v) * 2.0, (S, (8,)), [["index_update"], ["multiply"]]),

@@ -47,6 +47,10 @@ gain, and programs that repeat themselves have groups that are equal, of which o
 INTRICATE = 4
 """The most intricate operators of a group whose parts have loops of their own: each keeps a block in the cache."""
 
+LARGE = 1 << 20
+"""From so many elements on tensors are in memory rather than in a cache. Below, what one kernel saves is little, and
+intricate operators that are repeated in a block stay apart: their kernels are equal more often, and long to compile."""
+
 CANDIDATES, DISTANCE = 8, 64
 """With so many groups another one is compared, those that read the same nearest to it, and at most so many bindings
 away: what is computed long before it is needed takes memory."""
@@ -255,13 +259,15 @@ class _Merging:
             return None
         if not all(is_number(self.calls.target(i)) for i in kept):
             return None
+        if any(map(self._is_repeated, intricate)) and not self._is_large(first):
+            return None
         found = self._in_one_space(first, second)
         reads = any(j in first.results for i in second.members for j in self.calls.operands(i))
-        if found is None and reads and not (self._is_small(first) and any(map(self._is_repeated, intricate))):
-            shape = self.spaces[second][Level.RESULT]
-            level = {i: Level.RESULT for i in members if self.calls.shape(i) == shape}
-            return {Level.RESULT: shape}, {i: of for i, of in level.items() if self.calls.patterns[i] in ARITHMETIC}
-        return found
+        if found is not None or not reads:
+            return found
+        shape = self.spaces[second][Level.RESULT]
+        level = (i for i in members if self.calls.shape(i) == shape and self.calls.patterns[i] in ARITHMETIC)
+        return {Level.RESULT: shape}, dict.fromkeys(level, Level.RESULT)
 
     def _is_repeated(self, i: int) -> bool:
         """Whether there are other calls of an operator in the block, which the kernel may be shared with."""
@@ -295,6 +301,9 @@ class _Merging:
                     **self.spaces[second],
                 }, found
         return None
+
+    def _is_large(self, draft: Draft) -> bool:
+        return facts().at_least(product(self.spaces[draft][Level.RESULT]), LARGE) is True
 
     def _is_small(self, draft: Draft) -> bool:
         return facts().at_least(SMALL, product(self.spaces[draft][Level.RESULT])) is True
