@@ -12,6 +12,7 @@ from relay.typecheck.differences import name_unknowns
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Entity,
+    Number,
     Object,
     Tuple,
     Typed,
@@ -22,7 +23,7 @@ from relay.typecheck.elaboration.mistakes import shown
 _SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "mod": "%", "power": "**",
     "matmul": "@", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal":
-    "!=",
+    "!=", "logical_not": "not",
 }  # fmt: skip
 
 
@@ -47,6 +48,22 @@ def kind_of(entity: Entity) -> str:
 
 def operator_name(operator: Operator) -> str:
     return f"`{_SYMBOLS[operator.name]}`" if operator.name in _SYMBOLS else operator.name
+
+
+def structure_of(entity: Entity) -> str:
+    """The type of a value for a message, also of a tuple or record that is known by its parts."""
+    match entity:
+        case Tuple(items, form) if form is not None and form.names:
+            return "{" + ", ".join(f"{n}: {structure_of(i)}" for n, i in zip(form.names, items, strict=True)) + "}"
+        case Tuple(items, form):
+            inside = ", ".join(map(structure_of, items))
+            return f"[{inside}]" if form is not None else f"({inside}{',' * (len(items) == 1)})"
+        case Typed(_, type_):
+            return shown(type_)
+        case Number():
+            return "a number"
+        case _:
+            return kind_of(entity)
 
 
 def operand_notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str, ...]:

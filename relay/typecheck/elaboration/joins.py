@@ -13,7 +13,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import Form, Kind
+from relay.ir.types import BOOL, Form, Kind, TensorType, show
+from relay.typecheck.differences import differences
 from relay.typecheck.elaboration import chosen_by_calls, growing, made_sizes
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
@@ -32,7 +33,7 @@ from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.known_results import same_number
 from relay.typecheck.elaboration.mistakes import clash_notes, shown
 from relay.typecheck.elaboration.session import Session
-from relay.typecheck.unification import Clash
+from relay.typecheck.unification import Clash, resolve
 
 
 class Join:
@@ -137,6 +138,8 @@ class Join:
                 self.session.solver.unify(typed[0].type, other.type)
             except Clash as clash:
                 notes = clash_notes(clash, other.type, typed[0].type)
+                if name == "condition":
+                    raise _no_condition(typed, places) from None
                 earlier, later = (places[0], typed[0].type), (span, other.type)
                 if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
                     earlier, later = later, earlier
@@ -168,6 +171,19 @@ class Join:
             made_sizes.packed_value(self.session, out, value, (), common, span)
             for value, (out, _, span) in zip(values, self.paths, strict=True)
         ]
+
+
+def _no_condition(operands: Sequence[Typed], places: Sequence[Span | None]) -> TypeMismatch:
+    """The error of `and` and `or` of something else than conditions."""
+    bool_ = TensorType(BOOL, ())
+    pairs = zip(operands, places, strict=True)
+    wrong, place = next((o, s) for o, s in pairs if resolve(o.type) != bool_)
+    return TypeMismatch(
+        f"the operands of `and` and `or` must be {show(bool_)}, found {shown(wrong.type)}",
+        place,
+        notes=differences(wrong.type, bool_),
+        help="compare with something: `x > 0`; elementwise, `and` and `or` are `(x > 0) & (y > 0)` and `|`",
+    )
 
 
 def _said(name: str) -> str:

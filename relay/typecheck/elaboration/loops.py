@@ -20,6 +20,7 @@ from relay.operator import Operator
 from relay.typecheck.elaboration import growing, made_sizes
 from relay.typecheck.elaboration.blocks import elaborate_block, handed_entities
 from relay.typecheck.elaboration.decisions import ListGrows
+from relay.typecheck.elaboration.descriptions import structure_of
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Consequence,
@@ -170,7 +171,8 @@ class Carried:
                     if growing.is_literal(expected) and growing.is_list(entity):
                         raise ListGrows((self.label, place))
                     raise TypeMismatch(
-                        f"the loop changes the structure of the tuple {name}",
+                        f"the loop changes the structure of the tuple {name}: it enters the loop as"
+                        f" {structure_of(expected)}, and is {structure_of(entity)} then",
                         span,
                         help="a tuple or dict keeps its length; a list may grow: `xs.append(v)`",
                     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeMismatch
 from relay.ir.types import (
+    BOOL,
     BaseClass,
     BaseType,
     Unknown,
@@ -73,7 +74,8 @@ def unify_token(
                 help=f"convert one: {_conversion(left, right, position, described)}",
             ) from None
         raise TypeMismatch(
-            f"operand {position + 1} of {operator_name(operator)} must be {left}, found {right}"
+            f"operand {position + 1} of {operator_name(operator)} must be {left}, found {right}",
+            help="compare with something: `x > 0`" if left == BOOL else None,
         ) from None
 
 

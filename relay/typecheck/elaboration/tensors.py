@@ -484,11 +484,11 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
             case Typed():
                 index_type = tensor_type(item)
                 base = prune(index_type.base) if index_type is not None else None
-                if isinstance(base, BaseType) and base.base_class is not BaseClass.INTEGER:
+                if index_type is not None and isinstance(base, BaseType) and base.base_class is not BaseClass.INTEGER:
                     raise TypeMismatch(
                         f"an index must be an integer, found {show(resolve(item.type))}",
                         span,
-                        help="cast it: x.astype(relay.Int32)"
+                        help=("convert it: int(i)" if index_type.rank == 0 else "convert it: i.astype(relay.Int32)")
                         if base.base_class is BaseClass.FLOAT
                         else "how many elements a mask chooses is only known at run time; keep the shape:"
                         " relay.where(mask, x, 0.0)",
