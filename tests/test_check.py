@@ -338,3 +338,9 @@ def test_long_and_deep_programs_at_the_default_recursion_limit() -> None:
         bindings.append(let(last, F))
         last = bindings[-1].targets[0]
     check(module(body(*bindings, end=Exit(LABEL, (last,)))))
+
+
+def test_the_check_of_any_module_is_one_name() -> None:
+    relay.ir.check(module(body(), identity()))
+    with pytest.raises(InternalError):
+        relay.ir.check(module(Block((), Yield((Var("x", F),), None))))

@@ -189,6 +189,9 @@ def to_shape(item: object) -> Shape:
         return (item,)
     if isinstance(item, tuple | list):
         return tuple(to_dim(dim) for dim in item)
+    if isinstance(item, TypeId) and item.kind is not Kind.Dim:
+        help = "write (3, n) with numbers and variables made by dims, or one made by shape_var"
+        raise FrontendError(f"{item} is a variable of kind {item.kind.value}, not a shape", help=help)
     if isinstance(item, int | TypeId | AnyDim) or item is typing.Any:
         shown = "Any" if item is typing.Any else item
         raise FrontendError(

@@ -135,12 +135,13 @@ def _called(part: Effects | _Call) -> Effects:
 @attrs.frozen
 class Purity:
     """A demand on a function, `what`, to have no effects: where that is said, and what may be done. `only`: the one
-    thing that it must not do."""
+    thing that it must not do. `call`: where it is passed."""
 
     what: str
     span: Span | None
     help: str
     only: str | None = None
+    call: Span | None = None
 
     def broken(self, effects: Effects) -> Effect | None:
         """The first effect that there must not be."""

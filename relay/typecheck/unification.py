@@ -346,6 +346,8 @@ _ANY_OF = {Kind.Type: "type", Kind.BaseType: "element type", Kind.Shape: "shape"
 def _rigid_reason(variable: Unknown, value: Any) -> str:
     """Why a variable of an annotation is not what it would have to be."""
     other = show_argument((value,) if isinstance(value, Unknown) and value.kind is Kind.Shape else value)
+    if isinstance(value, TensorType) and isinstance(base := prune(value.base), Unknown) and base.literals:
+        other = "a number"
     return f"{variable.name} is annotated as any {_ANY_OF[variable.kind]}, so it is not {other}"
 
 

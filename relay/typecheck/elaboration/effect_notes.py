@@ -60,7 +60,12 @@ class EffectNotes:
             self.effects = outer
 
     def with_effects(
-        self, type_: Type, owner: Field | None = None, what: str = "this function", span: Span | None = None
+        self,
+        type_: Type,
+        owner: Field | None = None,
+        what: str = "this function",
+        span: Span | None = None,
+        call: Span | None = None,
     ) -> Type:
         """A written type whose functions may have effects, unless it says that they have none. Those of one `owner` are
         the same ones."""
@@ -72,7 +77,7 @@ class EffectNotes:
             effects = Effects() if owner is None else self._stored.setdefault((owner, count), Effects())
             if function.effects == ():
                 effects.pure = True
-                self.pure.append((effects, Purity(what, span, IMPURE)))
+                self.pure.append((effects, Purity(what, span, IMPURE, call=call)))
             return attrs.evolve(function, effects=effects)
 
         return map_type(type_, function=opened)
@@ -97,5 +102,7 @@ class EffectNotes:
                 told.add((demand, found))
                 said = "declared pure" if demand.only is None else "here"
                 labels = (Label(demand.span, said),) if demand.span is not None else ()
+                if demand.call not in (None, found.span):
+                    labels = (Label(demand.call, "it is passed here"), *labels)
                 message = f"{demand.what} must be pure, but it {found.what}"
                 yield TypeCheckError(message, found.span, labels=labels, help=demand.help)

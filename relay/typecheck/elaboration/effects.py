@@ -14,12 +14,13 @@ from relay.typecheck.elaboration.session import Session
 from relay.typecheck.mapping import map_type
 
 
-def declared_pure(entity: Entity, parameter: Var) -> Entity:
+def declared_pure(entity: Entity, parameter: Var, function: str, call: Span | None) -> Entity:
     """A function as the argument of a parameter that may demand that it has no effects."""
     demands = isinstance(parameter.type, FunctionType) and parameter.type.effects == ()
     if not demands or not isinstance(entity, GlobalFunction):
         return entity
-    return attrs.evolve(entity, pure=Purity(f"argument {parameter.name}", parameter.span, IMPURE))
+    what = f"argument {parameter.name} of {function}"
+    return attrs.evolve(entity, pure=Purity(what, parameter.span, IMPURE, call=call))
 
 
 def demand_purity(session: Session, callee: GlobalFunction | LocalFunction, effects: Effects) -> None:

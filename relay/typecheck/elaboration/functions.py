@@ -336,10 +336,10 @@ def _new_instance(
                 of_any = made_sizes.is_function_of_any(surface.type)
                 stays = of_any and (value is None or where in session.decisions.of_all_sizes)
                 annotation = annotation_type(
-                    session, context, surface.type, any_stays=stays, what=what, span=surface.span
+                    session, context, surface.type, any_stays=stays, what=what, span=surface.span, call=span
                 )
             if value is None:
-                context.environment[surface] = effects.declared_pure(entity, surface)
+                context.environment[surface] = effects.declared_pure(entity, surface, function.name, span)
                 if isinstance(annotation, FunctionType):
                     known.append((entity, annotation, surface))
                 continue
@@ -599,6 +599,7 @@ def annotation_type(
     any_stays: bool = False,
     what: str = "this function",
     span: Span | None = None,
+    call: Span | None = None,
 ) -> Type:
     """A written type with its variables replaced by this instance's. Each `Any` is whatever it is here, unless it
     stays."""
@@ -609,7 +610,7 @@ def annotation_type(
             context.annotated[variable] = session.solver.fresh(variable.kind, variable.name)
     written = type_ if any_stays else map_dims(type_, lambda d: _whatever(session) if d is ANY else d)
     filled = data.fill(session, substitute(written, context.annotated))
-    return session.with_effects(axis_names.opened(filled, session.solver), None, what, span)
+    return session.with_effects(axis_names.opened(filled, session.solver), None, what, span, call)
 
 
 def _whatever(session: Session) -> Unknown:
