@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-import relay.ops  # noqa: F401  registers the operators
+import relay.ops
 from relay.errors import InternalError
 from relay.ir.check import Stage, check
 from relay.ir.expr import (
