@@ -128,9 +128,23 @@ def product(x, y):
     return x[x > 0.0] @ y[y > 0.0]
 
 
+@relay
+def declared_three(x) -> rl.Tensor[rl.Float64, (3,)]:
+    return x[x > 0.0]
+
+
+@relay
+def annotated_three(x):
+    y: rl.Tensor[rl.Float64, (3,)] = x[x > 0.0]
+    return y
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "text"),
     [
+        (declared_three, (np.ones(2),), "axis 0 of the result of declared_three must have 3 elements"),
+        (annotated_three, (np.ones(4),), "axis 0 of y must have 3 elements"),
+        (product, (X, X[:2]), r"axis 0 of x\[x > 0.0\] and axis 0 of y\[y > 0.0\] must have"),
         (sum_of_chosen, (X, -X), "must have the same number of elements"),
         (sum_of_chosen, (X, np.array([1.0, -1.0])), "must have the same number of elements"),
         (beside_three, (np.array([1.0, -1.0]),), "must have 3 elements here"),

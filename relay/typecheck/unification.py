@@ -240,8 +240,8 @@ class Solver:
     def unify_shape(self, left: Shape, right: Shape) -> None:
         """Make two shapes equal. Raises Clash."""
         left, right = flat_shape(left), flat_shape(right)
-        if len(left) == 1 and len(right) == 1 and left[0] is right[0]:
-            return
+        if len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True)):
+            return  # also `Any` and `Any`: as types, these are equal
         at_left, at_right = shape_variable(left), shape_variable(right)
         if at_left is None and at_right is None:
             if len(left) != len(right):

@@ -381,10 +381,11 @@ def _annotated(
         return session.constant(out, entity, expected.base) if expected.shape == () else _mismatch(name, expected, span)
     if isinstance(expected, StackType) and growing.is_list(entity):
         entity = growing.as_growing(session, out, entity, span)
+    entity = made_sizes.narrowed(session, out, entity, expected, name, span)
     typed = session.materialise(out, entity, span)
     session.unify_at(typed.type, expected, span, name)
     entity = axis_names.annotated(entity, expected)
-    if isinstance(annotation, TensorType) and ANY in annotation.shape and not session.generic:
+    if isinstance(annotation, TensorType) and ANY in annotation.shape:
         axes = [axis for axis, dim in enumerate(annotation.shape) if dim is ANY]
         typed = session.materialise(out, entity, span)
         return made_sizes.opened(session, out, made_sizes.widened(session, out, typed, axes, span), span)

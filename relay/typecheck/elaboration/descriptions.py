@@ -66,10 +66,16 @@ def structure_of(entity: Entity) -> str:
             return kind_of(entity)
 
 
-def operand_notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str, ...]:
-    if len(described) == 1 and len(found) > 1:  # one tuple of operands
+def operand_texts(count: int, described: Sequence[str]) -> Sequence[str]:
+    """So many operands as they are written; those of one tuple are its items."""
+    if len(described) == 1 and count > 1:
         inside = described[0][1:-1].split(", ") if described[0][:1] in ("(", "[") else []
-        described = inside if len(inside) == len(found) else [f"operand {i}" for i in range(1, len(found) + 1)]
+        return inside if len(inside) == count else [f"operand {i}" for i in range(1, count + 1)]
+    return described
+
+
+def operand_notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str, ...]:
+    described = operand_texts(len(found), described)
     told = [(value, text) for value, text in zip(found, described, strict=False) if value is not None]
     name_unknowns(*(value.type for value, _ in told))
     return tuple(dict.fromkeys(f"{text}: {shown(value.type)}" for value, text in told))

@@ -296,6 +296,7 @@ def _new_instance(
     context.annotated = {**context.annotated, **annotated}
     instance.annotated, instance.is_general = context.annotated, session.generic and bool(annotated)
     parameters: list[Var] = instance.variables
+    instance.of_any_size = {p.name: axes for p in function.parameters if (axes := made_sizes.any_axes(p.type))}
     body = Output()
     label = LoopLabel(name)
     returned, failures = False, session.failures
@@ -500,6 +501,8 @@ def _result(
     """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
     from relay.typecheck.elaboration import made_sizes
 
+    if function.result is not None:
+        entity = made_sizes.narrowed(session, out, entity, instance.result, f"the result of {function.name}", span)
     fitting = _with_growing(session, out, function.label, entity, instance.result, (), span)
     if isinstance(fitting, Typed) and isinstance(prune(fitting.type), TupleType):
         fitting = expand(session, out, fitting, span)

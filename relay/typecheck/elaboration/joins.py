@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from relay.errors import Label, RelayError, Span, TypeMismatch
 from relay.ir.dims import MadeDim
@@ -127,7 +127,7 @@ class Join:
             form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
             return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
         typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
-        typed = self._packed(typed)
+        typed = self._packed(typed, self.session.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ())
         if self.by_call and not all(chosen_by_calls.alike(typed[0].type, t.type) for t in typed[1:]):
             made = self.session.solver.fresh(Kind.Type)
             chosen_by_calls.either(self.session, [t.type for t in typed], made, self.paths[0][2])
@@ -158,15 +158,19 @@ class Join:
         length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
         return Typed(target, target.type or typed[0].type, length=length)
 
-    def _packed(self, typed: list[Typed]) -> list[Typed]:
-        """The values with `Any` for sizes that are made on their paths, or that differ and the run makes."""
+    def _packed(self, typed: list[Typed], may: Collection[int]) -> list[Typed]:
+        """The values with `Any` for sizes that are made on their paths, or that differ and the run makes, or that `may`
+        differ at these axes."""
         values = [
             made_sizes.packed_value(self.session, out, value, escaping, None, span)
             for value, (out, _, span), escaping in zip(typed, self.paths, self._escaping, strict=True)
         ]
         common = values[0].type
         for other in values[1:]:
-            common = made_sizes.meeting(common, other.type, of_all_sizes=self.by_sizes) or common
+            met = made_sizes.meeting(common, other.type, of_all_sizes=self.by_sizes)
+            if met is None and made_sizes.varying_axes(other.type, common, may):
+                met = made_sizes.meeting(common, other.type, of_all_sizes=True)
+            common = met or common
         return [
             made_sizes.packed_value(self.session, out, value, (), common, span)
             for value, (out, _, span) in zip(values, self.paths, strict=True)

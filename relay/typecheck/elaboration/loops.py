@@ -146,7 +146,8 @@ class Carried:
                     self._note_growth(expected, entity)
                 typed = self.session.materialise(out, entity, span)
                 typed = made_sizes.packed_value(self.session, out, typed, self.session.escaping, expected.type, span)
-                made_sizes.refuse_sizes(self.session, typed.type, expected.type, (self.label, place))
+                may = self.session.axes_of_any_size(name) if len(place) == 1 else ()
+                made_sizes.refuse_sizes(self.session, typed.type, expected.type, (self.label, place), may)
                 growing.refuse_lengths(self.session, typed.type, expected.type)
                 try:
                     self.session.solver.unify(typed.type, expected.type)

@@ -356,6 +356,31 @@ def fitted(
     return found
 
 
+def narrowed(session: Session, out: Output, entity: Entity, wanted: Type, what: str, span: Span | None) -> Entity:
+    """A value where an annotation says more of its sizes than is known before the run, which checks them."""
+    known = prune(wanted)
+    if isinstance(entity, Tuple) and isinstance(known, TupleType) and len(entity.items) == len(known.items):
+        pairs = enumerate(zip(entity.items, known.items, strict=True))
+        parts = tuple(narrowed(session, out, e, w, f"item {i} of {what}", span) for i, (e, w) in pairs)
+        return _same_or(entity, parts, entity.form)
+    if not isinstance(entity, Typed) or not isinstance(known, TensorType):
+        return entity
+    type_ = prune(entity.type)
+    if not isinstance(type_, TensorType) or len(flat_shape(type_.shape)) != len(flat_shape(known.shape)):
+        return entity
+    for axis, size in enumerate(map(settled, flat_shape(known.shape))):
+        dim = settled(flat_shape(resolve(entity.type).shape)[axis])  # type: ignore[union-attr]
+        is_open = size is ANY or isinstance(size, Unknown) or mentions_made(size)
+        if is_open or not mentions_made(dim) or follows_equal(dim, size) is True:
+            continue
+        solved = solve(subtract(dim, size), lambda v: isinstance(v, MadeDim))
+        if solved is not None:
+            text = f"axis {axis} of {what} must have {size} elements, and has another number"
+            require(session, out, DimConstraint(dim, EQUAL, size), span, text)
+            entity = ascribed(session, out, entity, map_dims(resolve(entity.type), replacing(*solved)), span)
+    return entity
+
+
 def _sizes_wanted(annotation: Type | None, type_: object) -> list[tuple[int, TypeId | int, Dim]]:
     """The axes of a tensor with what an annotation says of their sizes, where that is a number or a variable."""
     if not isinstance(annotation, TensorType) or not isinstance(type_, TensorType):
@@ -408,16 +433,18 @@ def agree(
     operands: Sequence[Entity],
     attributes: dict[str, object],
     span: Span | None,
+    described: Sequence[str],
 ) -> tuple[list[Entity], dict[str, object]]:
     """Check that two sizes are equal, and put one for the other in what an operator gets. Raises the question if that
-    is no answer to it."""
+    is no answer to it. `described`: the operands as they are written."""
     solved = None
     if question.relation == EQUAL:
         solved = solve(subtract(question.left, question.right), lambda v: isinstance(v, MadeDim))
     if solved is None:
         raise question
     variable, value = solved
-    require(session, out, DimConstraint(variable, EQUAL, value), span)
+    text = _unequal(question, operands, described) if len(described) == len(operands) else None
+    require(session, out, DimConstraint(variable, EQUAL, value), span, text)
 
     replaced = replacing(variable, value)
     changed: list[Entity] = []
@@ -428,6 +455,26 @@ def agree(
             operand = Size(replaced(operand.dim), operand.span)
         changed.append(operand)
     return changed, {name: _replaced_in(value, replaced) for name, value in attributes.items()}
+
+
+def _unequal(question: SizeQuestion, operands: Sequence[Entity], described: Sequence[str]) -> str | None:
+    """The error of two sizes that have to be equal: which axes of which operands they are of, if that is known."""
+    places = [
+        (settled(dim), f"axis {axis} of {text}")
+        for operand, text in zip(operands, described, strict=True)
+        if isinstance(operand, Typed) and isinstance(type_ := resolve(operand.type), TensorType)
+        for axis, dim in enumerate(type_.shape)
+    ]
+    left, right = (
+        next((t for d, t in places if d == settled(side)), None) for side in (question.left, question.right)
+    )
+    number = next((side for side in (question.left, question.right) if isinstance(side, int)), None)
+    if number is not None:
+        place = left if isinstance(question.right, int) else right
+        return None if place is None else f"{place} must have {number} elements here, and has another number"
+    if left is None or right is None:
+        return None
+    return f"{left} and {right} must have the same number of elements here, and have different ones"
 
 
 def replacing(variable: object, value: Dim) -> Callable[[Dim], Dim]:

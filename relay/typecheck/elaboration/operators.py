@@ -35,7 +35,7 @@ from relay.ir.types import (
 from relay.operator import Emitter, Operator, Relation, Undetermined
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import any_rank, axis_names, made_sizes, open_bindings, range_numbers
-from relay.typecheck.elaboration.descriptions import kind_of, operand_notes, operator_name
+from relay.typecheck.elaboration.descriptions import kind_of, operand_notes, operand_texts, operator_name
 from relay.typecheck.elaboration.entities import (
     Entity,
     Number,
@@ -74,7 +74,8 @@ def apply(
         try:
             return _apply(session, out, operator, operands, attributes, span, described)
         except SizeQuestion as question:
-            operands, attributes = made_sizes.agree(session, out, question, operands, attributes, span)
+            texts = operand_texts(len(operands), described)
+            operands, attributes = made_sizes.agree(session, out, question, operands, attributes, span, texts)
 
 
 def _apply(

@@ -7,7 +7,7 @@ reported by the earliest place in the source, unless there are other mistakes (`
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 import attrs
@@ -111,6 +111,7 @@ class Instance:
     annotated: Mapping[TypeId, object] = attrs.field(factory=dict)  # what the variables of its annotations are
     is_general: bool = False  # they stand for all that callers may choose
     uses: list[OpenUse] = attrs.field(factory=list)
+    of_any_size: Mapping[str, Collection[int]] = attrs.field(factory=dict)  # axes that are `Any`, by parameters' names
 
 
 class Session(Constraints):
@@ -400,6 +401,10 @@ class Session(Constraints):
                 function = attrs.evolve(function, result=plain(function.result))  # type: ignore[misc]
             functions[name] = function
         return Module(functions, entry, self.monomorphisation.definitions, self.hints.where())
+
+    def axes_of_any_size(self, name: str) -> Collection[int]:
+        """The axes of a variable of the function at hand that its annotation leaves open: its tensors may differ there."""
+        return self.active[-1].of_any_size.get(name, ()) if self.active else ()
 
     def unique_name(self, name: str) -> str:
         """A name that no function of the module has yet."""
