@@ -465,9 +465,7 @@ def _unequal(question: SizeQuestion, operands: Sequence[Entity], described: Sequ
         if isinstance(operand, Typed) and isinstance(type_ := resolve(operand.type), TensorType)
         for axis, dim in enumerate(type_.shape)
     ]
-    left, right = (
-        next((t for d, t in places if d == settled(side)), None) for side in (question.left, question.right)
-    )
+    left, right = (next((t for d, t in places if d == settled(side)), None) for side in (question.left, question.right))
     number = next((side for side in (question.left, question.right) if isinstance(side, int)), None)
     if number is not None:
         place = left if isinstance(question.right, int) else right

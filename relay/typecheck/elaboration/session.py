@@ -403,7 +403,7 @@ class Session(Constraints):
         return Module(functions, entry, self.monomorphisation.definitions, self.hints.where())
 
     def axes_of_any_size(self, name: str) -> Collection[int]:
-        """The axes of a variable of the function at hand that its annotation leaves open: its tensors may differ there."""
+        """The axes of a variable of the function at hand that its annotation leaves open: they may differ there."""
         return self.active[-1].of_any_size.get(name, ()) if self.active else ()
 
     def unique_name(self, name: str) -> str:
