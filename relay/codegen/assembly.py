@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -31,6 +32,7 @@ from relay.codegen.layout import (
     leaves,
     received_leaves,
 )
+from relay.codegen.loading import Unloadable, load
 from relay.codegen.memory import ALIGNMENT
 from relay.codegen.native import Native
 from relay.codegen.pools import make_pools
@@ -48,6 +50,8 @@ from relay.ir.traverse import walk
 from relay.locks import compiling
 from relay.transform.given_sizes import given_sizes
 from relay.transform.graph import call_graph, reachable, strong_components
+
+log = logging.getLogger("relay.compile")
 
 SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
 
@@ -141,9 +145,10 @@ def _generate(
     native.update(kernels.functions)
 
     def finish(built: Any) -> Native:
+        machine, code = (built, None) if shared.externals.used else _loaded(built)
         return Native(
-            built,
-            None,
+            machine,
+            code,
             tuple(layouts.of[p] for p in entry.parameters),
             layouts.results[entry.name],
             donation.pairs,
@@ -163,6 +168,25 @@ def _generate(
         )
 
     return native, finish, kernels
+
+
+def _loaded(built: Any) -> tuple[Any, bytes | None]:
+    """What has been built as machine code in memory, without the compiler's state, and its object code; as it is, and
+    None, where that cannot be loaded."""
+    code = tir.object_code(built)
+    try:
+        return load(code), code
+    except Unloadable as reason:
+        log.info("TVM's compiler keeps the program: %s", reason)
+        return built, None
+
+
+def listing(module: Module, threads: int) -> str:
+    """The machine code of a module in assembler's notation. Raises CompileError for what cannot be compiled."""
+    with compiling, assuming(module.where):
+        functions, _, kernels = _generate(module, threads, {})
+        listing: str = tir.build(functions, threads, kernels.calls).mod.inspect_source("asm")
+    return listing
 
 
 def _packing(functions: Mapping[str, Function], graph: Mapping[str, Iterable[str]]) -> frozenset[str]:

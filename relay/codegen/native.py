@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -26,7 +24,7 @@ ALIGNMENT = 64
 
 @attrs.frozen(eq=False)
 class Native:
-    """A compiled module: a library, or what TVM's compiler holds; then `code` is None."""
+    """A compiled module: a library, object code in memory, or what TVM's compiler holds; then `code` is None."""
 
     module: Any
     code: bytes | None  # that a linker takes
@@ -63,10 +61,10 @@ class Native:
         """The machine code as a linker takes it."""
         if self.code is not None:
             return self.code
-        with compiling, tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "code.o")
-            self.module.mod.write_to_file(str(path), "o")
-            return path.read_bytes()
+        with compiling:
+            from relay.codegen import tir
+
+            return tir.object_code(self.module)
 
     @property
     def description(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ that, unless the program has imported PyTorch before.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import sys
 import threading
@@ -53,12 +54,13 @@ with absent("torch"):
 
 def load(path: Path) -> Any:
     """The functions of a library."""
-    _load_runtime()
+    load_runtime()
     return tvm_ffi.load_module(str(path.resolve()))  # a name alone would be looked for elsewhere
 
 
-def _load_runtime() -> None:
-    """Load the library with TVM's thread pool and allocator, without importing TVM."""
+@functools.cache
+def load_runtime() -> None:
+    """Load the library with TVM's thread pool and allocator, without importing TVM, for all code of this process."""
     found = importlib.util.find_spec("tvm")
     if found is not None and found.origin is not None:
         ctypes.CDLL(str(Path(found.origin).parent / "lib" / "libtvm_runtime.so"), mode=ctypes.RTLD_GLOBAL)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import relay.codegen.without_torch  # noqa: F401  (before TVM)
@@ -310,6 +312,14 @@ def build(functions: dict[Any, Any], threads: int, calls: int) -> Any:
         return tvm.compile(tvm.IRModule(functions), target=target(threads, calls), tir_pipeline="relay")
     except Exception as error:
         raise InternalError(f"TVM does not compile the generated code: {error}") from error
+
+
+def object_code(built: Any) -> bytes:
+    """What `build` has made, as a linker takes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "code.o")
+        built.mod.write_to_file(str(path), "o")
+        return path.read_bytes()
 
 
 def text(functions: dict[Any, Any]) -> str:
