@@ -205,7 +205,7 @@ def jvp(primals, tangents):
         def paired(primals):
             value = f__(*primals)
             return dot__(lists__(stack__, value), seed), value
-        (_, value), gradients = value_and_grad__(paired)(primals)
+        (_, value), gradients = value_and_grad__(partial__(paired))(primals)
         return dot__(gradients, tangents), value
     (_, value), tangent = value_and_grad__(transposed)(start)
 """
@@ -252,7 +252,7 @@ def jacobian({names}):
         found__ = merge__(finish__, {start}, rows__)
         return {found}
 {_ROWS}\
-    value__ = f__({call})
+    value__ = often__(f__)({call})
     return listed__(rows__, leaves__(component__, lists__(stack__, value__)), value__)
 """
 

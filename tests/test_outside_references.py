@@ -9,7 +9,7 @@ import pytest
 
 import relay
 from relay import Float64, Ref, Tensor
-from relay.errors import ExecutionError
+from relay.errors import ExecutionError, TypeCheckError
 
 Real = Tensor[Float64, ()]
 (SIZE,) = relay.dims("n")
@@ -80,6 +80,48 @@ class Knot:
 
     class Loose:
         pass
+
+
+@relay.relay
+def used(x, r: Ref[Real], s: Ref[Real]):
+    r.value = r.value * x
+    return s.value * x
+
+
+@pytest.mark.parametrize(("same", "value", "derivative"), [(True, 1.5 * X * X, 3.0 * X), (False, 0.5 * X, 0.5)])
+def test_references_have_no_cotangents_and_no_tangents(same, value, derivative):
+    given = two(same)
+    np.testing.assert_allclose(relay.jvp(used, (X, *given), (np.float64(1.0), None, None)), (value, derivative))
+    assert held(given[0]) == [1.5 * X]
+    found, pullback = relay.vjp(used, X, *two(same))
+    np.testing.assert_allclose(found, value)
+    given[0].value = np.float64(1.5)
+    assert pullback(np.float64(1.0))[1:] == (None, None)
+
+    @relay.relay
+    def inside(x, r: Ref[Real], s: Ref[Real]):
+        value, tangent = relay.jvp(used, (x, r, s), (1.0, None, None))
+        r.value = r.value / x
+        again, pullback = relay.vjp(used, x, r, s)
+        r.value = r.value / x
+        slope, first, second = pullback(1.0)
+        return value, tangent, again, slope, first, second
+
+    for run in (inside, inside.interpret):
+        *numbers, first, second = run(X, *two(same))
+        np.testing.assert_allclose(numbers, [value, derivative, value, derivative])
+        assert first is None and second is None
+
+
+def test_what_is_evaluated_many_times_writes_no_reference():
+    @relay.relay
+    def read(x, r: Ref[Real], s: Ref[Real]):
+        return r.value * s.value * x * x
+
+    np.testing.assert_allclose(relay.hessian(read, wrt="x")(X, *two(False)), 1.5)
+    for wrong in (relay.jacobian(used, wrt="x"), relay.hessian(used, wrt="x")):
+        with pytest.raises(TypeCheckError, match="evaluates many times must be pure, but it writes a reference"):
+            wrong(X, *two(False))
 
 
 def ring() -> Knot:

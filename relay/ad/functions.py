@@ -226,9 +226,11 @@ class ModuleReversal:
         given = {var: type_of(var) for var in parameters}
         wrt = grad.wrt if grad.wrt is not None else tuple(range(len(parameters)))
         shared = [type_ for type_ in given.values() if self._may_be_shared(type_, derivative, [*given.values()])]
+        inputs = [parameters[i] for i in wrt if self.cotangents.exists(given[parameters[i]])]
+        linked = self._linked(given, shared)
         if not shadowed:
             reversal = Reversal(self, self.references, None, body, repeated=False)
-            reversal.track([parameters[i] for i in wrt], (result,), self._linked(given, shared))
+            reversal.track(inputs, (result,), linked)
             received = {var: Var(var.name, type_, var.span) for var, type_ in given.items() if var in reversal.paired}
             leaves = result in reversal.paired and bool(grad.keeping or grad.with_value)
             if not all(self.references.can_receive(given[var], shared) for var in received) or (
@@ -239,7 +241,7 @@ class ModuleReversal:
         else:
             sweep, begin = Sweep.begin(derivative.name)
             reversal = Reversal(self, self._shadowed(derivative.name), sweep, body, repeated=False)
-            reversal.track([parameters[i] for i in wrt], (result,), self._linked(given, shared))
+            reversal.track(inputs, (result,), linked)
             received, leaves, before = {}, False, [begin]
         scope = Scope(self.cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
         plan = reversal.block(body, scope, Seeds(exit=(cotangent,)))

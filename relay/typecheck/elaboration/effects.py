@@ -35,8 +35,20 @@ def evaluated_often(made: LocalFunction, of: Entity, name: str, span: Span | Non
     if isinstance(of, Derived):
         evaluated_often(made, of.of, name, span)
     elif isinstance(of, LocalFunction) and any(map(_is_reference, _captured(of))):
-        help = "let it return what it would write"
-        made.pure = Purity(f"what {name} evaluates many times", span, help, only=WRITES)
+        made.pure = _writes_nothing(name, span)
+
+
+def writing_nothing(of: Entity, name: str, span: Span | None) -> Entity:
+    """The function that a template evaluates more than once: it must not write references that it is given."""
+    if isinstance(of, Derived):
+        return attrs.evolve(of, of=writing_nothing(of.of, name, span))
+    if isinstance(of, GlobalFunction) and of.pure is None:
+        return attrs.evolve(of, pure=_writes_nothing(name, span))
+    return of
+
+
+def _writes_nothing(name: str, span: Span | None) -> Purity:
+    return Purity(f"what {name} evaluates many times", span, "let it return what it would write", only=WRITES)
 
 
 def _captured(function: LocalFunction) -> list[Entity]:

@@ -230,7 +230,8 @@ class LocalFunction:
     """A nested function with what it captures. Each use elaborates it anew at its own types.
 
     `slot` is the place of its definition, and `sizes` are those in scope there. Its instances are bound there, or where
-    the last of the sizes in their types is made.
+    the last of the sizes in their types is made. A `partial` one may be differentiated with respect to references: they
+    have no gradients.
     """
 
     function: Function
@@ -240,6 +241,7 @@ class LocalFunction:
     context: Context
     name: str = ""
     pure: Purity | None = None
+    partial: bool = False
 
 
 @attrs.frozen(eq=False)

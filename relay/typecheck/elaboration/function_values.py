@@ -255,7 +255,8 @@ def _derived_value(
                     grad.span or span,
                     help="name the other parameters, `wrt=..`, and differentiate by what the elements are made of",
                 )
-            if parameter is not None and _holds(parameter, RefType):
+            partial = isinstance(entity.of, LocalFunction) and entity.of.partial
+            if parameter is not None and not partial and _holds(parameter, RefType):
                 raise DifferentiationError(
                     f"there is no gradient with respect to a reference, {show(parameter)}",
                     grad.span or span,

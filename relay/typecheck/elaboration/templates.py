@@ -9,7 +9,9 @@ about; the other names that end in two underscores are the structural operations
     leaves__(g, a)           a with g(x, k) in place of its k-th float tensor x, and None in place of the rest
     lists__(g, a)            a with g(xs) in place of lists whose length only the run knows
     listed__(g, b, a)        b with g(part) in place of its parts where such a list stands in a
-    quiet__(f)               f, which prints nothing: it is computed again
+    often__(f)               f, which must not write references that it is given
+    partial__(f)             f, whose derivative leaves out references
+    quiet__(f)               the same, and f prints nothing: it is computed again
     axes__(x, a, b)          x with the names of the axes of a and then of b
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
@@ -35,6 +37,7 @@ from relay.operator import lookup
 from relay.typecheck.elaboration import data, growing, made_sizes, tangents
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.axis_names import names_of, with_names
+from relay.typecheck.elaboration.effects import writing_nothing
 from relay.typecheck.elaboration.entities import (
     Context,
     Derived,
@@ -52,7 +55,10 @@ from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
-STRUCTURAL = ("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__", "quiet__", "axes__")
+STRUCTURAL = (
+    *("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__"),
+    *("often__", "partial__", "quiet__", "axes__"),
+)
 """The structural operations."""
 
 
@@ -157,11 +163,14 @@ def apply(
             return _dot(session, out, arguments[0], arguments[1], span)
         case "blank__":
             return _blank(session, context, out, arguments[0], arguments[1], span)
-        case "quiet__":
-            (quieted,) = arguments
-            assert isinstance(quieted, LocalFunction)
-            function = attrs.evolve(quieted.function, rule=Quiet())  # type: ignore[misc]
-            return attrs.evolve(quieted, function=function)
+        case "often__":
+            return writing_nothing(arguments[0], "jacobian", span)
+        case "partial__" | "quiet__":
+            (of,) = arguments
+            assert isinstance(of, LocalFunction)
+            rule = Quiet() if name == "quiet__" else None
+            function = attrs.evolve(of.function, rule=rule)  # type: ignore[misc]
+            return attrs.evolve(of, function=function, partial=True)
         case "axes__":
             return _named(arguments)
         case "pick__":
