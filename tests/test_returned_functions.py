@@ -336,3 +336,30 @@ def test_messages_about_returned_functions() -> None:
     assert "pass it as an argument" in str(caught.value)
     with pytest.raises(RelayError, match="adder returns a function, which a compiled program by itself cannot"):
         adder.compile(2.0)
+
+
+def test_derivatives_of_functions_that_take_them() -> None:
+    @relay
+    def scaled(w):  # type: ignore[no-untyped-def]
+        count = relay.ref(w)
+
+        def layer(x):  # type: ignore[no-untyped-def]
+            count.value = count.value + 1.0
+            return relay.tanh(x * w) * count.value
+
+        return layer
+
+    @relay
+    def twice(f, x):  # type: ignore[no-untyped-def]
+        return f(f(x))
+
+    def value(x: float) -> float:
+        return float(twice(scaled(np.float64(0.5)), x))
+
+    slope = relay.grad(twice, wrt="x")
+    expected = (value(0.3 + 1e-6) - value(0.3 - 1e-6)) / 2e-6
+    for found in (
+        slope(scaled(np.float64(0.5)), 0.3),
+        slope.interpret(scaled.interpret(np.float64(0.5)), 0.3),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-8)

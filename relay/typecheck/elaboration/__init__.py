@@ -573,6 +573,7 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     for position, parameter in enumerate(function.parameters):
         if parameter in session.function_arguments:
             inputs[position] = opened(session, body, arguments[position], inputs[position], span)
+    session.function_arguments.clear()  # what is differentiated gets them as functions
     session.active.append(instance)
     session.effects = instance.effects
     signature = function.signature or tuple(Parameter() for _ in function.parameters)

@@ -426,7 +426,7 @@ def _function_argument(
 
     assert var.type is not None
     given = expand(session, out, Typed(var, var.type), parameter.span)
-    entity = opened(session, out, session.function_arguments[parameter], given, parameter.span)
+    entity = opened(session, out, session.function_arguments.pop(parameter), given, parameter.span)
     if not isinstance(annotation, FunctionType) or isinstance(entity, Tuple):
         return entity
     value = function_value(session, out, entity, parameter.span)
