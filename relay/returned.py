@@ -58,6 +58,7 @@ class ReturnedFunction:
     values: tuple[Any, ...]  # what it has captured, as Python has it
     types: tuple[Type, ...]
     interpreted: bool = False
+    _calls: dict[tuple[object, ...], Any] = attrs.field(factory=dict)  # shared by all that are alike but for the values
 
     __relay_returned__ = True
 
@@ -71,7 +72,9 @@ class ReturnedFunction:
         Raises TypeCheckError for arguments that it cannot take, ExecutionError for what only the run can find.
         """
         __tracebackhide__ = True
-        call = self._applied(len(arguments), tuple(keywords))
+        call = self._calls.get((len(arguments), *keywords))
+        if call is None:
+            call = self._calls[len(arguments), *keywords] = self._applied(len(arguments), tuple(keywords))
         return (call.interpret if self.interpreted else call)(self, *arguments, **keywords)
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
@@ -81,7 +84,7 @@ class ReturnedFunction:
 
     def with_node(self, node: Node) -> ReturnedFunction:
         """Another function of the same captured values."""
-        return attrs.evolve(self, node=node)
+        return attrs.evolve(self, node=node, calls={})
 
     def _applied(self, count: int, keywords: tuple[str, ...]) -> Any:
         code = _code(self.node)
@@ -175,8 +178,9 @@ def _maker(
     positions: dict[int, int] = {}
     own = _alone(node, closures, frozenset(), positions)
     chosen, captured = tuple(positions), tuple(types[p] for p in positions)
+    calls: dict[tuple[object, ...], Any] = {}
     return lambda values, maker, interpreted: ReturnedFunction(
-        maker, own, tuple(values[p] for p in chosen), captured, interpreted
+        maker, own, tuple(values[p] for p in chosen), captured, interpreted, calls
     )
 
 

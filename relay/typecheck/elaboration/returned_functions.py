@@ -78,7 +78,7 @@ class Known:
     entity: Entity = attrs.field(eq=False)
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Structure:
     """A tuple, or a structure like it, that holds functions."""
 
@@ -86,7 +86,7 @@ class Structure:
     form: Form | None
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, cache_hash=True)
 class Closure:
     """A nested function: its code, what the variables that it captures are, and what the names outside mean."""
 
@@ -101,7 +101,7 @@ class Closure:
         return f"<function {self.name}>"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Names:
     """The names that the code of a template sees, of which some are functions of the program."""
 
@@ -116,7 +116,7 @@ class Again:
     number: int
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Gradient:
     """A derivative of a function."""
 
@@ -125,7 +125,7 @@ class Gradient:
     grad: Grad = attrs.field(eq=False)
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Part:
     """Something else that has parts: a method of a value, a range, a zip."""
 
@@ -134,7 +134,7 @@ class Part:
     rest: tuple[object, ...]
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Declared:
     """A function of which the type is written."""
 
