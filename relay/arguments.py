@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from relay import exchange
+from relay import conversion, exchange
 from relay.array import Array
 from relay.conversion import wrap
 from relay.dlpack import imported
@@ -38,7 +38,7 @@ from relay.ir.types import (
 )
 from relay.operator import Operator
 from relay.packing import ROWS, DataCall, Unpackable
-from relay.reference_calls import REFERENCE, ReferenceCall
+from relay.reference_calls import LIST, REFERENCE, ReferenceCall
 from relay.returned import ReturnedFunction
 from relay.typecheck.elaboration import Argument, Content, Fixed, Items, Returned, Scalar, Structure, holds_returned
 
@@ -91,25 +91,29 @@ def repeat_with_data(program: Program, kinds: Sequence[object], result: Type) ->
 
 
 def repeat_with_references(program: Program, kinds: Sequence[object], types: Sequence[Type], result: Type) -> Repeat:
-    """As `repeat`, for arguments among which there are references to arrays, numbers and structures of them.
+    """As `repeat`, for arguments among which there are references to arrays, numbers and structures of them, or lists
+    of arrays and numbers whose length does not matter.
 
-    Raises Unsuited for what has to be looked at anew in each call, and for results that are not arrays.
+    Raises Unsuited for what has to be looked at anew in each call, and for results with references.
     """
     try:
         call = ReferenceCall(program, kinds, types)
     except Unpackable:
         raise Unsuited from None
-    for _ in _bases(result, sized=False):
-        pass
-    is_single = isinstance(result, TensorType)
+    is_plain = _is_plain(result)
+    if not is_plain and (program.native.dims or conversion.holds_references(result)):
+        raise Unsuited
+    is_single = is_plain and isinstance(result, TensorType)
 
-    def finish(outputs: list[np.ndarray], context: object) -> Any:
-        return Array(outputs[0]) if is_single else wrap(_nested(result, iter(outputs)), result)
+    def finish(outputs: list[np.ndarray], context: Any) -> Any:
+        if is_single:
+            return Array(outputs[0])
+        return wrap(_nested(result, iter(outputs)) if is_plain else program.read(outputs, context), result)
 
     def run(given: list[Any]) -> Any:
         return call(given, finish, MISFIT)
 
-    numbers = [i for i, kind in enumerate(call.kinds) if kind is not np.ndarray and kind != REFERENCE]
+    numbers = [i for i, k in enumerate(call.kinds) if k is not np.ndarray and k not in (REFERENCE, LIST)]
     return _with_numbers(run, numbers, call.kinds, call.bases) if numbers else run
 
 
@@ -295,6 +299,11 @@ def holds_references(kinds: Sequence[object]) -> bool:
     return REFERENCE in kinds
 
 
+def holds_lists(type_: Type) -> bool:
+    """Whether there are lists whose length only the run knows in the structure of a parameter."""
+    return isinstance(type_, StackType) or (isinstance(type_, TupleType) and any(map(holds_lists, type_.items)))
+
+
 def holds_data(kinds: Sequence[object]) -> bool:
     """Whether there are values of data types in arguments of these kinds."""
     return any(
@@ -314,6 +323,13 @@ def _bases(type_: Type, sized: bool = True) -> Iterator[BaseType]:
                 yield from _bases(item, sized)
         case _:
             raise Unsuited
+
+
+def _is_plain(type_: Type) -> bool:
+    """Whether a result consists of tensors whose sizes the arguments tell."""
+    if isinstance(type_, TupleType):
+        return all(map(_is_plain, type_.items))
+    return isinstance(type_, TensorType) and ANY not in type_.shape
 
 
 def _nested(type_: Type, leaves: Iterator[np.ndarray]) -> Any:

@@ -19,6 +19,7 @@ from relay.arguments import (
     flatten,
     flatten_with_static,
     holds_data,
+    holds_lists,
     holds_references,
     repeat,
     repeat_with_data,
@@ -31,6 +32,7 @@ from relay.ir.definition import Definition
 from relay.ir.expr import Function
 from relay.lowering import Lowered
 from relay.packing import DataCall, Unpackable
+from relay.reference_calls import lists_as_leaves
 from relay.returned import Result
 
 _KEYWORDS = "keywords"
@@ -54,6 +56,7 @@ class Repeating(abc.ABC):
         self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
         self._direct: dict[object, Repeat] = {}  # the same where nothing is nested, by their types
         self._orders: dict[tuple[object, ...], tuple[str, ...]] = {}  # of keywords, in that of the parameters
+        self._listed: dict[tuple[object, ...], Repeat] = {}  # the same for lists of any length
         self._data: dict[tuple[object, ...], DataCall] = {}  # those among them with values of data types
 
     @abc.abstractmethod
@@ -74,6 +77,7 @@ class Repeating(abc.ABC):
         """Let the next calls go the long way."""
         self._known.clear()
         self._data.clear()
+        self._listed.clear()
         self._direct.clear()
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -97,6 +101,11 @@ class Repeating(abc.ABC):
             known = self._known.get(signature)
             if known is not None:
                 result = known(leaves)
+                if result is not MISFIT:
+                    return result
+            elif self._listed and (together := lists_as_leaves(signature, leaves)) is not None:
+                listed = self._listed.get(together[0])
+                result = MISFIT if listed is None else listed(together[1])
                 if result is not MISFIT:
                     return result
         lowered, values = self._compiled(arguments, keywords)
@@ -148,6 +157,9 @@ class Repeating(abc.ABC):
             self._remember_data(kinds, leaves, lowered)
             return
         values = kinds[2:] if kinds and kinds[0] == _KEYWORDS else kinds
+        if any(map(holds_lists, lowered.parameters)):
+            self._remember_lists(kinds, leaves, lowered)
+            return
         make, given = (repeat_with_references, values) if holds_references(kinds) else (repeat, kinds)
         try:
             call = make(lowered.program, given, lowered.parameters, lowered.result)
@@ -161,6 +173,19 @@ class Repeating(abc.ABC):
             wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
             key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
             self._direct[key] = unwrapping(call, wrapped) if wrapped else call
+
+    def _remember_lists(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered) -> None:
+        """The same for programs that take lists of any length."""
+        together = lists_as_leaves(kinds, leaves)
+        if together is None:
+            return
+        own = together[0]
+        values = own[2:] if own[0] == _KEYWORDS else own
+        try:
+            call = repeat_with_references(lowered.program, values, lowered.parameters, lowered.result)
+        except Unsuited:
+            return
+        self._listed[own] = call if lowered.returned is None else self._returning(call, lowered.returned)
 
     def _returning(self, call: Repeat, returned: Result) -> Repeat:
         def run(leaves: list[Any]) -> Any:

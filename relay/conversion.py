@@ -141,7 +141,7 @@ def _tensor(value: Any, type_: TensorType, name: str) -> Any:
     fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank
     if not fits or any(isinstance(d, int) and d != n for d, n in zip(type_.shape, array.shape, strict=True)):
         raise _mismatch(value, type_, name)
-    return value
+    return value if array.dtype.isnative else array.astype(type_.dtype)
 
 
 def _mismatch(value: Any, type_: Type, name: str) -> TypeMismatch:

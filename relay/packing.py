@@ -198,7 +198,7 @@ class Packing:
             values = [o.__dict__[field.name] for o in objects]
             kind = frozenset(map(type, values))
             kinds.append(kind)
-            if not _write_tensors(self._rows(table, each.pool, field.column, start, count), values, kind):
+            if not write_tensors(self._rows(table, each.pool, field.column, start, count), values, kind):
                 return None
         return tuple(kinds)
 
@@ -211,7 +211,7 @@ def _checked(layout: Layout) -> TensorLayout | RowLayout:
     raise Unpackable
 
 
-def _write_tensors(column: np.ndarray, values: list[Any], kinds: frozenset[type]) -> bool:
+def write_tensors(column: np.ndarray, values: list[Any], kinds: frozenset[type]) -> bool:
     """Write values into the rows of a column; False if they are not of its dtype and shape."""
     if Array in kinds:
         values = [v.numpy() if type(v) is Array else v for v in values]

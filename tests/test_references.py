@@ -458,3 +458,10 @@ def test_calls_like_earlier_ones_describe_nothing_again(monkeypatch: pytest.Monk
     other = relay.ref(np.float32(0))
     assert stepped(relay.ref((x, np.int32(0))), other, 0.5, x).shape == (2000,)
     assert float(other.value) == 2000.0
+
+
+def test_contents_of_another_byte_order() -> None:
+    for run in (bumped, bumped.interpret, bumped.compile(relay.ref(np.ones(2)))):
+        cell = relay.ref(np.ones(2, ">f8"))
+        run(cell)
+        assert cell.value.dtype == np.float64 and cell.value.tolist() == [2.0, 2.0]

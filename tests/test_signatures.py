@@ -11,7 +11,7 @@ import pytest
 import relay as R
 import relay.compiler as relay_compiler
 from relay import Tensor, relay
-from relay.errors import TypeCheckError
+from relay.errors import TypeCheckError, TypeMismatch
 from relay.ir.extents import symbolic_dims
 from relay.typecheck.dims import known
 from relay.typecheck.relations import same
@@ -230,3 +230,37 @@ def test_lists_of_unlike_elements_keep_their_lengths() -> None:
         else:
             with pytest.raises(TypeCheckError):
                 first(xs)
+
+
+def test_calls_with_lists_of_any_length_describe_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    @relay.relay
+    def scaled(xs: list[Tensor[R.Float, (2,)]], factors: list[float], flag: bool):
+        total = relay.zeros((2,))
+        for i, x in enumerate(xs):
+            total = total + x * factors[i]
+        return total, [x + 1.0 for x in xs] if flag else xs
+
+    def arguments(count: int) -> tuple[Any, ...]:
+        return [np.full(2, i, np.float32) for i in range(count)], [0.5 * i for i in range(count)], True
+
+    def checked(*given: Any) -> None:
+        total, more = scaled(*given)
+        expected, others = scaled.interpret(*given)
+        np.testing.assert_allclose(total, expected)
+        assert len(more) == len(others) == len(given[0])
+        np.testing.assert_array_equal(np.array(more), np.array(others))
+
+    scaled(*arguments(3))
+    with monkeypatch.context() as patched:
+        patched.setattr("relay.compiler.describe", None)
+        found = [scaled(*arguments(count)) for count in (1, 4, 100, 2)]
+    for count, (total, more) in zip((1, 4, 100, 2), found, strict=True):
+        np.testing.assert_allclose(total, np.full(2, 0.5 * sum(i * i for i in range(count))))
+        np.testing.assert_array_equal(np.array(more), [[i + 1.0] * 2 for i in range(count)])
+    checked([], [], True)
+    checked([np.ones((2, 2), np.float32)[:, 1], np.zeros(2, ">f4")], [1.0, 2.0], False)
+    checked([np.zeros(2, np.float32), np.zeros(2, np.float32)], [1, 2.0], True)
+    with pytest.raises(TypeMismatch):
+        scaled([np.zeros(2, np.float32), np.zeros(2)], [1.0, 2.0], True)
+    with pytest.raises(TypeMismatch, match=r"the number 1e\+300 is no float32"):
+        scaled([np.zeros(2, np.float32)], [1e300], True)

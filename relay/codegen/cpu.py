@@ -363,7 +363,7 @@ class _Context:
 
     def __init__(self, native: Native) -> None:
         self.table = np.zeros(native.table_size, np.int64)
-        self.refill: Callable[[], None] | None = None  # passes once more what an earlier start may have changed
+        self.refill: Callable[[], object] | None = None  # passes once more what an earlier start may have changed
         self.columns: dict[int, tuple[bytes, list[np.ndarray]]] = {}  # the pools' memory, as references are passed
         self.words = memoryview(self.table)  # type: ignore[arg-type]  # the same, faster to read
         self.address = self.table.ctypes.data
