@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from random_references import Writer
 
 import relay
 from relay import Float64, Ref, Tensor
 from relay.errors import ExecutionError, TypeCheckError
+from relay.eval import interpreter
 
 Real = Tensor[Float64, ()]
 (SIZE,) = relay.dims("n")
@@ -328,3 +331,19 @@ def test_a_checkpoint_that_returns_a_function():
     for run in (through, relay.grad(through), relay.grad(relay.grad(through))):
         np.testing.assert_allclose(run(X), run.interpret(X), rtol=1e-12)
     assert relay.check_gradient(through, X) < 1e-7
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs(seed, tmp_path):
+    """The derivative of a program with a derivative through references: transform, tape and differences."""
+    path = tmp_path / f"random{seed}.py"
+    path.write_text(Writer(seed).program())
+    main = runpy.run_path(str(path))["main"]
+    derivative = relay.grad(main)
+    by_tape = float(derivative.interpret(X))
+    lowered, values = derivative._lower((X,), {})
+    np.testing.assert_allclose(np.asarray(interpreter.run(lowered.core, values)), by_tape, rtol=1e-8, atol=1e-10)
+    if seed % 4 == 0:
+        np.testing.assert_allclose(derivative(X), by_tape, rtol=1e-8, atol=1e-10)
+    high, low = (float(main.interpret(X + d)) for d in (1e-6, -1e-6))
+    np.testing.assert_allclose(by_tape, (high - low) / 2e-6, rtol=1e-4, atol=1e-6)
