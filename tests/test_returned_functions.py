@@ -339,7 +339,7 @@ def test_messages_about_returned_functions() -> None:
 
 
 def test_derivatives_of_functions_that_take_them() -> None:
-    @relay
+    @relay.relay
     def scaled(w):  # type: ignore[no-untyped-def]
         count = relay.ref(w)
 
@@ -349,7 +349,7 @@ def test_derivatives_of_functions_that_take_them() -> None:
 
         return layer
 
-    @relay
+    @relay.relay
     def twice(f, x):  # type: ignore[no-untyped-def]
         return f(f(x))
 

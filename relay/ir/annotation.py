@@ -256,6 +256,9 @@ def to_type(item: object) -> Type:
     if item is typing.Any:
         help = 'for what may be of any type, make a variable: `A = relay.type_var("A")`, and write `x: A`'
         raise FrontendError("Any is no type of Relay", help=help)
+    if isinstance(item, types.UnionType) or typing.get_origin(item) is typing.Union:
+        help = "a value of several forms is one data type: `@relay.data class Shape:` with a class inside for each form"
+        raise FrontendError(f"{described(item)} is no type of Relay", help=help)
     raise FrontendError(f"{described(item)} is no type of Relay", help=_unpacking(item) or TENSOR_HELP)
 
 
