@@ -363,3 +363,38 @@ def test_derivatives_of_functions_that_take_them() -> None:
         slope.interpret(scaled.interpret(np.float64(0.5)), 0.3),
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+@ways
+def test_what_returned_functions_capture(way: Way) -> None:
+    """Values of all kinds, those that specialise code among them, and sizes that the run makes."""
+
+    @relay.relay
+    def everything(x, mode="sum", count=3):
+        kept = x[x > 1.0]
+        size, rounds = x.shape[0], range(count)
+        parts = {"x": (x, 2, None, relay.Float64), "n": kept.shape[0]}
+
+        def f(y, scale=2.0, *, shift=0.0):
+            for i in rounds:
+                y = y + parts["x"][0] * parts["x"][1] + float(i)
+            total = (y + relay.zeros((size,))).sum() if mode == "sum" else y.max()
+            return total.astype(parts["x"][3]) * scale + shift + kept.sum().astype(relay.Float64), parts["n"]
+
+        return f
+
+    x = np.arange(4, dtype=np.float32)
+    found, count = way(everything)(x)(x)
+    assert (float(found), int(count)) == (2.0 * (7 * 6 + 3 * 4) + 5.0, 2)
+    found, _ = way(everything)(x, mode="max", count=1)(x, shift=0.5)
+    assert float(found) == 2.0 * 9.0 + 0.5 + 5.0 and found.dtype == np.float64
+
+
+@ways
+def test_functions_in_data_and_references_are_not_returned(way: Way) -> None:
+    @relay.relay
+    def held(n: F):
+        return relay.ref(lambda x: x + n)
+
+    with pytest.raises(CompileError, match=r"held returns functions in a value of type Ref\["):
+        way(held)(1.0)

@@ -260,13 +260,13 @@ def _with_functions(
 ) -> tuple[Session, Module, Node | None]:
     """The program, which returns what the functions in its result have captured, if it holds any that are known."""
     mistake: RelayError | None = None
-    session = None
+    session, decisions = None, Decisions()
     try:
-        session, module = _run(False, definition, arguments, symbolic)
+        session, module = _run(False, definition, arguments, symbolic, decisions)
         if not isinstance(definition, Definition) or not holds_functions(session.globals[module.entry].result):
             return session, module, None
     except RelayError as error:
-        if not isinstance(definition, Definition):
+        if not isinstance(definition, Definition) or not any(decisions.holding):
             raise
         mistake = error
     try:

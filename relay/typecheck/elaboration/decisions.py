@@ -28,6 +28,7 @@ class Decisions:
     growing: set[Place | None] = attrs.field(factory=set)
     varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
     specialising: set[ParameterPlace] = attrs.field(factory=set)
+    holding: list[bool] = attrs.field(factory=list)  # whether results of the program held functions
     returning: bool = False  # the result holds functions, of which the program returns what they have captured
     kept: set[LoopLabel] = attrs.field(factory=set)  # functions whose results stay values of the run there
     results: dict[int, tuple[LoopLabel, Type]] = attrs.field(factory=dict)  # of functions, by their instances' numbers

@@ -310,6 +310,8 @@ def _new_instance(
         nonlocal returned, declared_at
         by_sizes.append(function.result is None and size_conditions.is_lenient(session))
         found = entities[0]
+        if is_entry:
+            session.decisions.holding.append(returned_functions.has_functions(found))
         if packs:
             found = _packed(session, out, function, instance, found, written, is_entry, returned, at)
         value = _result(session, out, function, instance, found, any(by_sizes), at)

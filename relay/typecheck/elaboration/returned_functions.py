@@ -212,17 +212,18 @@ def packed(
 
     Raises Chosen if only the run knows which functions it holds.
     """
-    if not _has_functions(entity):
+    if not has_functions(entity):
         return None
     packer = _Packer(session, out, leaves, span)
     node = packer.result(entity, written)
     return Packed(Tuple(tuple(packer.values)), node)
 
 
-def _has_functions(entity: Entity) -> bool:
+def has_functions(entity: Entity) -> bool:
+    """Whether a value, or what the checker knows of one, has functions in it."""
     match entity:
         case Tuple(items):
-            return any(map(_has_functions, items))
+            return any(map(has_functions, items))
         case Object(value):
             return isinstance(value, Operator)
         case Typed():
@@ -246,7 +247,7 @@ class _Packer:
         from relay.typecheck.elaboration.function_values import function_value
 
         wanted: Type | None = None if written is None else prune(written)  # type: ignore[assignment]
-        if not _has_functions(entity):
+        if not has_functions(entity):
             if isinstance(entity, Number) and not self.leaves and wanted is None:
                 return self._captured(entity)
             value = self.session.materialise(self.out, entity, self.span)
