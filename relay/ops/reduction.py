@@ -285,9 +285,6 @@ def min_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     array([1., 3.], dtype=float32)
     """
     return np.asarray(np.min(x, axis=axis, keepdims=keepdims, initial=_highest(x.dtype)))
-
-
-_NO_INDEX = 2**31 - 1
 _ARG_CASES = cases(
     case(()),
     case((1,)),
@@ -312,9 +309,11 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
 
     def combine(left: tuple[Element, Element], right: tuple[Element, Element]) -> tuple[Element, Element]:
         (i, x), (j, y) = left, right
-        tie = tirx.Or(tirx.EQ(x, y), tirx.And(scalar.is_nan(x), scalar.is_nan(y)))
         wins = tirx.Or(getattr(tirx, better)(x, y), tirx.And(scalar.is_nan(x), tirx.Not(scalar.is_nan(y))))
-        left_wins = tirx.Or(wins, tirx.And(tie, tirx.LT(i, j)))
+        tie = tirx.Or(tirx.EQ(x, y), tirx.And(scalar.is_nan(x), scalar.is_nan(y)))
+        not_worse = tirx.Or(getattr(tirx, better.replace("T", "E"))(x, y), scalar.is_nan(x))
+        # where the right one is known to be behind the left one, schedules take the shorter condition
+        left_wins = tirx.Select(tirx.LT(i, j), not_worse, tirx.Or(wins, tirx.And(tie, tirx.LT(i, j))))
         return scalar.select(left_wins, i, j), scalar.select(left_wins, x, y)
 
     def compute(x: Stage, axis: int | None, keepdims: bool) -> Stage:
@@ -325,7 +324,8 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
             return stages.full(kept, 0, "int32")
         wide = "float32" if dtype == "bfloat16" else dtype  # which TVM compares wrongly
         reducer = te.comm_reducer(
-            combine, lambda of_index, of_value: (tirx.const(_NO_INDEX, of_index), tirx.const(identity(wide), of_value))
+            # where no element is better than the identity, the first one is the answer
+            combine, lambda of_index, of_value: (tirx.const(0, of_index), tirx.const(identity(wide), of_value))
         )
         steps = [te.reduce_axis((0, shape[i])) for i in axes]
 
@@ -334,8 +334,8 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
             places = [
                 steps[axes.index(i)] if i in axes else (index[i] if keepdims else next(rest)) for i in range(len(shape))
             ]
-            position: Element = tirx.const(0, "int32")
-            for i, step in zip(axes, steps, strict=True):
+            position = _int32(steps[0].var)
+            for i, step in zip(axes[1:], steps[1:], strict=True):
                 position = position * _int32(shape[i]) + _int32(step.var)
             return reducer((position, scalar.cast(x(*places), wide)), axis=steps)
 

@@ -12,8 +12,8 @@ double_precision, erf and erfc of the C library. float16 and bfloat16 go through
     sigmoid  e**-|x| / (1 + e**-|x|)  or  1 / (1 + e**-|x|)
     exp2     x = n + r, |r| <= 1/2:                 2**n e**(r ln2), with exp's polynomial
     log2     k + (m - m**2/2 + m**3 L(m)) / ln2;    log10 in the same way
-    erf      x E(x**2)  for |x| <= 1, beyond it 1 - erfc
-    erfc     e**(-x**2) / x C(1/x)  for x >= 1, where x**2 is made of two parts to keep all its bits
+    erf      x N(x**2) / D(x**2)  for |x| <= 3.93, beyond it is 1
+    erfc     e**(-x**2) C(1 / (1 + 0.35 x))  for x >= 0, where x**2 is made of two parts to keep all its bits
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ _TANH_NUMERATOR = (
     -8.436045645e-14, 5.257777547e-11, -2.018396117e-8, 1.114425322e-5, 3.103001043e-3, 1.308315694e-1, 1.0,
 )  # fmt: skip
 _TANH_DENOMINATOR = (2.544750751e-4, 2.449137904e-2, 4.641648233e-1, 1.0)
-_ERF = (-5.6314219995e-4, 4.9175513727e-3, -2.6711311264e-2, 1.1280180110e-1, -3.7612326186e-1, 1.1283791225)
-_ERFC = (
-    7.9122034310e-2, -4.3516929911e-1, 1.0200566773, -1.2859700310, 8.3781677304e-1, -7.8438669607e-2,
-    -2.7355335394e-1, -4.8041128888e-4, 5.6419994456e-1,
+_ERF_NUMERATOR = (
+    2.041956930e-6, 2.848081871e-4, 3.779626831e-3, 5.279034356e-2, 1.907843444e-1, 1.128379145,
 )  # fmt: skip
+_ERF_DENOMINATOR = (3.800390832e-5, 1.165215348e-3, 1.499747552e-2, 1.142577244e-1, 5.024109428e-1, 1.0)
+_ERFC = (
+    6.298304916e-2, -3.809736300e-1, 7.943329021e-1, -6.791051000e-1, 6.211140654e-1, -4.707556039e-2, 2.428348389e-1,
+    1.874736529e-1, 1.984585698e-1, -4.281024488e-5,
+)  # fmt: skip
+_ERFC_SCALE = 0.35
 
 _LN2, _LOG2_E, _LOG10_E = 0.6931471805599453, 1.4426950408889634, 0.4342944819032518
 _LOG10_2_HIGH, _LOG10_2_LOW = 0.301025390625, 4.605038981195214e-6
@@ -120,8 +124,8 @@ def _exp_in_range(x: Element, less: int = 0) -> Element:
     return let(shifted, lambda t: let(t - single(_ROUND), lambda n: remainder(t, n)))
 
 
-def _scaled(r: Element, shifted: Element, less: int = 0) -> Element:
-    """2**(n - less) e**r, where `shifted` is n + _ROUND."""
+def _scaled(r: Element, shifted: Element, less: int = 0, factor: Element | None = None) -> Element:
+    """2**(n - less) e**r, times a factor near 1, where `shifted` is n + _ROUND."""
 
     def scale(value: Element, n: Element) -> Element:
         half = n >> 1  # in two factors, so that neither leaves the range of exponents
@@ -131,7 +135,11 @@ def _scaled(r: Element, shifted: Element, less: int = 0) -> Element:
         return from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)
 
     exponent = bits_of(shifted) - (_ROUND_BITS + less)
-    return let(r, lambda r: let(exponent, lambda n: scale(_expm1_reduced(r) + single(1.0), n)))
+    def exponential(r: Element) -> Element:
+        value = _expm1_reduced(r) + single(1.0)
+        return value if factor is None else value * factor
+
+    return let(r, lambda r: let(exponent, lambda n: scale(exponential(r), n)))
 
 
 def _exp2_single(x: Element) -> Element:
@@ -253,38 +261,39 @@ sigmoid = by_dtype(_sigmoid(_exp_of_negative), _sigmoid(double_precision.exp))
 # ---- erf, erfc
 
 
-def _erf_near_zero(x: Element) -> Element:
-    return x * let(x * x, lambda s: horner(s, _ERF))
+def _erf_single(x: Element) -> Element:
+    def quotient(c: Element) -> Element:
+        return let(c * c, lambda s: c * horner(s, _ERF_NUMERATOR) / horner(s, _ERF_DENOMINATOR))
+
+    return let(let(_clamp(x, -3.93, 3.93), quotient), lambda q: _clamp(q, -1.0, 1.0))
 
 
-def _erfc_beyond_one(x: Element) -> Element:
-    """erfc(x) for a variable x >= 1; NaN stays NaN."""
+def _erfc_of_positive(x: Element) -> Element:
+    """erfc(x) for x >= 0; NaN stays NaN."""
 
-    def parts(a: Element, high: Element) -> Element:
-        # The results below the smallest normal number are rounded once, at the end.
-        shift = select(tirx.GT(high, single(5.0)), single(20.0), single(0.0))
-        back = select(tirx.GT(high, single(5.0)), single(2.0611536224385579e-9), single(1.0))
-        main = _exp_of_negative(shift - high * high)
-        rest = let((high - a) * (high + a), lambda t: single(1.0) + _expm1_reduced(t))
-        inverse = single(1.0) / a
-        return main * rest * let(inverse, lambda u: horner(u, _ERFC) * u) * back
+    def product(a: Element, high: Element, low: Element) -> Element:
+        """e**(low - high**2), which is e**(-a**2), times a polynomial. Results below the smallest normal number are
+        rounded once, as they are scaled."""
+        square = high * high
+        polynomial = let(single(1.0) / (a * single(_ERFC_SCALE) + single(1.0)), lambda t: horner(t, _ERFC))
+        shifted = (low - square) * single(_LOG2_E) + single(_ROUND)
+
+        def scaled(t: Element, n: Element) -> Element:
+            remainder = low - (square + n * single(_LN2_HIGH)) - n * single(_LN2_LOW)
+            return _scaled(remainder, t, factor=polynomial)
+
+        return let(shifted, lambda t: let(t - single(_ROUND), lambda n: scaled(t, n)))
 
     def split(a: Element) -> Element:
-        return let(from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32"))), lambda high: parts(a, high))
+        high = from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32")))
+        return let(high, lambda high: let((high - a) * (high + a), lambda low: product(a, high, low)))
 
-    return let(_clamp(x, 1.0, 10.5), split)
-
-
-def _erf_single(x: Element) -> Element:
-    far = let(tirx.abs(x), lambda a: single(1.0) - _erfc_beyond_one(a))
-    signed = let(far, lambda v: select(tirx.LT(x, single(0)), single(0) - v, v))
-    return select(tirx.LE(tirx.abs(x), single(1.0)), _erf_near_zero(x), signed)
+    return let(select(tirx.GT(x, single(10.5)), single(10.5), x), split)
 
 
 def _erfc_single(x: Element) -> Element:
-    far = let(tirx.abs(x), _erfc_beyond_one)
-    signed = let(far, lambda v: select(tirx.LT(x, single(0)), single(2.0) - v, v))
-    return select(tirx.LE(tirx.abs(x), single(1.0)), single(1.0) - _erf_near_zero(x), signed)
+    far = let(tirx.abs(x), _erfc_of_positive)
+    return let(far, lambda v: select(tirx.LT(x, single(0)), single(2.0) - v, v))
 
 
 erf = by_dtype(_erf_single, _library("erf"))

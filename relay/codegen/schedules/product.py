@@ -27,7 +27,7 @@ import attrs
 import numpy as np
 
 from relay.codegen.choices import DEFAULT, Options
-from relay.codegen.schedules import winograd
+from relay.codegen.schedules import dots, streams, winograd
 from relay.codegen.schedules.clusters import Cluster
 from relay.codegen.schedules.emission import Emission, Given, Place
 from relay.codegen.schedules.loops import cast, decoded, enough, loop, number
@@ -61,6 +61,10 @@ def emit(e: Emission, product: Product, cluster: Cluster) -> list[Statement]:
             many = not isinstance(product.stage.work, int) or product.stage.work >= PARALLEL_PRODUCTS
             threads = e.threads if many else 1
             return winograd.Generator(e, convolution, done, threads, *registers(product.dtype)).statements()
+
+    special = (dots.emit(e, product, done) or streams.emit(e, product, done)) if e.choice == DEFAULT else None
+    if special is not None:
+        return special
 
     def made(threads: int, packed: bool) -> list[Statement]:
         return Generator(e, product, done, threads, packed).statements()

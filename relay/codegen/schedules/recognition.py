@@ -105,7 +105,7 @@ def recognise(e: Emission, stage: Stage) -> Product | None:
     rows = tuple(axis for axis in spatial if axis.variable not in used[right_at])
     outer = [axis for axis in spatial if axis.variable in used[right_at]]
     columns = [outer.pop()]
-    contiguous = _contiguous(e, right, columns[0].variable)
+    contiguous = is_contiguous(e, right, columns[0].variable)
     while (
         outer
         and _at_most(columns[0].extent, NARROW)
@@ -165,7 +165,7 @@ def _variables(expression: Expression) -> set[Any]:
     return found
 
 
-def _contiguous(e: Emission, operand: Expression, variable: Any) -> bool:
+def is_contiguous(e: Emission, operand: Expression, variable: Any) -> bool:
     """Whether an operand is an array that a variable runs through element by element."""
     if not isinstance(operand, Call) or getattr(operand.op, "name", "") != LOAD:
         return False

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
+from tvm_ffi import structural_map
+
 from relay.codegen.schedules.clusters import Cluster
 from relay.codegen.schedules.elementwise import at, lanes, made
 from relay.codegen.schedules.emission import Emission, key
@@ -143,15 +145,38 @@ def unit_stride(index: Any, axis: Any) -> bool:
     return isinstance(index, tirx.Sub) and unit_stride(index.a, axis) and not mentions(index.b, axis)
 
 
-def combined(e: Emission, stage: Stage, left: Sequence[Expression], right: Sequence[Expression]) -> list[Expression]:
-    """The reduction's operation."""
+def combined(
+    e: Emission, stage: Stage, left: Sequence[Expression], right: Sequence[Expression], *, later: bool = False
+) -> list[Expression]:
+    """The reduction's operation. `later`: the right operand is an element behind all those of the left one."""
     reducer = stage.op.body[0].combiner
     if len(right) == 1 and str(right[0].ty) != "bool":  # a name, since the operation may use it several times
         name = tirx.Var("element", right[0].ty)
         variables = {reducer.lhs[0]: left[0], reducer.rhs[0]: name}
         return [tirx.Let(name, right[0], e.element(reducer.result[0], variables))]
     variables = {**dict(zip(reducer.lhs, left, strict=True)), **dict(zip(reducer.rhs, right, strict=True))}
-    return [e.element(result, variables) for result in reducer.result]
+    results = [e.element(result, variables) for result in reducer.result]
+    return [structural_map(r, ((tirx.Select, _decided(left[0], right[0], later)),)) for r in results]
+
+
+def _decided(left: Expression, right: Expression, smaller: bool) -> Callable[[Any], Any]:
+    """What makes of a choice by whether the left one of two numbers of rounds is smaller one of its sides: the first
+    where it is, and the second, which holds for all, where that is not known."""
+
+    def decided(choice: Any) -> Any:
+        less = choice.condition
+        found = isinstance(less, tirx.LT) and less.a.same_as(left) and less.b.same_as(right)
+        return choice if not found else choice.true_value if smaller else choice.false_value
+
+    return decided
+
+
+def _counts_rounds(stage: Stage) -> bool:
+    """Whether the first of several numbers that are combined is that of the round."""
+    first, *others = stage.op.body[0].source
+    while isinstance(first, tirx.Cast):
+        first = first.value
+    return bool(others) and len(stage.reduced_axes) == 1 and bool(first.same_as(stage.reduced_axes[0]))
 
 
 def sources(e: Emission, stage: Stage, indices: Sequence[Expression], steps: Sequence[Expression]) -> list[Expression]:
@@ -198,7 +223,9 @@ def _one_by_one(
         with _beside(e, cluster, whole, steps) as found:
             for stage, own in _shares(cluster, totals):
                 loads = [tirx.BufferLoad(total, [0]) for total in own]
-                found += _kept(own, zero, combined(e, stage, loads, sources(e, stage, whole, steps)))
+                found += _kept(
+                    own, zero, combined(e, stage, loads, sources(e, stage, whole, steps), later=_counts_rounds(stage))
+                )
             return found
 
     return [*statements, *nested(cluster.lead.reduced, e.index, step), *done(indices, loaded)]
@@ -221,7 +248,7 @@ def updates(
                 identities = stage.op.body[0].combiner.identity_element
                 values = [tirx.Select(among, v, i) for v, i in zip(values, identities, strict=True)]
             loads = [tirx.BufferLoad(total, [lane]) for total in own]
-            statements += _kept(own, lane, combined(e, stage, loads, values))
+            statements += _kept(own, lane, combined(e, stage, loads, values, later=_counts_rounds(stage)))
         return statements
 
 
