@@ -17,7 +17,8 @@ import attrs
 
 from relay.errors import Source, Span
 from relay.ir.expr import Module, Var
-from relay.text.printer import Line, to_lines
+from relay.text.pieces import Line
+from relay.text.printer import to_lines
 
 
 @attrs.frozen(eq=False)
