@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import relay
+from relay import Tensor
 from relay.codegen import cpu
 from relay.ir.expr import Module
 from relay.lowering import lowering
@@ -150,6 +152,40 @@ def moments(x):
     return ((centred**2.0).sum() + (centred**3.0).sum() + x.sum()) * 1.0
 
 
+@relay
+def attention(x, q, k, v, scale, a, b, c):
+    """Three products of one operand, a factor of the columns of one, and a chain of matrices in the wrong order."""
+    weights = relay.softmax((x @ q * scale) @ (x @ k).T)
+    return ((weights @ (x @ v)).sum() + (a @ (b @ c)).sum()) * 1.0
+
+
+@dataclass
+class Body:
+    """A point that moves."""
+
+    place: Tensor
+    speed: Tensor
+
+
+@relay
+def step(body, force, count):
+    """`count` steps under a force, by recursion."""
+    speed = body.speed + 0.01 * force
+    body = Body(body.place + 0.01 * speed, speed)
+    return body if count <= 1 else step(body, force, count - 1)
+
+
+@relay
+def falling(place, speed, forces):
+    """A record in a loop, with small steps by recursion, and a cell."""
+    body, lowest = Body(place, speed), relay.ref(place.sum())
+    for i in range(forces.shape[0]):
+        body = step(body, forces[i], 4)
+        if body.place.sum() < lowest.value:
+            lowest.value = body.place.sum()
+    return lowest.value + body.place.sum()
+
+
 def models() -> dict[str, tuple[Any, list[Any]]]:
     """Functions and arguments."""
     rng = np.random.default_rng(1)
@@ -169,6 +205,11 @@ def models() -> dict[str, tuple[Any, list[Any]]]:
         "recursion": (relay.grad(power, wrt=0), [np.float64(1.01), np.int32(20)]),
         "newton": (relay.grad(newton), [np.float64(2)]),
         "moments": (relay.grad(moments), [array(10_000)]),
+        "attention": (
+            relay.value_and_grad(attention, wrt=(1, 2, 3)),
+            [array(128, 64), *(array(64, 16) for _ in "qkv"), array(16), array(8, 500), array(500, 4), array(4, 200)],
+        ),
+        "falling": (relay.grad(falling, wrt=(0, 1)), [array(4), array(4), array(100, 4)]),
     }
 
 
@@ -198,9 +239,9 @@ def processor_time(call: Callable[[], object], seconds: float) -> float:
     return best
 
 
-def worth(seconds: float) -> None:
-    """Print times and workspace of the levels and without single passes, relative to level 3."""
-    found = models()
+def worth(seconds: float, names: Sequence[str]) -> None:
+    """Print times and workspace of the levels and without single passes, relative to level 3. No names: all models."""
+    found = {name: model for name, model in models().items() if not names or name in names}
     typed = {name: function.typed(*arguments) for name, (function, arguments) in found.items()}
     best = {name: compiled(lowering(3)(typed[name]), found[name][1]) for name in found}
     print(f"{'time and workspace / level 3':34}", *(f"{name:>16}" for name in found))
@@ -238,12 +279,13 @@ def main() -> None:
     """Print one of the tables."""
     parser = argparse.ArgumentParser(description="What the passes cost, and what they are worth.")
     parser.add_argument("table", choices=("cost", "worth"))
+    parser.add_argument("--models", default="", help="of `worth`: only these, with commas between them")
     parser.add_argument("--seconds", type=float, default=0.2, help="how long each cell of `worth` is measured")
     options = parser.parse_args()
     if options.table == "cost":
         cost()
     else:
-        worth(options.seconds)
+        worth(options.seconds, [name for name in options.models.split(",") if name])
 
 
 if __name__ == "__main__":
