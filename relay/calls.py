@@ -11,7 +11,14 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from relay.arguments import (
+from relay.array import Array
+from relay.conversion import Values, wrap
+from relay.ir.definition import Definition
+from relay.ir.expr import Function
+from relay.lowering import Lowered
+from relay.packing import DataCall, Unpackable
+from relay.reference_calls import lists_as_leaves
+from relay.repetition import (
     DIRECT,
     MISFIT,
     Repeat,
@@ -26,13 +33,6 @@ from relay.arguments import (
     repeat_with_references,
     unwrapping,
 )
-from relay.array import Array
-from relay.conversion import Values, wrap
-from relay.ir.definition import Definition
-from relay.ir.expr import Function
-from relay.lowering import Lowered
-from relay.packing import DataCall, Unpackable
-from relay.reference_calls import lists_as_leaves
 from relay.returned import Result
 
 _KEYWORDS = "keywords"
@@ -125,7 +125,7 @@ class Repeating(abc.ABC):
         return result
 
     def _flatten(self, given: tuple[Any, ...], leaves: list[Any], kinds: list[Any]) -> bool:
-        """As `arguments.flatten`, also for static parameters, if these arguments are in the order of all parameters."""
+        """As `flatten`, also for static parameters, if these arguments are in the order of all parameters."""
         if not self._has_static:
             return flatten(given, leaves, kinds)
         static = [parameter.static for parameter in self._function.signature]

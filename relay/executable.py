@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relay.arguments import MISFIT, Repeat, Unsuited, flatten, repeat, repeat_with_references
 from relay.array import Array
 from relay.codegen.header import header as c_header
 from relay.conversion import Values, holds_references, run_time_value, wrap
@@ -23,6 +22,7 @@ from relay.eval.values import Data, Reference
 from relay.ir.dims import TypeId, evaluate
 from relay.ir.structure import fields_of, form_of
 from relay.ir.types import DataType, TensorType, TupleType, Type, show
+from relay.repetition import MISFIT, Repeat, Unsuited, flatten, repeat, repeat_with_references
 
 if TYPE_CHECKING:
     from relay.codegen.cpu import Program
