@@ -15,7 +15,8 @@ def guarded(value: Any, *, end: bool) -> Any:
     """A copy of a value. Its arrays begin at a page before which there is none, or, with `end`, end at one behind which
     there is none. Where the system protects no pages, it is the value itself."""
     if isinstance(value, tuple):
-        return tuple(guarded(part, end=end) for part in value)
+        parts = [guarded(part, end=end) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if not isinstance(value, np.ndarray) or not value.size or _PROTECT is None:
         return value
     page = mmap.PAGESIZE
