@@ -158,3 +158,26 @@ def test_many_functions_in_one_reference() -> None:
     lines = "".join(f"    r.value = lambda v: v * {k}.0 + r0\n" for k in range(400))
     f = R.from_source(f"def f(x, r0):\n    r = relay.ref(lambda v: v)\n{lines}    return r.value(x)\n", {"relay": R})
     assert f.interpret(2.0, 1.0) == 2.0 * 399.0 + 1.0  # type: ignore[union-attr]
+
+
+@relay
+def applied(x, function=None):
+    chosen = function if function is not None else (lambda v: v)
+    return chosen(x)
+
+
+@relay
+def by_option(x, options=None):
+    options = {"scale": 1.0} if options is None else options
+    return x * options["scale"]
+
+
+def test_functions_and_options_that_are_left_out() -> None:
+    assert "either(A2, fn(A4) -> A4) == fn(A) -> A3" in str(applied.type)
+    assert "broadcast(s1, s3)" in str(by_option.type)
+    assert "== Tensor[bt, s3]" in str(by_option.type)
+    for function in (applied, by_option):
+        assert str(parse_type(str(function.type))) == str(function.type)
+    assert applied.interpret(2.0) == 2.0
+    assert applied.interpret(0.0, R.cos) == 1.0
+    assert by_option.interpret(3.0, {"scale": 2.0}) == 6.0

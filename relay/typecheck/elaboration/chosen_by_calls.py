@@ -144,7 +144,8 @@ def either(session: Session, types: Sequence[Type], value: Type, span: Span | No
     for type_ in types:
         if not any(alike(type_, other) for other in different):
             different.append(type_)
-    session.opened.append(Open(Application("either", tuple(map(resolve, different))), value, span, tuple(different)))
+    awaited = tuple(t for t in different if not isinstance(prune(t), FunctionType))  # functions take what calls give
+    session.opened.append(Open(Application("either", tuple(map(resolve, different))), value, span, awaited))
 
 
 # ---- results of functions

@@ -4,6 +4,7 @@ dict, and shape rules that wait for shapes. Each is an application of a type-lev
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -83,10 +84,7 @@ def application_of(
     """A shape rule of an operator at shapes: by the rule's name if it has one for users, with the attributes that it
     looks at where they are not its defaults."""
     name = getattr(rule, "__name__", "_")
-    try:
-        parameters = inspect.signature(rule).parameters
-    except ValueError:
-        parameters = {}  # type: ignore[assignment]
+    parameters = _parameters(rule)
     is_shared = getattr(rule, "__module__", "").startswith("relay.typecheck.") and not name.startswith("_")
     shown = name.removesuffix("_shape") if is_shared else operator.name
     given = {}
@@ -97,6 +95,14 @@ def application_of(
         if type(value) is not type(default) or value != default:
             given[key] = value
     return Application(shown, tuple(flat_shape(s) for s in shapes), told(given))
+
+
+@functools.lru_cache(maxsize=256)
+def _parameters(rule: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(rule).parameters
+    except ValueError:
+        return {}
 
 
 def told(attributes: Mapping[str, object]) -> tuple[tuple[str, AttributeValue], ...]:

@@ -160,11 +160,17 @@ def _reachable(found: Sequence[Open], type_: FunctionType) -> list[Open]:
             new = [u for u in unknowns(kept[-1].value) if u not in known]
     chosen = set(map(id, kept))
     rest = [o for o in found if id(o) not in chosen]
-    wanted = set(unknowns(type_.result)) - known
-    for o in reversed(rest):  # what the result comes from, where it is not from the parameters alone
-        if not wanted.isdisjoint(unknowns(o.value)):
-            kept.append(o)
-            wanted.update(_unknowns_of(o.application))
+    makers: dict[Unknown, list[Open]] = {}
+    for o in rest:
+        for unknown in unknowns(o.value):
+            makers.setdefault(unknown, []).append(o)
+    wanted = [u for u in unknowns(type_.result) if u not in known]
+    while wanted:  # what the result comes from, where it is not from the parameters alone
+        for o in makers.pop(wanted.pop(), ()):
+            if id(o) not in chosen:
+                chosen.add(id(o))
+                kept.append(o)
+                wanted += _unknowns_of(o.application)
     return kept
 
 
