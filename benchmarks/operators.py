@@ -1,10 +1,11 @@
 """Single operators against other frameworks, on one core: each row an expression of arrays of float32.
 
-    python benchmarks/operators.py [--python PYTHON] [--rounds N] [NAME ...]
+    python benchmarks/operators.py [--python PYTHON] [--rounds N] [--avx2] [NAME ...]
 
 Relay runs in one process and the others, each where it is installed, in one of PYTHON. They take turns on the same
 core for several rounds. Each time is the least that a call has taken of the processor, so that what else runs on the
-machine counts little; the ratio is the best other time over Relay's.
+machine counts little; the ratio is the best other time over Relay's. With --avx2 all are told to use no wider vectors
+than those of AVX2.
 """
 
 from __future__ import annotations
@@ -188,6 +189,14 @@ SETTINGS = {
     "JAX_PLATFORMS": "cpu",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
+AVX2 = {
+    "RELAY_BENCHMARK_PROCESSOR": "znver3",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "AVX512_SPR AVX512_ICL AVX512_CNL AVX512_CLX AVX512_SKX AVX512CD AVX512F",
+    "XLA_FLAGS": f"{SETTINGS['XLA_FLAGS']} --xla_cpu_max_isa=AVX2",
+}
 
 
 def _inputs(name: str) -> list[np.ndarray]:
@@ -209,6 +218,10 @@ def _relay(name: str, folder: Path) -> dict[str, Callable[[], object]]:
     spec.loader.exec_module(module)
     import relay
 
+    if processor := os.environ.get("RELAY_BENCHMARK_PROCESSOR"):
+        from relay.codegen import tir
+
+        tir.tvm.target.codegen.llvm_get_system_cpu = lambda: processor
     arguments = [relay.Array(x) for x in _inputs(name)]
     return {"relay": lambda: module.f(*arguments)}
 
@@ -293,6 +306,7 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has the other frameworks")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="the core that all run on")
+    parser.add_argument("--avx2", action="store_true", help="no vectors of 64 bytes")
     parser.add_argument("--serve", choices=("relay", "others"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
@@ -301,7 +315,7 @@ def main() -> None:
     os.sched_setaffinity(0, {given.core})
     processes = [
         subprocess.Popen([python, __file__, "--serve", which], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                         env={**os.environ, **SETTINGS})
+                         env={**os.environ, **SETTINGS, **(AVX2 if given.avx2 else {})})
         for python, which in ((sys.executable, "relay"), (given.python, "others"))
     ]  # fmt: skip
     print(f"{'':28} {'Relay µs':>9} {'ratio':>6}  others, µs")

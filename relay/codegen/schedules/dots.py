@@ -22,7 +22,7 @@ from relay.codegen.schedules.recognition import Product, is_contiguous, register
 from relay.codegen.schedules.reduction import Finish
 from relay.codegen.schedules.stage import volume
 from relay.codegen.schedules.transposition import run
-from relay.codegen.tir import Expression, Statement, tirx
+from relay.codegen.tir import Expression, Statement, tirx, vector_registers
 
 LEAST_ROWS = 32  # below, packing the columns takes too long
 LEAST_VECTORS = 4  # of a row, such that adding lanes up takes a small part of the time
@@ -31,7 +31,7 @@ LEAST_VECTORS = 4  # of a row, such that adding lanes up takes a small part of t
 def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
     """The statements of such a product; None for others."""
     rows, columns = size(product.rows), size(product.columns)
-    lanes, accumulators = registers(product.dtype)
+    lanes, _ = registers(product.dtype)
     dtypes = {product.dtype, str(product.left.ty), str(product.right.ty)}
     if len(product.inner) != 1 or dtypes not in ({"float32"}, {"float64"}) or not _is_plain(product):
         return None
@@ -43,7 +43,7 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
         return None
     if not is_contiguous(e, product.left, last.variable):
         return None
-    height = max(1, 3 * accumulators // (2 * columns))
+    height = max(1, vector_registers()[1] * 3 // 4 // columns)
     loops = _Loops(e, product, done, int(columns), int(last.extent), lanes)
     packed, made = e.scratch((product.stage.op, "columns"), product.dtype, (columns, loops.padded), None, 0)
     batch = [axis.extent for axis in product.batch]

@@ -45,7 +45,7 @@ from relay.codegen.schedules.recognition import (
 )
 from relay.codegen.schedules.reduction import Finish, finish
 from relay.codegen.schedules.stage import Extent, rewritten, volume
-from relay.codegen.tir import Expression, Statement, sequence, tirx
+from relay.codegen.tir import Expression, Statement, sequence, tirx, vector_registers
 
 PARALLEL_PRODUCTS = 1 << 20  # multiplications from which a second thread pays
 REPEATED = 2  # how many times as large as it is a constant may become where it is packed ahead
@@ -93,8 +93,8 @@ def _options(e: Emission, product: Product) -> Options | None:
     rows, columns = size(product.rows), size(product.columns)
     if not isinstance(rows, int) or not isinstance(columns, int):
         return None
-    lanes, accumulators = registers(product.dtype)
-    most = 2 * accumulators - 3  # registers are needed for an element of the left operand and a vector of the right one
+    lanes, _ = registers(product.dtype)
+    most = vector_registers()[1] - 3  # for an element of the left operand and a vector of the right one, too
     tiles = [
         (height, vectors)
         for vectors in range(1, min(4, int(pieces(columns, lanes))) + 1)

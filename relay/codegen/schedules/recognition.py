@@ -70,10 +70,10 @@ def size(axes: Sequence[Axis]) -> Extent:
 
 
 def registers(dtype: str) -> tuple[int, int]:
-    """How many elements one of this processor's vectors holds, and how many vectors may serve as accumulators: half of
-    the registers, since operands need some and more rows bring nothing."""
+    """How many elements one of this processor's vectors holds, and how many vectors may serve as accumulators. Operands
+    need some registers; of 32 half are enough, since more rows bring nothing, and of 16 three quarters."""
     width, count = vector_registers()
-    return max(1, width // BaseType(dtype).dtype.itemsize), count // 2
+    return max(1, width // BaseType(dtype).dtype.itemsize), count // 2 if count > 16 else count * 3 // 4
 
 
 def recognise(e: Emission, stage: Stage) -> Product | None:

@@ -72,7 +72,8 @@ def recognise(e: Emission, steps: Sequence[Cluster], count: int, remembered: Seq
     if not count or not all(isinstance(d, int) for s in stages for d in (*s.extents[count:], *s.reduced)):
         return None
     sizes = [int(volume((*stage.extents[count:], *stage.reduced))) for stage in stages]
-    most = ALONE if all(stage.is_reduction for stage in stages) and len(stages) == 1 else MOST
+    only_reduced = all(stage.is_reduction or size == 1 for stage, size in zip(stages, sizes, strict=True))
+    most = ALONE if only_reduced and len(steps) == 1 else MOST
     if not 2 <= max(sizes) <= most or not all(_is_plain(e, stage) for stage in stages):
         return None
     made = {(s.op, n): s for s in stages for n in range(s.op.num_outputs)}
