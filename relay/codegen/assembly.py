@@ -41,7 +41,7 @@ from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
 from relay.errors import InternalError
 from relay.ir.dims import ANY, TypeId
-from relay.ir.expr import Ascribe, Derivative, Function, Module
+from relay.ir.expr import Ascribe, Derivative, Function, Loop, Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
 from relay.ir.made import made_by
@@ -65,7 +65,7 @@ def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[
         with assuming(module.where):
             functions, finish, kernels = _generate(module, threads, choices, donated)
         progress.say("machine code")
-        return finish(tir.build(functions, threads, kernels.calls))
+        return finish(tir.build(functions, threads, kernels.calls, _repeats(module)))
 
 
 def text(module: Module, threads: int) -> str:
@@ -185,8 +185,18 @@ def listing(module: Module, threads: int) -> str:
     """The machine code of a module in assembler's notation. Raises CompileError for what cannot be compiled."""
     with compiling, assuming(module.where):
         functions, _, kernels = _generate(module, threads, {})
-        listing: str = tir.build(functions, threads, kernels.calls).mod.inspect_source("asm")
+        built = tir.build(functions, threads, kernels.calls, _repeats(module))
+        listing: str = built.mod.inspect_source("asm")
     return listing
+
+
+def _repeats(module: Module) -> bool:
+    """Whether code between kernels may run more than once: in loops or recursive functions."""
+    graph = call_graph(module)
+    functions = [module.functions[name] for name in reachable(module, graph)]
+    return any(len(part) > 1 or part[0] in graph[part[0]] for part in strong_components(graph)) or any(
+        isinstance(binding.value, Loop) for f in functions if isinstance(f, Function) for binding in walk(f.body)
+    )
 
 
 def _packing(functions: Mapping[str, Function], graph: Mapping[str, Iterable[str]]) -> frozenset[str]:

@@ -175,10 +175,21 @@ _CALLS_PER_COST = 4
 are. LLVM takes time to the square of a function's length, and a program's calls all stand in one."""
 
 
-def target(threads: int, calls: int = 0) -> Any:
-    """This machine, for code with so many calls of kernels. Without `mcpu` TVM silently emits code for a generic
-    processor."""
-    options: dict[str, Any] = {"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": threads}
+_REPEATED, _STRAIGHT = 2, 1
+"""LLVM's levels of optimisation for programs with loops or recursion, and for those without. Beyond 2 it takes half as
+long again for code that is no faster; kernels are as fast with 1, but not the code between them, which matters where it
+runs often."""
+
+
+def target(threads: int, calls: int = 0, repeats: bool = True) -> Any:
+    """This machine, for code with so many calls of kernels, some of them in loops or recursion if it `repeats`. Without
+    `mcpu` TVM silently emits code for a generic processor."""
+    options: dict[str, Any] = {
+        "kind": "llvm",
+        "mcpu": tvm.target.codegen.llvm_get_system_cpu(),
+        "num-cores": threads,
+        "opt-level": _REPEATED if repeats else _STRAIGHT,
+    }
     cost = calls // _CALLS_PER_COST
     if cost > _INSTRUCTION_COST:
         options["cl-opt"] = [f"-inline-instr-cost:int={cost}"]
@@ -305,11 +316,11 @@ def _pipeline() -> tuple[Any, Any, Any]:
 tirx.register_tir_pipeline("relay", _pipeline)
 
 
-def build(functions: dict[Any, Any], threads: int, calls: int) -> Any:
-    """Machine code for functions by their global variables, which call kernels in so many places. Raises InternalError
-    if TVM refuses them."""
+def build(functions: dict[Any, Any], threads: int, calls: int, repeats: bool) -> Any:
+    """Machine code for functions by their global variables, which call kernels in so many places, in loops or recursion
+    if it `repeats`. Raises InternalError if TVM refuses them."""
     try:
-        return tvm.compile(tvm.IRModule(functions), target=target(threads, calls), tir_pipeline="relay")
+        return tvm.compile(tvm.IRModule(functions), target=target(threads, calls, repeats), tir_pipeline="relay")
     except Exception as error:
         raise InternalError(f"TVM does not compile the generated code: {error}") from error
 
