@@ -15,12 +15,13 @@ import attrs
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Function
-from relay.ir.types import Kind, TensorType, TupleType, Type, TypeId, Unknown, prune, show, type_variables
+from relay.ir.types import Kind, TensorType, TupleType, Type, TypeId, Unknown, prune, type_variables
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import higher_rank
 from relay.typecheck.elaboration.arguments import definition_context, surface_function
 from relay.typecheck.elaboration.decisions import Place, SizeVaries
 from relay.typecheck.elaboration.entities import GlobalFunction, LocalFunction, Output, Typed
+from relay.typecheck.elaboration.mistakes import shown
 from relay.typecheck.elaboration.schemes import closed
 from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.unification import flat_shape, resolve, shape_variable, unknowns
@@ -163,7 +164,7 @@ def refuse_endless(running: Sequence[Instance], name: str, types: Sequence[Type]
     larger = _get_larger(running, types)
     if len(running) < MAX_POLYMORPHIC_DEPTH and not larger:
         return
-    first, second = (", ".join(map(show, i.parameters)) for i in running[:2])
+    first, second = (", ".join(map(shown, i.parameters)) for i in running[:2])
     help = "pass an index instead of a smaller tensor, or annotate sizes that change with Any"
     raise TypeCheckError(
         f"the types of {name}'s arguments change with the depth of the recursion: {first}, then {second}, ..",
