@@ -11,7 +11,7 @@ from programs import Program, control_flow, functions, higher_order, straight_li
 from test_programs import assert_close
 
 import relay as relay_package
-from relay import DifferentiationError, TypeCheckError, relay
+from relay import DifferentiationError, Float64, Int32, Tensor, TypeCheckError, relay
 from relay.ir.check import check
 from relay.ir.expr import Call, Global, Grad, Lambda, Module
 from relay.ir.traverse import walk
@@ -100,7 +100,17 @@ def order_of_itself(x, n):
     return x if n == 0 else relay.grad(lambda v: v * order_of_itself(v, n - 1))(x)
 
 
-@pytest.mark.parametrize("function", [order_of_recursion, order_of_loop, order_of_itself], ids=lambda f: f.__name__)
+@relay
+def order_of_its_own(x: Tensor[Float64, ()], n: Tensor[Int32, ()]) -> Tensor[Float64, ()]:
+    if n == 0:
+        return x * x * x
+    return relay.grad(order_of_its_own, wrt=0)(x, n - 1)
+
+
+ORDERS = [order_of_recursion, order_of_loop, order_of_itself, order_of_its_own]
+
+
+@pytest.mark.parametrize("function", ORDERS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("mode", ["compiled", "interpreted"])
 def test_order_that_depends_on_the_run_is_refused(function: Any, mode: str) -> None:
     with pytest.raises(DifferentiationError, match="the order of differentiation depends on a run-time value") as error:

@@ -17,14 +17,15 @@ def check_orders(typed: Module) -> None:
 def _may_grow(module: Module) -> bool:
     """Whether a derivative may be one of itself: it is made in code that runs more than once."""
     inner, repeated = False, False
+    recursive = _is_recursive(module)
     for function in module.functions.values():
         if isinstance(function, Derivative):
             return True
         for block in all_blocks(function.body):
-            outermost = function is module.main and block is function.body
+            outermost = function is module.main and block is function.body and not recursive
             inner = inner or (not outermost and any(isinstance(b.value, Grad) for b in block.bindings))
             repeated = repeated or _repeats(block)
-    return inner and (repeated or _is_recursive(module))
+    return inner and (repeated or recursive)
 
 
 def _repeats(block: Block) -> bool:
