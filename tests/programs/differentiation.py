@@ -319,6 +319,22 @@ def tangents_of_lists(x, n):
     return s
 
 
+@relay
+def _squared(x, unused):
+    return x * x
+
+
+@relay
+def slope_that_decides_in_a_loop(x):
+    """Neither number has a dtype of its own: the slope's is not known before that of the first one."""
+    total = x
+    for _ in range(2):
+        slope = relay.grad(_squared, wrt=0)(total, 2)
+        if slope > 0.0:
+            total = total + 1.0
+    return total
+
+
 PROGRAMS = [
     Program(checkpoints_with_references, (X, 3)),
     Program(tangents_of_lists, (X, 3)),
@@ -358,4 +374,5 @@ PROGRAMS = [
     Program(vjp_and_jvp_in_a_loop, (X, 3)),
     Program(checkpointed_rounds, (X, 4)),
     Program(newton_with_hessian, (X,)),
+    Program(slope_that_decides_in_a_loop, (X,), expected=2.7),
 ]

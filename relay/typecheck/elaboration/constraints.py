@@ -259,9 +259,9 @@ class Constraints(Mistakes):
         """Decide what is open with what is known: function values that wait, then the base types of literals."""
         self._force()
         self._default_literals()
-        self.solver.run()
 
     def _default_literals(self) -> None:
+        """Oldest first: what one of them was waited for may say what a later one is."""
         for unknown in self.solver.literal_bases:
             base = prune(unknown)
             if not isinstance(base, Unknown):
@@ -278,3 +278,4 @@ class Constraints(Mistakes):
                     literal.span,
                     help="give it a dtype, as in relay.full((), value, relay.Int64)",
                 ) from None
+            self.solver.run()
