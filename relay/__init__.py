@@ -20,11 +20,9 @@ import relay.logs as _logs
 import relay.ops as _ops  # noqa: F401  (registers the operators)
 from relay import errors, ir, random, transform
 from relay.array import Array
-from relay.compiler import Options as _Options
 from relay.compiler import RelayFunction, from_source
 from relay.compiler import data_class as _data_class
 from relay.compiler import decorate as _decorate
-from relay.compiler import options as _options
 from relay.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
 from relay.errors import (
     CompileError,
@@ -97,6 +95,8 @@ from relay.operator import (
 )
 from relay.operator.packs import load_packs as _load_packs
 from relay.ops.placeholders import func_ty_to_placeholders
+from relay.options import Options as _Options
+from relay.options import options as _options
 from relay.quantisation import quantise
 from relay.text.parser import parse
 from relay.text.printer import to_text

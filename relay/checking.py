@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from relay.compiler import Options, RelayFunction, options
+from relay.compiler import RelayFunction
 from relay.diagnostic import Diagnostic, Label, Span
 from relay.differentiation import grad
 from relay.errors import RelayError, together
@@ -28,6 +28,7 @@ from relay.ir.types import (
     TupleType,
     TypeId,
 )
+from relay.options import Options, options
 from relay.typecheck.elaboration import Scheme, elaborate_structured, scheme
 from relay.typecheck.elaboration.entities import Consequence
 from relay.typecheck.unification import is_known

@@ -10,7 +10,6 @@ if its program does not take the arguments (`relay.calls`).
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 import logging
@@ -42,18 +41,18 @@ from relay.executable import Executable
 from relay.frontend import data_classes, lower
 from relay.frontend.functions import with_static
 from relay.frontend.scope import SnapshotScope
-from relay.ir.definition import MISSING, DefinedGradient, Definition, DerivedDefinition
+from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Module, Parameter, Static
 from relay.ir.extents import Place, symbolic_dims
 from relay.ir.types import Kind, StackType, SymbolicSize, Type, type_variables
 from relay.locks import Lock, compiling
-from relay.lowering import DEFAULT_LEVEL, Lowered, derivative_text
+from relay.lowering import Lowered, derivative_text
 from relay.operator import Undetermined
+from relay.options import Options
 from relay.returned import Result, result_of
 from relay.signatures import History, Symbolic, axes, kind, of_any_length, refuse_sizes
 from relay.text.printer import to_text
 from relay.transform.orders import check_orders
-from relay.transform.pipeline import LEVELS
 from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, load, scheme
 from relay.typecheck.elaboration.arguments import wrong_count
 from relay.typecheck.elaboration.function_values import LAST_IS_SEED
@@ -69,41 +68,6 @@ COMPILES_SYMBOLIC_SIZES = True
 
 MANY_SYMBOLIC = 32
 """How many programs with symbolic sizes there are for one kind of call. Each call tries them in order."""
-
-
-@attrs.frozen(eq=False)
-class Options:
-    """How a function is compiled. Raises CompileError for a target or level that there is not."""
-
-    target: str = "cpu"
-    opt_level: int = DEFAULT_LEVEL
-    static_argnames: str | Sequence[str] = ()
-    dynamic: bool = False  # sizes are symbolic from the first call on
-    pure: bool = False  # effects are refused
-    donate_argnames: str | Sequence[str] = ()
-    donate_argnums: int | Sequence[int] = ()
-
-    def __attrs_post_init__(self) -> None:
-        if self.target != "cpu":
-            raise CompileError(f"there is no target {self.target!r}; programs run on 'cpu'")
-        if self.opt_level not in range(len(LEVELS)):
-            raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
-        for name in ("static_argnames", "donate_argnames"):
-            given = getattr(self, name)
-            names = given if isinstance(given, Sequence) else (None,)
-            if not all(isinstance(n, str) for n in names):
-                raise CompileError(f"{name} are names of parameters, found {given!r}", help=f'write {name}=("n",)')
-
-
-def options(written: Mapping[str, Any]) -> Options:
-    """What is written in `@relay(..)`; MISSING is what is not known. Raises CompileError for what is no option."""
-    known = [field.name for field in attrs.fields(Options)]
-    for name in written:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            help = f"did you mean {close[0]!r}?" if close else f"its options are {', '.join(known)}"
-            raise CompileError(f"@relay has no option {name!r}", help=help)
-    return Options(**{name: value for name, value in written.items() if value is not MISSING})
 
 
 class RelayFunction(Repeating):

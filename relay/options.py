@@ -1,0 +1,52 @@
+"""What is written in `@relay(..)`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from relay.errors import CompileError
+from relay.ir.definition import MISSING
+from relay.lowering import DEFAULT_LEVEL
+from relay.transform.pipeline import LEVELS
+
+
+@attrs.frozen(eq=False)
+class Options:
+    """How a function is compiled. Raises CompileError for a target or level that there is not."""
+
+    target: str = "cpu"
+    opt_level: int = DEFAULT_LEVEL
+    static_argnames: str | Sequence[str] = ()
+    dynamic: bool = False  # sizes are symbolic from the first call on
+    pure: bool = False  # effects are refused
+    donate_argnames: str | Sequence[str] = ()
+    donate_argnums: int | Sequence[int] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if self.target != "cpu":
+            raise CompileError(f"there is no target {self.target!r}; programs run on 'cpu'")
+        if self.opt_level not in range(len(LEVELS)):
+            raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
+        for name in ("static_argnames", "donate_argnames"):
+            given = getattr(self, name)
+            names = given if isinstance(given, Sequence) else (None,)
+            if not all(isinstance(n, str) for n in names):
+                raise CompileError(f"{name} are names of parameters, found {given!r}", help=f'write {name}=("n",)')
+
+
+def options(written: Mapping[str, Any]) -> Options:
+    """What is written in `@relay(..)`; MISSING is what is not known. Raises CompileError for what is no option."""
+    known = [field.name for field in attrs.fields(Options)]
+    for name in written:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            help = f"did you mean {close[0]!r}?" if close else f"its options are {', '.join(known)}"
+            raise CompileError(f"@relay has no option {name!r}", help=help)
+    return Options(**{name: value for name, value in written.items() if value is not MISSING})
+
+
+__all__ = ["Options", "options"]
