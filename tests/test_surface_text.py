@@ -45,8 +45,18 @@ def test_the_zoo_is_read_back(program: Program) -> None:
     assert alpha_equal(parse(to_text(program.function.surface, spans=True)), program.function.surface)
 
 
-BY_NAME = {"variables_of_shapes", "named_layers"}
-"""Programs that mention variables of types as values, or data types in annotations: a text makes others."""
+BY_NAME = {
+    "variables_of_shapes", "pairwise_sum",  # mention variables of types as values
+    "named_layers",  # data types in annotations
+    "doubled_or_halved",  # calls itself through another function, which calls the one that it was read from
+    "shrinking_in_loops", "shrinking_on_a_path",  # an annotation holds for all values of a name of the source
+}  # fmt: skip
+"""Programs of which a text makes others."""
+
+
+def _without_messages(module: Module) -> Module:
+    """The module with assertions that say nothing: of sizes they quote the source, which a text does not have."""
+    return parse(re.sub(r'(assert %\w+) "[^"]*"', r'\1 ""', to_text(module)))
 
 
 @pytest.mark.parametrize("name", sample(sorted(set(ALL) - BY_NAME), 25))
@@ -59,7 +69,7 @@ def test_what_is_read_back_elaborates_to_the_same(name: str) -> None:
     given = program.function._bind(program.arguments, {})
     types = [describe(value, definition.function, i).argument for i, value in enumerate(given)]
     again, typed = elaborate(read, types), elaborate(definition, types)
-    if alpha_equal(again, typed):
+    if alpha_equal(_without_messages(again), _without_messages(typed)):
         return
     # A function that calls itself by its name in Python calls the one that it was read from.
     assert len(again.functions) > len(typed.functions)
