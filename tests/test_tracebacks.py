@@ -79,8 +79,8 @@ def test_all_frames_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RELAY_FULL_TRACEBACK", "1")
     error = caught("option")
     text = printed(error, monkeypatch)
-    assert "compiler.py" in text and "attrs generated" in text
-    assert "compiler.py" in "\n".join(_notebook_lines(error))
+    assert "options.py" in text and "attrs generated" in text
+    assert "options.py" in "\n".join(_notebook_lines(error))
 
 
 def test_colors_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
