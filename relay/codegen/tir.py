@@ -22,6 +22,7 @@ from tvm import s_tir, tirx
 from tvm.ir import Call, GlobalVar, PointerType, PrimType
 from tvm_ffi import structural_map
 
+from relay.codegen import vectors
 from relay.errors import InternalError
 from relay.ir.dims import Dim, DimExpr, Extremum, Quotient
 from relay.ir.types import BaseType
@@ -295,6 +296,8 @@ def _pipeline() -> tuple[Any, Any, Any]:
                 general.BF16ComputeLegalize(),
                 scheduled.LoopPartition(),
                 general.VectorizeLoop(True),
+                vectors.shuffle_neighbours,
+                vectors.count_in_vectors,
                 general.UnrollLoop(),
                 general.RemoveNoOp(),
                 scheduled.RewriteUnsafeSelect(),
