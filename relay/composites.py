@@ -20,7 +20,8 @@ from relay.locks import Lock
 from relay.operator import Composition, use_composer
 from relay.operator.composition import told
 from relay.transform.composites import expand_composites
-from relay.transform.pipeline import optimize, prepare
+from relay.transform.passes import EXACT
+from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline
 from relay.transform.specialisation import specialise
 from relay.transform.structuring import structure
 from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured
@@ -28,6 +29,8 @@ from relay.typecheck.elaboration.axis_names import all_names
 from relay.typecheck.mapping import map_type
 
 _LEVEL = 2  # of the core form: what is inlined and folded here is not again at each call
+_UNROUNDED = EXACT - {"expand_composites"}  # the passes that keep every bit, as replacing a call by its body has to
+_BEFORE, _AFTER = (tuple(p for p in of[_LEVEL] if p in _UNROUNDED) for of in (PREPARATION, LEVELS))
 
 
 class ComposedBody:
@@ -45,9 +48,9 @@ class ComposedBody:
         if self._core is None:
             # What has a gradient of its own stays: derivatives of the body use it.
             core = expand_composites(structure(specialise(self.typed)), will_be_differentiated=True)
-            core = prepare(core, _LEVEL, expand=False)
-            core = reverse.differentiate(core, lambda module: optimize(module, _LEVEL, expand=False))
-            self._core = optimize(core, _LEVEL, expand=False)
+            core = Pipeline(_BEFORE)(core)
+            core = reverse.differentiate(core, Pipeline(_AFTER))
+            self._core = Pipeline(_AFTER)(core)
         return self._core
 
     def run(self, operands: Sequence[np.ndarray]) -> Any:

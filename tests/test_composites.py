@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from operator_samples import OF, OPERATORS, Sample
 
 import relay
 from relay import Tensor
 from relay.errors import ExecutionError, FrontendError, RegistrationError, TypeMismatch
+from relay.eval import interpreter
+from relay.ir.expr import Binding, Block, Exit, Function, LoopLabel, Module, OpCall, Var
 from relay.ops.lazy import te, tirx
+from relay.transform import expand_composites
 from relay.typecheck.relations import same
 
 Array = np.ndarray[Any, np.dtype[Any]]
 (n,) = relay.dims("n")
 X = np.array([0.5, -1.0, 2.0])
+COMPOSED = [name for name, operator in OPERATORS.items() if operator.composition is not None]
 
 
 @pytest.fixture(autouse=True)
@@ -273,3 +278,33 @@ def test_several_results_have_no_gradient_beside_their_body() -> None:
     with pytest.raises(TypeMismatch, match="parts has several results, which only the body of a composite") as caught:
         first(X)
     assert "return parts(x)[0]" in str(caught.value)
+
+
+# ---- in place of calls
+
+
+def call_of(sample: Sample) -> Module:
+    """A module that calls an operator."""
+    parameters = tuple(Var(f"x{i}", type_) for i, type_ in enumerate(sample.types))
+    result, label = Var("y", sample.operator.infer(sample.types, sample.attributes)), LoopLabel("f")
+    call = Binding((result,), OpCall(sample.operator.name, parameters, sample.attributes))
+    body = Block((call,), Exit(label, (result,)))
+    return Module({"f": Function("f", parameters, body, label, result.type)}, "f")
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_a_body_gives_every_bit_of_the_operator(name: str) -> None:
+    of_types = {tuple(map(str, s.types)): s for s in OF[name]}
+    for sample in of_types.values():
+        before = call_of(sample)
+        try:
+            expected = interpreter.run(before, list(sample.operands))
+        except ExecutionError:
+            continue
+        found = interpreter.run(expand_composites(before), list(sample.operands))
+        for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True):
+            if np.asarray(other).dtype == relay.BFloat16.dtype:  # whose NaNs NumPy takes for unequal numbers
+                one, other = np.asarray(one).astype(np.float32), np.asarray(other).astype(np.float32)
+            np.testing.assert_array_equal(one, other)
+            signs = np.asarray(one).dtype.kind == "f"
+            assert not signs or np.array_equal(np.copysign(1.0, one)[one == one], np.copysign(1.0, other)[one == one])

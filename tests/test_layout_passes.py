@@ -285,3 +285,19 @@ def test_what_is_no_layout() -> None:
         choose_layouts(network.core(*arrays(*SHAPES)), "tpu")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the option 'layout' of 'convert-layout' is NCW or"):
         Pipeline("convert-layout{layout=HWCQ}")
+
+
+def test_axes_of_a_transpose_may_be_counted_from_the_end() -> None:
+    before = relay.parse("""
+    entry fn f(%x: Tensor[float64, (2, 3, 5)]) -> Tensor[float64, (5, 2, 3)] {
+      let %a: Tensor[float64, (5, 2, 3)] = transpose(%x, axes=(-1, 0, -2));
+      let %b: Tensor[float64, (5, 2, 3)] = relu(%a);
+      let %c: Tensor[float64, (2, 3, 5)] = transpose(%b, axes=(1, -1, 0));
+      let %d: Tensor[float64, (2, 3, 5)] = exp(%c);
+      let %e: Tensor[float64, (5, 2, 3)] = transpose(%d, axes=(-1, -3, -2));
+      %e
+    }
+    """)
+    given = arrays((2, 3, 5))
+    after = Pipeline("convert-layout, dce", checked=True)(before)
+    np.testing.assert_array_equal(interpreter.run(after, given), interpreter.run(before, given))

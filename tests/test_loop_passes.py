@@ -229,3 +229,22 @@ def test_tiny_loops_are_unrolled_at_level_3() -> None:
     assert not loops(power.core(np.float64(2)))
     assert float(power(np.float64(2))) == 16.0
     assert loops(Pipeline("unroll-loops{max_bindings=2}")(relay.parse(ROWS.replace("ROWS", "4"))))
+
+
+def test_what_trying_all_rounds_shows_decides_further_comparisons() -> None:
+    """The square of the only counter is 0, which is in range."""
+    before = relay.parse("""
+    entry fn f(%x: Tensor[float64, (3,)], %n: Tensor[int32, ()]) -> Tensor[float64, ()] {
+      let %r: Tensor[float64, ()] = loop 'l for %i: Tensor[int32, ()] < 1i32 (%p: Tensor[float64, ()] = 0.0f64) {
+        let %j: Tensor[int32, ()] = multiply(%i, %i);
+        let %c: Tensor[bool, ()] = greater_equal(%j, -3i32);
+        assert %c "index out of range";
+        let %y: Tensor[float64, ()] = index(%x, %j);
+        next 'l(%y)
+      };
+      %r
+    }
+    """)
+    after = relay.transform.fold_counters(before)
+    assert [c.operator for c in (b.value for b in walk(after.main.body)) if isinstance(c, OpCall)] == ["index"]
+    assert relay.to_text(relay.transform.fold_counters(after)) == relay.to_text(after)

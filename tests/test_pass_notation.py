@@ -108,6 +108,24 @@ def test_kernels_are_functions_and_equal_ones_are_shared() -> None:
     np.testing.assert_array_equal(interpreter.run(fused, [x, 2 * x]), interpreter.run(module, [x, 2 * x]))
 
 
+def test_operators_with_several_results_are_no_kernels() -> None:
+    """Code is generated for what they are composed of; in a program that is not expanded they stay."""
+    before = relay.parse("""
+    entry fn f(%x: Tensor[float64, (4,)]) -> Tensor[float64, (2,)] {
+      let %a: Tensor[float64, (4,)] = exp(%x);
+      let %p: (Tensor[float64, (2,)], Tensor[float64, (2,)]) = split(%a, indices_or_sections=2, axis=0);
+      let %b: Tensor[float64, (2,)] = %p.1;
+      let %c: Tensor[float64, (2,)] = negative(%b);
+      %c
+    }
+    """)
+    after = relay.transform.fuse(before)
+    assert list(after.functions) == ["f", "fused_exp", "fused_negative"]
+    assert relay.to_text(relay.transform.fuse(after)) == relay.to_text(after)
+    x = np.array([0.5, -1.0, 2.0, 0.0])
+    np.testing.assert_array_equal(interpreter.run(after, [x]), interpreter.run(before, [x]))
+
+
 # ---- differences
 
 

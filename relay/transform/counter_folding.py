@@ -4,6 +4,7 @@
 
 Comparisons of what is linear in sizes and counters follow from the counters' bounds (`integers`). Of other expressions
 the rounds are tried if they are few enough: the operators' references are run on all values of the counter at once.
+What was found in this way may decide further comparisons, so bodies are looked at again until nothing is found.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from relay.transform.loop_facts import Rounds
 
 def fold_counters(module: Module) -> Module:
     """The module with what the counters of loops decide alone decided. Linear in its size and the numbers of rounds."""
-    return map_bodies(module, lambda function: _Folding(function.body).block(function.body))
+    return map_bodies(module, lambda function: _folded(function.body))
+
+
+def _folded(body: Block) -> Block:
+    while True:
+        folding = _Folding(body)
+        body = folding.block(body)
+        if not folding.found:
+            return body
 
 
 class _Folding:
@@ -27,6 +36,7 @@ class _Folding:
         decided = Integers(body).decided
         self.known: dict[Var, Atom] = {v: Constant(np.array(answer), v.span) for v, answer in decided.items()}
         self.around: list[Rounds] = []
+        self.found = False  # whether trying all rounds has shown something
 
     def atom(self, atom: Atom) -> Atom:
         return self.known.get(atom, atom) if isinstance(atom, Var) else atom
@@ -56,5 +66,6 @@ class _Folding:
             values = loop.add(target, call)
             if values is not None and values.size and bool((values == values.flat[0]).all()):
                 self.known[target] = Constant(np.array(values.flat[0], values.dtype), call.span)
+                self.found = True
                 return True
         return False

@@ -68,7 +68,8 @@ class Calls:
             self.made.update((target, i) for target in binding.targets)
             harmless = isinstance(binding.value, OpCall | MakeTuple | Project | Var | Constant | Extent)
             self.barriers.append((self.barriers[-1] if i else 0) + (not harmless))
-            if isinstance(binding.value, OpCall):
+            if is_call(binding):
+                assert isinstance(binding.value, OpCall)
                 self.position[binding.targets[0]] = i
                 self.patterns[i] = lookup(binding.value.operator).pattern
                 self.users[i] = set()
@@ -77,7 +78,7 @@ class Calls:
                 self._overwritten.setdefault(variable, i)
         for i, binding in enumerate(block.bindings):
             for j in set(self._positions(_reads(binding.value))):
-                if isinstance(binding.value, OpCall):
+                if is_call(binding):
                     self.users[j].add(i)
                 else:
                     self.leaving.setdefault(j, i)
@@ -136,6 +137,12 @@ class Calls:
         )
 
 
+def is_call(binding: Binding) -> bool:
+    """Whether a binding is a call that kernels are made of. Composite operators with several results are none: code is
+    generated for their bodies."""
+    return isinstance(binding.value, OpCall) and isinstance(binding.targets[0].type, TensorType)
+
+
 def shape_of(atom: Atom) -> Shape:
     """The shape of a tensor."""
     assert isinstance(atom, Var | Constant) and isinstance(atom.type, TensorType)
@@ -156,4 +163,4 @@ def _reads(value: Expr) -> Iterator[Atom]:
         yield from free_variables(block)
 
 
-__all__ = ["ANCHOR", "ARITHMETIC", "INJECTIVE", "Calls", "bytes_of", "shape_of", "updated"]
+__all__ = ["ANCHOR", "ARITHMETIC", "INJECTIVE", "Calls", "bytes_of", "is_call", "shape_of", "updated"]

@@ -260,17 +260,18 @@ class _Converting:
         """A transpose: its operand is the result in another form."""
         (operand,) = call.arguments
         axes = call.attributes.get("axes")
-        order = list(range(type_.rank)[::-1]) if axes is None else axes
-        if not isinstance(operand, Var) or not isinstance(order, list | tuple):
+        if not isinstance(operand, Var) or not (axes is None or isinstance(axes, list | tuple)):
             return False
+        counted = range(type_.rank)[::-1] if axes is None else axes
+        order = [normalise_axis(a, type_.rank) for a in counted]  # type: ignore[arg-type]
         moved = self.moved.get(operand)
         if moved is None:  # those who need the result as it was have it here
-            form = renumbered(identity(type_.rank), list(order).index)
+            form = renumbered(identity(type_.rank), order.index)
             self.out.append(Binding((target,), call))
             self.made[operand, form, identity(type_.rank)] = target
             self.moved[target] = _Moved(operand, form, chosen=False)
         else:
-            self.moved[target] = _Moved(moved.atom, renumbered(moved.form, list(order).index), moved.chosen)
+            self.moved[target] = _Moved(moved.atom, renumbered(moved.form, order.index), moved.chosen)
         return True
 
     def _followed(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:

@@ -35,6 +35,7 @@ from relay.ir.traverse import copy_function, map_blocks, operands
 from relay.ir.types import FunctionType, TensorType, TupleType, Type
 from relay.transform.functions import with_body, with_functions
 from relay.transform.fusion import Group, plan
+from relay.transform.fusion_calls import is_call
 
 LONGEST_NAME = 40
 
@@ -110,7 +111,7 @@ class _Outlining:
         for position, binding in enumerate(block.bindings):
             if position in groups:
                 bindings += self._calling(groups[position], binding.value.span)
-            elif not isinstance(binding.value, OpCall):  # else it is in a group, or nobody uses it
+            elif not is_call(binding):  # else it is in a group, or nobody uses it
                 changed: Expr = map_blocks(binding.value, self.block)
                 bindings.append(Binding(binding.targets, changed))
         return Block(tuple(bindings), block.terminator)

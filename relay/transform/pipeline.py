@@ -126,18 +126,18 @@ def count(module: Module) -> int:
     return sum(count_bindings(f.body) for f in module.functions.values() if isinstance(f, Function))
 
 
-def prepare(module: Module, level: int = 2, *, checked: bool = False, expand: bool = True) -> Module:
+def prepare(module: Module, level: int = 2, *, checked: bool = False) -> Module:
     """A structured core module made smaller before it is differentiated, which pays for each order of derivatives.
 
-    Composite operators are expanded, if that is wanted, and tail calls become loops at every level. Raises ValueError
-    for another level than 0 to 3.
+    Composite operators are expanded, and tail calls become loops, at every level. Raises ValueError for another level
+    than 0 to 3.
     """
-    return Pipeline(_passes(PREPARATION, level, expand), checked=checked)(module)
+    return Pipeline(_passes(PREPARATION, level), checked=checked)(module)
 
 
-def optimize(module: Module, level: int = 2, *, checked: bool = False, expand: bool = True) -> Module:
+def optimize(module: Module, level: int = 2, *, checked: bool = False) -> Module:
     """A structured core module made smaller and faster. Raises ValueError for another level than 0 (nothing) to 3."""
-    return Pipeline(_passes(LEVELS, level, expand), checked=checked)(module)
+    return Pipeline(_passes(LEVELS, level), checked=checked)(module)
 
 
 def simplify_derivative(module: Module, level: int = 2) -> Module:
@@ -145,7 +145,7 @@ def simplify_derivative(module: Module, level: int = 2) -> Module:
     return Pipeline(_passes(BETWEEN, level))(module)
 
 
-def _passes(levels: Sequence[tuple[str, ...]], level: int, expand: bool = True) -> tuple[str, ...]:
+def _passes(levels: Sequence[tuple[str, ...]], level: int) -> tuple[str, ...]:
     if not 0 <= level < len(levels):
         raise ValueError(f"the optimisation level must be 0 to {len(levels) - 1}, found {level}")
-    return levels[level] if expand else tuple(p for p in levels[level] if p != "expand_composites")
+    return levels[level]
