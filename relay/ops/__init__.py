@@ -7,7 +7,7 @@ shapes would not do.
 
     elementwise   arithmetic
     elementary    exp, log, sqrt, tanh, ..
-    trigonometric tan, the hyperbolic functions, inverses, erf
+    trigonometric tan, the hyperbolic functions, inverses, erf, ndtr
     rounding      floor, round, ..
     activation    silu, gelu, elu, .., composed of others
     comparison    comparisons, logic, bits, where, cast

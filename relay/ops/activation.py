@@ -12,7 +12,7 @@ from relay.ops.elementary import exp, expm1, log1p, sigmoid, tanh
 from relay.ops.elementwise import absolute, maximum, minimum, square
 from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, number_like
 from relay.ops.samples import case, cases
-from relay.ops.trigonometric import erfc
+from relay.ops.trigonometric import ndtr
 from relay.typecheck.relations import same
 
 _FLOAT = Relation("T:float -> T", same)
@@ -90,7 +90,7 @@ def mish(x: Tensor) -> Tensor:
 
 def _gelu_gradient(x: Value, out: Value, dout: Value, approximate: str) -> Value:
     if approximate == "none":
-        gate = (x * -math.sqrt(0.5)).op("erfc") * 0.5
+        gate = x.op("ndtr")
         near = x.op("clip", low=-40.0, high=40.0)  # the slope is 0 from there on
         return _gated(x, dout, gate, (near * near * -0.5).op("exp") / math.sqrt(2 * math.pi))
     near = x.op("clip", low=-100.0, high=100.0)  # the gate is 0 or 1 from there on
@@ -110,13 +110,13 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     x: (T float, s) -> (T, s).
 
     >>> relay.gelu(np.float32([0, 1]))
-    array([0.       , 0.8413447], dtype=float32)
+    array([0.       , 0.8413448], dtype=float32)
     """
     if approximate == "tanh":
         near = clip(x, -100.0, 100.0)
         return maximum(x, -1000.0) * sigmoid(near * (square(near) * 0.07135481627260025) + near * 1.5957691216057308)
     assert approximate == "none", "approximate is 'none' or 'tanh'"
-    return maximum(x, -1000.0) * (erfc(x * -0.7071067811865476) * 0.5)
+    return maximum(x, -1000.0) * ndtr(x)
 
 
 @composite(relation=Relation("T:float -> T", same))

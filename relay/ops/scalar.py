@@ -242,13 +242,13 @@ def sign(x: Element) -> Element:
 def maximum(x: Element, y: Element) -> Element:
     if not is_float(dtype_of(x)):
         return tirx.Max(x, y)
-    return select(tirx.Or(tirx.GE(x, y), is_nan(x)), x, y)
+    return select(is_nan(y), y, select(tirx.LT(x, y), y, x))  # comparisons with NaN are false, so that of x passes
 
 
 def minimum(x: Element, y: Element) -> Element:
     if not is_float(dtype_of(x)):
         return tirx.Min(x, y)
-    return select(tirx.Or(tirx.LE(x, y), is_nan(x)), x, y)
+    return select(is_nan(y), y, select(tirx.GT(x, y), y, x))
 
 
 def relu(x: Element) -> Element:

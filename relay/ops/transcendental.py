@@ -4,20 +4,22 @@ float32: branch-free polynomials, so that they vectorise, right over the whole r
 NaN), with a relative error below 4e-7; the coefficients are minimax fits, weighted by relative error. float64: those of
 double_precision, erf and erfc of the C library. float16 and bfloat16 go through float32.
 
-    exp      x = n ln2 + r, |r| <= ln2/2:           e**x = 2**n (1 + r + r**2 Q(r))
+    exp      x = 2 n ln2 + r, |r| <= ln2:           e**x = 2**n 2**n (1 + r + r**2 Q(r))
     expm1    the same r + r**2 Q(r) where |x| <= ln2/2, else e**x - 1
     log      x = 2**k (1 + m), 1 + m in [sqrt(1/2), sqrt(2)):   k ln2 + m - m**2/2 + m**3 L(m)
     log1p    the same polynomial where 1 + x lies in that interval, else log(1 + x)
     tanh     x P(x**2) / R(x**2)  for |x| <= 9.02, beyond it is 1
     sigmoid  e**-|x| / (1 + e**-|x|)  or  1 / (1 + e**-|x|)
-    exp2     x = n + r, |r| <= 1/2:                 2**n e**(r ln2), with exp's polynomial
+    exp2     x = 2 n + r, |r| <= 1:                 2**n 2**n e**(r ln2), with exp's polynomial
     log2     k + (m - m**2/2 + m**3 L(m)) / ln2;    log10 in the same way
     erf      x N(x**2) / D(x**2)  for |x| <= 3.93, beyond it is 1
     erfc     e**(-x**2) C(1 / (1 + 0.35 x))  for x >= 0, where x**2 is made of two parts to keep all its bits
+    ndtr     e**(-x**2 / 2) T(|x|) / B(|x|)  for x < 0, with x**2 in two parts; 1 minus that for x >= 0
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from relay.ops import double_precision
@@ -25,7 +27,7 @@ from relay.ops.lazy import tirx
 from relay.ops.notation import Element
 from relay.ops.scalar import cast, constant, dtype_of, external, let, select
 
-_EXP = (1.979006192e-4, 1.394494320e-3, 8.333498612e-3, 4.166629165e-2, 1.666666567e-1, 0.5)
+_EXP = (1.961162202e-4, 1.410447405e-3, 8.336103069e-3, 4.166126822e-2, 1.666661415e-1, 5.000003464e-1)
 _LOG = (
     6.746638566e-2, -1.167565137e-1, 1.188816279e-1, -1.240558922e-1, 1.421955228e-1, -1.666799635e-1, 2.000211924e-1,
     -2.500000894e-1, 3.333331347e-1,
@@ -43,13 +45,16 @@ _ERFC = (
     1.874736529e-1, 1.984585698e-1, -4.281024488e-5,
 )  # fmt: skip
 _ERFC_SCALE = 0.35
+_TAIL_NUMERATOR = (4.123826018e-03, 4.068376037e-02, 1.833848732e-01, 4.384967959e-01, 5.000000030e-01)
+_TAIL_DENOMINATOR = (
+    1.033678084e-02, 1.019854426e-01, 4.698659696e-01, 1.203124661e+00, 1.674878578e+00, 1.0,
+)  # fmt: skip
+_HALF_EXP = (2.158521987e-05, 2.615233033e-04, 2.604274425e-03, 2.083315049e-02, 1.249999836e-01, 0.5, 1.0)
 
 _LN2, _LOG2_E, _LOG10_E = 0.6931471805599453, 1.4426950408889634, 0.4342944819032518
 _LOG10_2_HIGH, _LOG10_2_LOW = 0.301025390625, 4.605038981195214e-6
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4  # the first has few bits, so that its multiples are exact
-_ROUND = 12582912.0  # 1.5 * 2**23: after adding it the integer nearest to a number stands in the low bits
-_ROUND_BITS = 0x4B400000
-_EXPONENT_BIAS = 127
+_ROUND = 1.5 * 2**23 + 127  # after adding it the exponent of 2**n, for n the nearest integer, stands in the low bits
 _MANTISSA_BITS = 23
 
 
@@ -94,14 +99,16 @@ def from_bits(bits: Element) -> Element:
 
 def _clamp(x: Element, low: float, high: float) -> Element:
     """Comparisons with NaN are false, so it passes."""
-    return select(tirx.LT(x, single(low)), single(low), select(tirx.GT(x, single(high)), single(high), x))
+    return let(
+        select(tirx.GT(x, single(high)), single(high), x), lambda x: select(tirx.LT(x, single(low)), single(low), x)
+    )
 
 
 # ---- exp
 
 
 def _expm1_reduced(r: Element) -> Element:
-    """e**r - 1 for |r| <= ln2/2."""
+    """e**r - 1 for |r| <= ln2."""
     return horner(r, _EXP) * r * r + r
 
 
@@ -118,34 +125,27 @@ def _exp_in_range(x: Element, less: int = 0) -> Element:
     """e**x / 2**less; x is a variable in [-104, 90] or NaN."""
 
     def remainder(t: Element, n: Element) -> Element:
-        return _scaled(x - n * single(_LN2_HIGH) - n * single(_LN2_LOW), t, less)
+        return _scaled(x - n * single(2 * _LN2_HIGH) - n * single(2 * _LN2_LOW), t, single(2.0**-less))
 
-    shifted = x * single(_LOG2_E) + single(_ROUND)
+    shifted = x * single(_LOG2_E / 2) + single(_ROUND)
     return let(shifted, lambda t: let(t - single(_ROUND), lambda n: remainder(t, n)))
 
 
-def _scaled(r: Element, shifted: Element, less: int = 0, factor: Element | None = None) -> Element:
-    """2**(n - less) e**r, times a factor near 1, where `shifted` is n + _ROUND."""
+def _scaled(r: Element, shifted: Element, factor: Element) -> Element:
+    """2**(2 n) e**r times a factor, where `shifted` is n + _ROUND: by 2**n twice, so that neither leaves the range of
+    exponents, and what is below the smallest normal number is rounded once."""
+    return let(_power_of_two(shifted), lambda p: (let(r, _expm1_reduced) + single(1.0)) * factor * p * p)
 
-    def scale(value: Element, n: Element) -> Element:
-        half = n >> 1  # in two factors, so that neither leaves the range of exponents
-        return value * power_of_two(half) * power_of_two(n - half)
 
-    def power_of_two(n: Element) -> Element:
-        return from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)
-
-    exponent = bits_of(shifted) - (_ROUND_BITS + less)
-    def exponential(r: Element) -> Element:
-        value = _expm1_reduced(r) + single(1.0)
-        return value if factor is None else value * factor
-
-    return let(r, lambda r: let(exponent, lambda n: scale(exponential(r), n)))
+def _power_of_two(shifted: Element) -> Element:
+    """2**n, where `shifted` is n + _ROUND, whose higher bits are shifted away."""
+    return from_bits(tirx.shift_left(bits_of(shifted), tirx.const(_MANTISSA_BITS, "int32")))
 
 
 def _exp2_single(x: Element) -> Element:
     def in_range(c: Element) -> Element:
-        shifted = c + single(_ROUND)
-        return let(shifted, lambda t: let(t - single(_ROUND), lambda n: _scaled((c - n) * single(_LN2), t)))
+        shifted = c * single(0.5) + single(_ROUND)
+        return let(shifted, lambda t: _scaled((c - (t - single(_ROUND)) * single(2.0)) * single(_LN2), t, single(1.0)))
 
     return let(_clamp(x, -151.0, 129.0), in_range)
 
@@ -276,11 +276,11 @@ def _erfc_of_positive(x: Element) -> Element:
         rounded once, as they are scaled."""
         square = high * high
         polynomial = let(single(1.0) / (a * single(_ERFC_SCALE) + single(1.0)), lambda t: horner(t, _ERFC))
-        shifted = (low - square) * single(_LOG2_E) + single(_ROUND)
+        shifted = (low - square) * single(_LOG2_E / 2) + single(_ROUND)
 
         def scaled(t: Element, n: Element) -> Element:
-            remainder = low - (square + n * single(_LN2_HIGH)) - n * single(_LN2_LOW)
-            return _scaled(remainder, t, factor=polynomial)
+            remainder = low - (square + n * single(2 * _LN2_HIGH)) - n * single(2 * _LN2_LOW)
+            return _scaled(remainder, t, polynomial)
 
         return let(shifted, lambda t: let(t - single(_ROUND), lambda n: scaled(t, n)))
 
@@ -296,6 +296,40 @@ def _erfc_single(x: Element) -> Element:
     return let(far, lambda v: select(tirx.LT(x, single(0)), single(2.0) - v, v))
 
 
+def _tail(a: Element) -> Element:
+    """The normal distribution's mass beyond a >= 0, times 2**64; NaN stays NaN."""
+
+    def product(a: Element, high: Element, low: Element) -> Element:
+        """e**((low - high**2) / 2), which is e**(-a**2 / 2), times a quotient."""
+        square = high * high
+        quotient = horner(a, _TAIL_NUMERATOR) / horner(a, _TAIL_DENOMINATOR)
+        lifted = single(_ROUND + 64)
+
+        def scaled(t: Element, n: Element) -> Element:
+            twice = low - (square + n * single(2 * _LN2_HIGH)) - n * single(2 * _LN2_LOW)
+            return let(twice, lambda r: horner(r, _HALF_EXP)) * quotient * _power_of_two(t)
+
+        shifted = (low - square) * single(_LOG2_E / 2) + lifted
+        return let(shifted, lambda t: let(t - lifted, lambda n: scaled(t, n)))
+
+    def split(a: Element) -> Element:
+        high = from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32")))
+        return let(high, lambda high: let((high - a) * (high + a), lambda low: product(a, high, low)))
+
+    return let(select(tirx.GT(a, single(14.5)), single(14.5), a), split)
+
+
+def _ndtr_single(x: Element) -> Element:
+    tail = let(tirx.abs(x), _tail) * single(2.0**-64)
+    return let(tail, lambda v: select(tirx.LT(x, single(0)), v, single(1.0) - v))
+
+
+def _ndtr_by_library(x: Element) -> Element:
+    return external("erfc", x * constant(-math.sqrt(0.5), x)) * constant(0.5, x)
+
+
+ndtr = by_dtype(_ndtr_single, _ndtr_by_library)
+ndtr_of_half = by_dtype(_ndtr_by_library, _ndtr_by_library)
 erf = by_dtype(_erf_single, _library("erf"))
 erfc = by_dtype(_erfc_single, _library("erfc"))
 

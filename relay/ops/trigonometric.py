@@ -206,3 +206,27 @@ def erfc(x: Tensor) -> Tensor:
     array([1.0000000e+00, 1.5374598e-12], dtype=float32)
     """
     return _in_double(_vectorised_erfc, x)
+
+
+def _normal_density(x: Value) -> Value:
+    """The derivative of ndtr: 1 / sqrt(2 pi) e**(-x**2 / 2), which is 0 from 40 on."""
+    near = x.op("clip", low=-40.0, high=40.0)
+    return (near * near * -0.5).op("exp") * (1 / math.sqrt(2 * math.pi))
+
+
+_vectorised_ndtr = np.vectorize(lambda x: math.erfc(x * -math.sqrt(0.5)) * 0.5, otypes=[np.float64])
+
+
+@elementary(
+    transcendental.ndtr,
+    half=transcendental.ndtr_of_half,
+    gradient=lambda x, out, dout: dout * _normal_density(x),
+)
+def ndtr(x: Tensor) -> Tensor:
+    """The normal distribution function: 1 / sqrt(2 pi) times the integral of exp(-t**2 / 2) from -infinity to x.
+    x: (T float, s) -> (T, s).
+
+    >>> relay.ndtr(np.float32([0, 1]))
+    array([0.5      , 0.8413448], dtype=float32)
+    """
+    return _in_double(_vectorised_ndtr, x)
