@@ -36,6 +36,7 @@ from relay.ir.types import (
 from relay.operator import Operator
 from relay.returned import ReturnedFunction
 from relay.typecheck.elaboration import Argument, Content, Fixed, Items, Returned, Scalar, Structure, holds_returned
+from relay.typecheck.elaboration.opened_functions import holds_closures
 
 if TYPE_CHECKING:
     pass
@@ -95,7 +96,9 @@ def describe(
         return _describe_data(value, function, position, path)
     if isinstance(value, ReturnedFunction):
         captured = [
-            describe(v, function, position, path, type_, held)
+            Described(("chosen", type_), type_, v)
+            if holds_closures(type_)
+            else describe(v, function, position, path, type_, held)
             for v, type_ in zip(value.values, value.types, strict=True)
         ]
         own = ("returned", value.node, *(p.key for p in captured))

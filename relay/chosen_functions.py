@@ -7,13 +7,14 @@ from typing import Any
 
 import attrs
 
-from relay.errors import CompileError
 from relay.ir.definition import Definition, DerivedDefinition
-from relay.ir.expr import Parameter
+from relay.ir.expr import Module, Parameter
 from relay.ir.structure import build
-from relay.ir.types import FunctionType, TupleType, Type, show
+from relay.ir.types import FunctionType, TupleType, Type
 from relay.lowering import Lowered
-from relay.returned import identifier, written
+from relay.returned import Maker, closure_class, identifier, written
+from relay.transform.specialisation import opened
+from relay.typecheck.elaboration import Elaborated
 from relay.typecheck.elaboration.returned_functions import holds_functions
 
 Run = Callable[[str, int | None], Any]
@@ -42,28 +43,34 @@ def chosen(
     return attrs.evolve(made, function=attrs.evolve(made.function, signature=signature))  # type: ignore[misc]
 
 
+def must_be_opened(made: Elaborated) -> bool:
+    """Whether a program returns functions that only the run chooses, and which it cannot choose anew: it or one of them
+    has other effects than failing, or they are in data, references and lists, which are not looked into."""
+    if made.returned is not None or not holds_functions(made.result):
+        return False
+    effects = {effect.kind for effect in made.effects} | made.effects_of_functions
+    inside = (part for _, part in _leaves(made.result, "") if not isinstance(part, FunctionType))
+    return not effects <= {"assert"} or any(map(holds_functions, inside))
+
+
+def opened_module(made: Elaborated, maker: Maker, effects: frozenset[str]) -> Module:
+    """The program with values of data types in place of the functions in its result, which Python calls by programs of
+    their own (`ReturnedFunction`). Raises CompileError for functions that take functions."""
+    found = opened(made.module)
+    for definition in found.module.data:
+        if definition.origin is None:
+            applied = found.applied.get(definition)
+            definition.origin = closure_class(definition, found.module, applied, effects, maker)
+    return found.module
+
+
 def chosen_result(lowered: Lowered, run: Run) -> Any:
     """The result of a call, which holds functions that only the run chooses.
 
     Each of them keeps the arguments, and a call of it chooses anew: `lambda x: f(a)(x)`. That is the same as long as
-    there are no effects but failing. Raises CompileError for others, and for functions in data and in lists.
+    there are no effects but failing.
     """
-    entry = lowered.typed.main
-    if not lowered.effects <= {"assert"}:
-        what = "prints" if "io" in lowered.effects else "uses references"
-        raise CompileError(
-            f"{entry.name} returns a function that only the run chooses, and it or that function {what}",
-            entry.span,
-            help="return both functions and what decides between them, and choose where it is called",
-        )
     leaves = list(_leaves(lowered.result, ""))
-    for path, part in leaves:
-        if not isinstance(part, FunctionType) and holds_functions(part):
-            raise CompileError(
-                f"{entry.name} returns functions in a value of type {show(part)}{f', {path}' if path else ''}",
-                entry.span,
-                help="return them alone, or in tuples, lists of a known length, dicts and records",
-            )
     plain = [path for path, part in leaves if not isinstance(part, FunctionType)]
     values = iter(run(f"({''.join(f'r__{path}, ' for path in plain)})", None) or ())
 

@@ -23,7 +23,7 @@ import relay.composites
 import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
 from relay.arguments import describe, describe_static
 from relay.calls import Repeating
-from relay.chosen_functions import chosen, chosen_result
+from relay.chosen_functions import chosen, chosen_result, must_be_opened, opened_module
 from relay.codegen.limits import with_room
 from relay.collection import without_collection
 from relay.conversion import Values, wrap
@@ -160,8 +160,8 @@ class RelayFunction(Repeating):
         try:
             found = interpreter.run(lowered.typed, values)
         finally:
-            values.give_back(lowered.parameters)
-        result = wrap(found, lowered.result)
+            values.give_back(lowered.parameters, interpreted=True)
+        result = wrap(found, lowered.result, interpreted=True)
         return result if lowered.returned is None else lowered.returned(result, self, True)
 
     def _choose(
@@ -448,8 +448,12 @@ class RelayFunction(Repeating):
         return lowered
 
     def _lowered(self, made: Elaborated) -> Lowered:
+        returned, effects = _functions(made)
+        opens = must_be_opened(made)
+        if opens:
+            made = attrs.evolve(made, module=opened_module(made, self, effects))
         lowered = Lowered(
-            made.module, made.result, self._options.opt_level, self._donated, made.parameters, *_functions(made)
+            made.module, made.result, self._options.opt_level, self._donated, made.parameters, returned, effects, opens
         )
         if not lowered.chooses_functions:
             check_orders(made.module)
@@ -482,6 +486,9 @@ class RelayFunction(Repeating):
             place = f", at {pin.span}" if pin.span is not None else ""
             log.info("%s: the size %s is %s: %s%s", self.__name__, pin.name, pin.value, pin.reason, place)
         if not symbolic_dims(made.module):
+            return None
+        if must_be_opened(made):
+            log.info("%s has no program for symbolic sizes: its run chooses functions that it returns", self.__name__)
             return None
         log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
         return self._lowered(made)

@@ -60,7 +60,7 @@ class Values(list[Any]):
         self.append(converted)
         self._outside.append(value)
 
-    def give_back(self, types: Sequence[Type]) -> None:
+    def give_back(self, types: Sequence[Type], interpreted: bool = False) -> None:
         """Let references hold what the run has left in them. `types` are the parameters', with the structures that
         their tuples stand for."""
         changed = {i: p for i, p in self._passed.items() if not _same(p.before, p.inside.content)}
@@ -70,14 +70,15 @@ class Values(list[Any]):
         later: list[tuple[Ref, object, Type]] = []
         for key, passed in changed.items():
             later.append((passed.outside, unboxed(passed.inside.content), contents[key]))
-        _give(later)
+        _give(later, interpreted)
 
     def _convert(self, value: Any, type_: Type, name: str) -> Any:
         if value is None and self._types and not isinstance(type_, TupleType):
             return None
         match type_:
             case DataType():
-                if not exchange.is_value(value):
+                value = exchange.plain(value)
+                if not exchange.is_value(value) or not exchange.may_be(value, type_):
                     raise _mismatch(value, type_, name)
                 return exchange.to_data(value, type_, lambda part, of: self._convert(_plain(part), of, name))
             case TupleType(items):
@@ -193,7 +194,7 @@ def _contents(values: Sequence[Any], types: Sequence[Type]) -> dict[int, Type]:
                 pending += zip(value if form is None else fields_of(value, form), items, strict=True)
             case StackType(RefType(content)):
                 pending += ((item, content) for item in value)
-            case DataType() if id(value) not in seen:
+            case DataType() if id(value := exchange.plain(value)) not in seen:
                 seen.add(id(value))
                 _, constructor, fields = exchange.fields(type_, type(value).__relay_constructor__)
                 pending += ((vars(value)[n], t) for n, t in zip(constructor.names, fields, strict=True))
@@ -205,34 +206,35 @@ def _contents(values: Sequence[Any], types: Sequence[Type]) -> dict[int, Type]:
 # ---- out
 
 
-def wrap(value: Any, type_: Type) -> Any:
-    """A run-time value as what the caller gets: arrays, Python structures of them, None for unit."""
+def wrap(value: Any, type_: Type, interpreted: bool = False) -> Any:
+    """A run-time value as what the caller gets: arrays, Python structures of them, None for unit. Functions in it run
+    on the interpreter if `interpreted`."""
     later: list[tuple[Ref, object, Type]] = []
-    result = _wrap(value, type_, later)
-    _give(later)
+    result = _wrap(value, type_, later, interpreted)
+    _give(later, interpreted)
     return result
 
 
-def _give(later: list[tuple[Ref, object, Type]]) -> None:
+def _give(later: list[tuple[Ref, object, Type]], interpreted: bool) -> None:
     """Give references their contents."""
     while later:
         reference, content, type_ = later.pop()
-        reference.value = _wrap(content, type_, later)
+        reference.value = _wrap(content, type_, later, interpreted)
 
 
-def _wrap(value: Any, type_: Type, later: list[tuple[Ref, object, Type]]) -> Any:
+def _wrap(value: Any, type_: Type, later: list[tuple[Ref, object, Type]], interpreted: bool) -> Any:
     """As `wrap`; contents of references that the run has made are converted later."""
     if isinstance(value, tuple) and isinstance(type_, TupleType):
-        parts = tuple(_wrap(v, t, later) for v, t in zip(value, type_.items, strict=True))
+        parts = tuple(_wrap(v, t, later, interpreted) for v, t in zip(value, type_.items, strict=True))
         return build(type_.form, parts) if type_.form is not None else parts if parts else None
     if isinstance(value, np.ndarray):
         return Array(value)
     if isinstance(value, Data):
-        return exchange.from_data(value, type_, lambda part, of: _wrap(part, of, later))
+        return exchange.from_data(value, type_, lambda part, of: _wrap(part, of, later, interpreted), interpreted)
     if isinstance(value, Stack | list) and isinstance(type_, StackType) and isinstance(type_.element, RefType):
         content = type_.element.content  # a list of the language is a stack of cells
         items = value if isinstance(value, list) else [_content(cell) for cell in value.buffer[: value.length]]
-        return [_wrap(item, content, later) for item in items]
+        return [_wrap(item, content, later, interpreted) for item in items]
     if isinstance(value, Reference) and isinstance(type_, RefType):
         if value.outside is None:
             made = value.outside = Ref(None)

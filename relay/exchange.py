@@ -14,12 +14,22 @@ from relay.eval.values import Data
 from relay.frontend.values import is_value, make
 from relay.ir.annotation import Ref
 from relay.ir.definition import DataClass, completed, data_class
-from relay.ir.types import Constructor, DataDefinition, DataType, RefType, Type, mentioned_definitions, prune
+from relay.ir.types import (
+    Constructor,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    RefType,
+    Type,
+    mentioned_definitions,
+    prune,
+)
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import Argument, DataValue
+from relay.typecheck.elaboration.opened_functions import ClosureClass, plain
 from relay.typecheck.unification import resolve
 
-__all__ = ["classes", "describe", "fields", "from_data", "is_recursive", "is_value", "to_data"]
+__all__ = ["classes", "describe", "fields", "from_data", "is_recursive", "is_value", "may_be", "plain", "to_data"]
 
 
 def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -> tuple[object, DataValue]:
@@ -101,7 +111,7 @@ def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Da
         name = type(current).__relay_constructor__
         definition = expected.definition
         constructor = definition.constructors[definition.index(name)]
-        held = [(vars(current)[n], t) for n, t in zip(constructor.names, constructor.fields, strict=True)]
+        held = [(plain(vars(current)[n]), t) for n, t in zip(constructor.names, constructor.fields, strict=True)]
         missing = [(f, t) for f, t in held if isinstance(t, DataType) and (id(f), t) not in done]
         if missing:
             pending += missing
@@ -113,8 +123,15 @@ def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Da
     return done[id(value), type_]
 
 
-def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any]) -> Any:
-    """A run-time value as the Python object that its type stands for. `type_` may have arguments of a data type."""
+def may_be(value: Any, type_: DataType) -> bool:
+    """Whether a value of a data type may be of this one. A function that another program has chosen may not."""
+    owner: DataClass = type(value).__relay_data__
+    return not isinstance(owner, ClosureClass) or owner.definition is type_.definition
+
+
+def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any], interpreted: bool = False) -> Any:
+    """A run-time value as the Python object that its type stands for. `type_` may have arguments of a data type, or be
+    that of a function, if the value is one; it runs on the interpreter if `interpreted`."""
     done: dict[int, Any] = {}
     layouts: dict[tuple[Type, str], tuple[DataClass, Constructor, list[Type]]] = {}
     pending: list[tuple[Data, Type]] = [(value, type_)]
@@ -125,7 +142,8 @@ def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any]) -> Any
             continue
         layout = layouts.get((found, current.constructor))
         if layout is None:
-            layout = layouts[found, current.constructor] = fields(found, current.constructor)
+            known = DataType(current.definition) if isinstance(prune(found), FunctionType) else found
+            layout = layouts[found, current.constructor] = fields(known, current.constructor)
         owner, constructor, types = layout
         held = list(zip(current.fields, types, strict=True))
         missing = [(f, t) for f, t in held if isinstance(f, Data) and id(f) not in done]
@@ -134,7 +152,9 @@ def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any]) -> Any
             continue
         pending.pop()
         values = [done[id(f)] if isinstance(f, Data) else part(f, t) for f, t in held]
-        done[id(current)] = make(owner, current.constructor, dict(zip(constructor.names, values, strict=True)))
+        made = make(owner, current.constructor, dict(zip(constructor.names, values, strict=True)))
+        is_function = isinstance(owner, ClosureClass) and owner.applied is not None
+        done[id(current)] = owner.function(made, interpreted) if is_function else made  # type: ignore[attr-defined]
     return done[id(value)]
 
 

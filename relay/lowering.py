@@ -48,6 +48,7 @@ class Lowered:
     parameters: tuple[Type, ...] = ()  # with the structures that tuples stand for, as `result`
     returned: Result | None = None  # what makes functions of what the program returns
     effects: frozenset[str] = frozenset()  # what the program does beside computing, and functions that it returns
+    opened: bool = False  # functions in what it returns are values of data types (`chosen_functions.opened_module`)
     _lock: Lock = attrs.field(factory=Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
 
@@ -58,8 +59,8 @@ class Lowered:
 
     @property
     def chooses_functions(self) -> bool:
-        """Whether the result holds functions, and only the run knows which."""
-        return self.returned is None and holds_functions(self.result)
+        """Whether the result holds functions, only the run knows which, and a call of one has to choose anew."""
+        return self.returned is None and not self.opened and holds_functions(self.result)
 
     def refuse_functions(self) -> None:
         """Raise TypeMismatch if the result holds functions: programs that stand alone cannot return them."""

@@ -32,6 +32,7 @@ from relay.ir.types import (
 from relay.packing import ROWS, DataCall, Unpackable
 from relay.reference_calls import LIST, REFERENCE, ReferenceCall
 from relay.returned import ReturnedFunction
+from relay.typecheck.elaboration.opened_functions import holds_closures
 
 if TYPE_CHECKING:
     from relay.codegen.cpu import Program
@@ -252,6 +253,8 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
         elif is_function(argument):
             kinds += "function", argument
         elif kind is ReturnedFunction:
+            if any(map(holds_closures, argument.types)):
+                return False
             kinds += "returned", argument.node
             if not flatten(argument.values, leaves, kinds):
                 return False

@@ -17,12 +17,15 @@ import attrs
 from relay.errors import InternalError
 from relay.frontend.lower import lower_text
 from relay.ir.definition import Definition
+from relay.ir.expr import Module
 from relay.ir.structure import build
-from relay.ir.types import TupleType, Type
+from relay.ir.types import DataDefinition, DataType, TupleType, Type
 from relay.typecheck.elaboration.entities import GlobalFunction, Object
 from relay.typecheck.elaboration.objects import position_of
+from relay.typecheck.elaboration.opened_functions import ClosureClass, calling_code, plain
 from relay.typecheck.elaboration.returned_functions import (
     Again,
+    Applied,
     Closure,
     Declared,
     Gradient,
@@ -61,6 +64,11 @@ class ReturnedFunction:
     _calls: dict[tuple[object, ...], Any] = attrs.field(factory=dict)  # shared by all that are alike but for the values
 
     __relay_returned__ = True
+
+    @property
+    def __relay_closure__(self) -> Any:
+        """The value that it is in programs, if only a run has chosen it; None for others."""
+        return self.values[0] if isinstance(self.node, Applied) else None
 
     @property
     def __name__(self) -> str:
@@ -142,6 +150,47 @@ def _name(node: Node) -> str | None:
     return code.name if code is not None and code.name.isidentifier() else None
 
 
+# ---- functions that a run has chosen
+
+
+def closure_class(
+    definition: DataDefinition, program: Module, applied: str | None, effects: frozenset[str], maker: Maker
+) -> ClosureClass:
+    """The classes of the values of a data type that stands for functions: an object holds what one of them has
+    captured, and is called through a `ReturnedFunction`."""
+    definition.constructors = tuple(
+        attrs.evolve(c, names=tuple(f"captured{i}" for i in range(len(c.fields)))) for c in definition.constructors
+    )
+    names = {c.name: c.names for c in definition.constructors}
+    made = {name: type(name, (), {"__relay_constructor__": name}) for name in names}
+    calls: dict[tuple[object, ...], Any] = {}
+    types: tuple[Type, ...] = (DataType(definition),)
+
+    def function(captured: Any, interpreted: bool) -> ReturnedFunction:
+        return ReturnedFunction(maker, Applied(0), (captured,), types, interpreted, calls)
+
+    owner = ClosureClass(
+        definition,
+        object,
+        made,
+        names,
+        dict.fromkeys(names, MappingProxyType({})),
+        {},
+        lambda: None,
+        program=program,
+        applied=applied,
+        code=None if applied is None else calling_code(program, applied),
+        effects=effects,
+        function=function,
+    )
+    for cls in made.values():
+        cls.__relay_data__ = owner  # type: ignore[attr-defined]
+    return owner
+
+
+# ---- how results are made
+
+
 @attrs.frozen(eq=False)
 class Result:
     """How the result of a program is made of the values that it returns."""
@@ -180,7 +229,7 @@ def _maker(
     chosen, captured = tuple(positions), tuple(types[p] for p in positions)
     calls: dict[tuple[object, ...], Any] = {}
     return lambda values, maker, interpreted: ReturnedFunction(
-        maker, own, tuple(values[p] for p in chosen), captured, interpreted, calls
+        maker, own, tuple(plain(values[p]) for p in chosen), captured, interpreted, calls
     )
 
 
@@ -204,7 +253,7 @@ def _parts(node: Node) -> Sequence[Node]:
             return (function,)
         case Part(_, parts):
             return parts
-        case Value() | Known() | Again():
+        case Value() | Applied() | Known() | Again():
             return ()
     raise InternalError(f"{node!r} is no part of a result")
 
@@ -218,6 +267,8 @@ def _alone(node: Node, closures: dict[int, Closure], inside: frozenset[int], pos
     match node:
         case Value(position):
             return Value(positions.setdefault(position, len(positions)))
+        case Applied(position):
+            return Applied(positions.setdefault(position, len(positions)))
         case Again(number) if number not in inside:
             return alone(closures[number])
         case Known() | Again():

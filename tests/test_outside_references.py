@@ -347,3 +347,32 @@ def test_random_programs(seed, tmp_path):
         np.testing.assert_allclose(derivative(X), by_tape, rtol=1e-8, atol=1e-10)
     high, low = (float(main.interpret(X + d)) for d in (1e-6, -1e-6))
     np.testing.assert_allclose(by_tape, (high - low) / 2e-6, rtol=1e-4, atol=1e-6)
+
+
+@relay.data
+class Pair:
+    x: Real
+    y: Real
+
+
+@pytest.mark.parametrize("way", ["compiled", "interpreted"])
+def test_references_and_lists_of_records(way: str) -> None:
+    @relay.relay
+    def moved(pairs: list[Pair], cell: Ref[Pair]):  # type: ignore[no-untyped-def]
+        total = 0.0
+        for p in pairs:
+            total = total + p.x * p.y
+        cell.value = Pair(total, cell.value.x)
+        return pairs, cell, relay.ref(Pair(cell.value.y, total))
+
+    run = moved if way == "compiled" else moved.interpret
+    cell = relay.ref(Pair(1.0, 2.0))
+    before = 1.0
+    for count in (2, 3, 0):
+        given = [Pair(2.0, 1.0 + i * 2.0) for i in range(count)]
+        pairs, same, other = run(given, cell)
+        assert same is cell and len(pairs) == count
+        expected = (sum(2.0 * (1.0 + i * 2.0) for i in range(count)), before)
+        before = expected[0]
+        assert (float(cell.value.x), float(cell.value.y)) == expected
+        assert (float(other.value.x), float(other.value.y)) == expected[::-1]

@@ -31,9 +31,10 @@ import numpy as np
 from relay.codegen.header import Unwritable, identifier, symbol
 from relay.codegen.native import ALIGNMENT, Native
 from relay.diagnostic import Span
+from relay.ir.alpha import data_in_order
 from relay.ir.expr import Function, Module
 from relay.ir.traverse import walk
-from relay.ir.types import DataDefinition, DataType, TupleType, Type
+from relay.ir.types import DataDefinition, mentioned_definitions
 
 _MAGIC = b"relay library 1\n"
 _FOOTER = struct.Struct("<QQ32s")
@@ -208,20 +209,10 @@ def _spans(program: Module) -> Iterator[Span | None]:
 
 
 def _definitions(program: Module) -> list[DataDefinition]:
-    """All data types of a program, in a fixed order."""
+    """All data types of a program, in an order that is the same for programs that share a file."""
     entry = program.main
-    found = dict.fromkeys(program.data)
-    pending: list[Type | None] = [entry.result, *(p.type for p in reversed(entry.parameters))]
-    while pending:
-        match pending.pop():
-            case TupleType(items):
-                pending += reversed(items)
-            case DataType(definition) if definition not in found:
-                found[definition] = None
-                pending += [field for c in reversed(definition.constructors) for field in reversed(c.fields)]
-            case _:
-                pass
-    return list(found)
+    mentioned = mentioned_definitions([*entry.type.parameters, entry.type.result])
+    return data_in_order(program) if program.data or mentioned else []
 
 
 class _Pickler(pickle.Pickler):

@@ -38,6 +38,7 @@ from relay.ir.expr import (
     Constant,
     Construct,
     CustomGradient,
+    Derivative,
     Extent,
     ForEach,
     Function,
@@ -265,6 +266,8 @@ class Machine:
                 self._deliver(self._custom(function, definition.rule, tuple(arguments), tape, quiet))
                 return
         known = self.sizes if sizes is None else sizes
+        if function.sizes:
+            known = {**known, **function.sizes}
         frame = Frame(function, dict(function.environment), [self.steps.activation(definition.body)], known, quiet)
         self.frames.append(frame)
         self._bind(frame, definition.parameters, arguments)
@@ -325,7 +328,7 @@ class Machine:
         for binding in group:
             (target,) = binding.targets
             assert isinstance(binding.value, Lambda)
-            environment[target] = Closure(binding.value.function, environment, frame.closure.module)
+            environment[target] = Closure(binding.value.function, environment, frame.closure.module, frame.sizes)
         own = frozenset(environment)
         for binding in group:
             assert isinstance(binding.value, Lambda)
@@ -368,11 +371,7 @@ class Machine:
             case Var():
                 raise InternalError("a subclass of Var")
             case Global(name):
-                function = frame.closure.module.functions.get(name)
-                if not isinstance(function, Function):
-                    state = "does not exist" if function is None else "has not been derived yet"
-                    raise InternalError(f"the function {name} {state}")
-                return Closure(function, {}, frame.closure.module)
+                return _global(frame.closure.module, name)
             case Static():
                 raise InternalError("Static belongs to the surface IR and cannot be run")
             case other:
@@ -385,6 +384,16 @@ class Machine:
             if self.checked:
                 check(frame, target, value)
             frame.environment[target] = value
+
+
+def _global(module: Module, name: str) -> Closure | GradientFunction:
+    """A function of the module, or one that is still to be derived from another."""
+    found = module.functions.get(name)
+    if found is None:
+        raise InternalError(f"the function {name} does not exist")
+    if isinstance(found, Derivative):
+        return GradientFunction(_global(module, found.of), found.grad)
+    return Closure(found, {}, module)
 
 
 def _function(module: Module, name: str) -> Function:

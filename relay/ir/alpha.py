@@ -129,6 +129,13 @@ def alpha_hash(part: Module | Function) -> str:
     return digest.hexdigest()
 
 
+def data_in_order(module: Module) -> list[DataDefinition]:
+    """The data types of a module, in an order that is the same for alpha-equal modules."""
+    serialiser = _Serialiser()
+    serialiser.module(module)
+    return serialiser.data_types
+
+
 def _serialised(part: Module | Function) -> list[bytes]:
     serialiser = _Serialiser()
     if isinstance(part, Module):
@@ -164,6 +171,11 @@ class _Serialiser:
     def put(self, *words: str | int) -> None:
         """One line of words."""
         self.pieces.append((" ".join(map(str, words)) + "\n").encode("utf-8", "surrogatepass"))
+
+    @property
+    def data_types(self) -> list[DataDefinition]:
+        """Those that were met, in their order."""
+        return [definition for definition in self._data.of if isinstance(definition, DataDefinition)]
 
     def identify(self, identifier: TypeId) -> int:
         """The number of a type variable."""

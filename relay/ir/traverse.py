@@ -646,9 +646,15 @@ def copy_expression(expression: Expr, mapping: Mapping[Var, Atom] | None = None)
     return _Copy(mapping or {}, {}).expression(expression)
 
 
-def copy_function(function: Function, mapping: Mapping[Var, Atom] | None = None, keep_sizes: bool = True) -> Function:
+def copy_function(
+    function: Function,
+    mapping: Mapping[Var, Atom] | None = None,
+    keep_sizes: bool = True,
+    dims: Mapping[MadeDim, MadeDim] | None = None,
+) -> Function:
     """A copy of a function in which parameters, label and everything bound inside are fresh, but not the sizes that the
     run makes: functions that are called are given them. Without `keep_sizes` these are fresh, too, also in the local
-    functions inside."""
+    functions inside. `dims` are others for sizes that are made outside."""
     copy = _Copy(mapping or {}, {}, keep_sizes)
+    copy.dims.update(dims or {})
     return _map_function(function, copy.atom, copy.block, copy.fresh, copy.fresh_label, copy.dims)

@@ -225,7 +225,7 @@ class Constructor:
     declared: tuple[Type, ...] | None = attrs.field(default=None, eq=False)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class DataDefinition:
     """A sum of products. `constructors` is assigned once, after creation, so that fields may mention the definition.
 
@@ -239,6 +239,9 @@ class DataDefinition:
     parameters: tuple[TypeId, ...] = ()
     origin: object = None
     gradient: DataDefinition | None = None
+
+    def __repr__(self) -> str:
+        return f"<data {self.name}>"
 
     def index(self, constructor: str) -> int:
         """The position of a constructor. Raises KeyError."""

@@ -9,7 +9,7 @@ made. A `Derivative` that leads to itself is a derivative whose order only the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -36,6 +36,7 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import bound, copy_block, map_parts, operands, walk
 from relay.ir.types import DataType, FunctionType, Type
+from relay.transform.captured_sizes import captured_at, made_again
 from relay.transform.drafts import Draft
 from relay.transform.flows import NEVER, Alternative, Flow, Flows, atom_type, field_names, variables
 from relay.transform.functions import with_body
@@ -105,11 +106,19 @@ class Applications:
         out, label = Draft(), LoopLabel("apply")
         like = alternative.like
         parameters = tuple(Var("x", t) for t in flow.parameters)
-        fields = variables(alternative.fields, field_names(like))
+        names = (*(dim.name for dim in alternative.sizes), *field_names(like))
+        fields = variables(alternative.fields, names)
         given: list[StaticValue] = [self._static.atom(f) for f in fields]
         match like:
+            case Closure() if alternative.sizes:
+                count = len(alternative.sizes)
+                again = made_again(out, self._flows.sizes_of(alternative, like), fields[:count])
+                pairs = zip(like.group.captured, fields[count:], strict=True)
+                held = tuple(self._static.atom(captured_at(v, f, again, out)) for v, f in pairs)
+                copy = self._flows.copied(alternative, again)
+                callee: StaticValue = self._static.closure(copy.function, copy.group, held)
             case Closure(function, group):
-                callee: StaticValue = self._static.closure(function, group, tuple(given))
+                callee = self._static.closure(function, group, tuple(given))
             case Named():
                 callee = like
             case Gradient(_, options):
@@ -135,13 +144,18 @@ class Applications:
 
 
 def finish(
-    module: Module, functions: Mapping[str, Function | Derivative], flows: Flows, applications: Applications
+    module: Module,
+    functions: Mapping[str, Function | Derivative],
+    flows: Flows,
+    applications: Applications,
+    called: Sequence[str] = (),
 ) -> Module:
-    """The module of the specialised functions and the `apply` functions, without what the entry does not lead to.
+    """The module of the specialised functions and the `apply` functions, without what the entry does not lead to. Those
+    that are `called` from outside stay.
 
     Raises DifferentiationError where a derivative's order depends on the run.
     """
-    finished = _Finisher(module, functions, flows, applications).run()
+    finished = _Finisher(module, functions, flows, applications).run(called)
     _check_orders(finished)
     return finished
 
@@ -158,10 +172,10 @@ class _Finisher:
         self.live: set[str] = set()
         self.pending: list[str] = []
         self.made: dict[Flow, set[str]] = {}  # the constructors that are
-        self.types: set[Type] = set()  # the types of variables
+        self.types: dict[Type, None] = {}  # the types of variables
 
-    def run(self) -> Module:
-        self._find_live()
+    def run(self, called: Sequence[str]) -> Module:
+        self._find_live(called)
         kept: dict[str, Function | Derivative] = {}
         for name, function in self.functions.items():
             if name in self.live:
@@ -176,8 +190,9 @@ class _Finisher:
 
     # ---- what the entry leads to
 
-    def _find_live(self) -> None:
-        self._reach(self.module.entry)
+    def _find_live(self, called: Sequence[str]) -> None:
+        for name in (self.module.entry, *called):
+            self._reach(name)
         while self.pending:
             name = self.pending.pop()
             if name in self.applied:
@@ -244,7 +259,7 @@ class _Finisher:
             own = (*arm.parameters, *arm.fields)
             mapping: dict[Var, Atom] = dict(zip(own, (*parameters, *fields), strict=True))
             (end,) = {arm.block.terminator.label} if isinstance(arm.block.terminator, Exit) else {label}
-            copied = copy_block(arm.block, mapping, {end: label})
+            copied = copy_block(arm.block, mapping, {end: label}, keep_sizes=True)  # which what it calls mentions
             arms.append(MatchArm(alternative.name, fields, self._block(copied)))
         result = self.flows.canonical(flow.result)
         if not arms:  # no such function is ever made; the flow's data type has one constructor nevertheless
@@ -285,7 +300,7 @@ class _Finisher:
         """Specialised variables belong to nobody else, so that their types may be changed."""
         if variable.type is not None:
             variable.type = self.flows.canonical(variable.type)
-            self.types.add(variable.type)
+            self.types[variable.type] = None
 
     def _function_type(self, type_: FunctionType) -> FunctionType:
         changed = self.flows.canonical(type_)

@@ -37,6 +37,10 @@ class Draft:
         self.items.append(Binding((var,), value))
         return var
 
+    def perform(self, value: Expr) -> None:
+        """Write an expression that has no result."""
+        self.items.append(Binding((), value))
+
     def bindings(self) -> tuple[Binding, ...]:
         """Everything written."""
         return tuple(b if isinstance(b, Binding) else Binding(b.targets, b.build()) for b in self.items)

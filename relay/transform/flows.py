@@ -17,8 +17,11 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import InternalError
+from relay.ir.dims import MadeDim
 from relay.ir.expr import Atom, Function, Grad, Static, Var
+from relay.ir.made import without_made
 from relay.ir.types import (
+    INT64,
     Constructor,
     DataDefinition,
     DataType,
@@ -28,7 +31,9 @@ from relay.ir.types import (
     StackType,
     TupleType,
     Type,
+    scalar,
 )
+from relay.transform.captured_sizes import sizes_in, with_sizes
 from relay.transform.static_values import Closure, Gradient, Named, StaticValue
 
 Origin: TypeAlias = "Function | Grad | str"
@@ -48,6 +53,7 @@ class Alternative:
     name: str
     like: Known
     fields: tuple[Type, ...]
+    sizes: tuple[MadeDim, ...] = ()  # those of the run that the function mentions: its first fields
 
 
 @attrs.define(eq=False)
@@ -108,6 +114,7 @@ class Flows:
         self._converted: dict[DataDefinition, DataDefinition] = {}
         self._mentions: dict[DataDefinition, bool] = {}
         self._names: dict[Origin, str] = {}
+        self._copies: dict[Function, tuple[Function, Mapping[MadeDim, MadeDim]]] = {}  # of which, with which sizes
 
     # ---- types
 
@@ -159,9 +166,9 @@ class Flows:
             return definition
         found = self._converted.get(definition)
         if found is None:
-            found = self._converted[definition] = DataDefinition(definition.name)
+            found = self._converted[definition] = DataDefinition(definition.name, origin=definition.origin)
             found.constructors = tuple(
-                Constructor(c.name, tuple(self.convert(t) for t in c.fields)) for c in definition.constructors
+                Constructor(c.name, tuple(self.convert(t) for t in c.fields), c.names) for c in definition.constructors
             )
         return found
 
@@ -238,21 +245,60 @@ class Flows:
     def alternative(self, flow: Flow, known: Known) -> Alternative:
         """The constructor of a flow for a function."""
         flow = self.find(flow)
+        sizes: tuple[MadeDim, ...] = ()
         match known:
             case Closure(function, group):
-                origin: Origin = function
+                origin: Origin = self._copies[function][0] if function in self._copies else function
                 name, types = function.name, [v.type for v in group.captured]
+                if origin not in flow.alternatives:
+                    original = {new: old for old, new in self._sizes_of_copy(known).items()}
+                    sizes = tuple(original.get(dim, dim) for dim in sizes_in(known, flow.type))
             case Named(name):
                 origin, types = name, []
             case Gradient(_, options):
                 origin, name, types = options, "gradient", [atom_type(options.function)]
         found = flow.alternatives.get(origin)
         if found is None:
-            fields = tuple(self.convert(t) for t in types if t is not None)
+            fields = (scalar(INT64),) * len(sizes) + tuple(
+                self.convert(without_made(t) if sizes else t) for t in types if t is not None
+            )
             if origin not in self._names:
                 self._names[origin] = self._fresh_name(f"{name}_closure")
-            found = flow.alternatives[origin] = Alternative(self._names[origin], known, fields)
+            found = flow.alternatives[origin] = Alternative(self._names[origin], known, fields, sizes)
         return found
+
+    def copied(self, alternative: Alternative, again: Mapping[MadeDim, MadeDim]) -> Closure:
+        """The function of a constructor with other sizes in its code. It stays the same function to its flow."""
+        closure = alternative.like
+        assert isinstance(closure, Closure)
+        function, group = with_sizes(closure, again)
+        for original, copy in zip(closure.group.members.values(), group.members.values(), strict=True):
+            origin, before = self._copies.get(original, (original, {}))
+            names = {old: again.get(new, new) for old, new in before.items()} | {
+                old: new for old, new in again.items() if old not in before.values()
+            }
+            self._copies[copy] = origin, names
+        return attrs.evolve(closure, function=function, group=group)
+
+    def sizes_of(self, alternative: Alternative, known: Known) -> tuple[MadeDim, ...]:
+        """What the sizes are called that a function of a constructor mentions."""
+        names = self._sizes_of_copy(known)
+        return tuple(names.get(dim, dim) for dim in alternative.sizes)
+
+    def _sizes_of_copy(self, known: Known) -> Mapping[MadeDim, MadeDim]:
+        return self._copies[known.function][1] if isinstance(known, Closure) and known.function in self._copies else {}
+
+    def inside(self, type_: Type) -> list[Flow]:
+        """The flows of the functions that a value of this converted type leads to: in it, and in their results."""
+        found: dict[Flow, None] = {}
+        pending = [type_]
+        while pending:
+            for inner in reachable_types(pending.pop()):
+                flow = self.of_definition(inner.definition) if isinstance(inner, DataType) else None
+                if flow is not None and flow not in found:
+                    found[flow] = None
+                    pending.append(flow.result)
+        return list(found)
 
     # ---- the end
 
@@ -269,7 +315,7 @@ class Flows:
                 ) or (Constructor(NEVER, ()),)
         for definition in self._converted.values():
             definition.constructors = tuple(
-                Constructor(c.name, tuple(self.canonical(t) for t in c.fields)) for c in definition.constructors
+                attrs.evolve(c, fields=tuple(self.canonical(t) for t in c.fields)) for c in definition.constructors
             )
         own = {*self._by_definition, *self._converted.values()}
         found: dict[DataDefinition, None] = {}

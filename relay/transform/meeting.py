@@ -12,8 +12,9 @@ from typing import TypeAlias, assert_never
 import attrs
 
 from relay.errors import InternalError, Span
-from relay.ir.expr import Atom, Construct, LoopLabel, MakeTuple, Project, Var
-from relay.ir.types import DataType, TupleType, Type
+from relay.ir.expr import Atom, Construct, Extent, LoopLabel, MakeTuple, Project, Var
+from relay.ir.types import INT64, DataType, TupleType, Type, scalar
+from relay.transform.captured_sizes import ascribed
 from relay.transform.drafts import Draft, Join, Path
 from relay.transform.flows import Flows, atom_type, parts_of
 from relay.transform.static_values import (
@@ -66,7 +67,8 @@ class Meeting:
         """The value as an atom of a converted type: functions become constructors of their flow."""
         match value:
             case Dynamic(atom):
-                self.flows.unify(type_, atom_type(atom))
+                atom, found = ascribed(atom, atom_type(atom), type_, out)
+                self.flows.unify(type_, found)
                 return atom
             case Tuple(items):
                 assert isinstance(type_, TupleType)
@@ -75,8 +77,10 @@ class Meeting:
             case Closure() | Named() | Gradient():
                 flow = self.flows.of(type_)
                 alternative = self.flows.alternative(flow, value)
-                pairs = zip(parts_of(value), alternative.fields, strict=True)
-                atoms = tuple(self.reify(part, t, out, span) for part, t in pairs)
+                sizes = self.flows.sizes_of(alternative, value)
+                numbers = tuple(out.bind(Extent(d, INT64, span), scalar(INT64), d.name, span) for d in sizes)
+                pairs = zip(parts_of(value), alternative.fields[len(sizes) :], strict=True)
+                atoms = (*numbers, *(self.reify(part, t, out, span) for part, t in pairs))
                 made = Construct(flow.definition, alternative.name, atoms, span)
                 return out.bind(made, DataType(flow.definition), alternative.name, span)
             case _:

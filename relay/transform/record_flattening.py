@@ -10,7 +10,7 @@ do the types of what the program takes and returns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -55,7 +55,7 @@ def flatten_records(module: Module) -> Module:
     called = any(module.entry in references(f) for f in module.functions.values())
     if called or not isinstance(entry, Function):
         return module
-    types = Types(_records(module))
+    types = Types(_records(module, entry))
     if not types.flattened or _is_flat(module, entry, types):
         return module
     functions: dict[str, Function | Derivative] = {}
@@ -93,8 +93,9 @@ def _is_flat(module: Module, entry: Function, types: Types) -> bool:
     return True
 
 
-def _records(module: Module) -> set[DataDefinition]:
-    """The data types that become tuples."""
+def _records(module: Module, entry: Function) -> set[DataDefinition]:
+    """The data types that become tuples: not those of which the program takes or returns references and lists, whose
+    cells are what they are in Python."""
     mentioned: dict[DataDefinition, set[DataDefinition]] = {}
     pending = mentioned_definitions(module_types(module))
     while pending:
@@ -104,11 +105,34 @@ def _records(module: Module) -> set[DataDefinition]:
             mentioned[definition] = inside
             pending += inside
     records = {d for d in mentioned if len(d.constructors) == 1 and not contains_itself(d, mentioned)}
+    records -= _in_cells((*(p.type for p in entry.parameters), entry.result))
     while True:
         held = {d for other, inside in mentioned.items() if other not in records for d in inside}
         if not records & held:
             return records
         records -= held
+
+
+def _in_cells(types: Iterable[Type | None]) -> set[DataDefinition]:
+    """The data types in the references and lists that values of these types hold."""
+    found: set[DataDefinition] = set()
+    seen: set[tuple[Type, bool]] = set()
+    pending: list[tuple[Type, bool]] = [(t, False) for t in types if t is not None]
+    while pending:
+        type_, inside = pending.pop()
+        if (type_, inside) in seen:
+            continue
+        seen.add((type_, inside))
+        match prune(type_):
+            case DataType(definition):
+                if inside:
+                    found.add(definition)
+                pending += ((t, inside) for c in definition.constructors for t in c.fields)
+            case TupleType(items):
+                pending += ((t, inside) for t in items)
+            case RefType(content) | StackType(content):
+                pending.append((content, True))
+    return found
 
 
 def module_types(module: Module) -> Iterator[Type]:

@@ -14,8 +14,10 @@ argument), the argument becomes a flow, one for each parameter of the code; so t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
+
+import attrs
 
 from relay.errors import CompileError, DifferentiationError, InternalError, Span
 from relay.ir.derivative import derivative_type, gradient_type
@@ -35,10 +37,10 @@ from relay.ir.expr import (
 )
 from relay.ir.made import made_by
 from relay.ir.traverse import all_blocks, blocks, copy_function, operands
-from relay.ir.types import FunctionType, Type
+from relay.ir.types import DataDefinition, FunctionType, Type
 from relay.transform.defunctionalisation import Applications, finish
 from relay.transform.drafts import Draft
-from relay.transform.flows import Flows, atom_type
+from relay.transform.flows import Flow, Flows, atom_type
 from relay.transform.frames import Inlined
 from relay.transform.function_bodies import FunctionBodies
 from relay.transform.graph import strong_components
@@ -79,6 +81,26 @@ def specialise(module: Module) -> Module:
     return _Specialiser(module).run()
 
 
+@attrs.frozen(eq=False)
+class Opened:
+    """A program whose result holds functions, as a first-order one: in the result they are values of data types.
+
+    `applied` is the function of the program that calls each of these types' values, which are its last argument.
+    """
+
+    module: Module
+    applied: Mapping[DataDefinition, str]
+
+
+def opened(module: Module) -> Opened:
+    """A program whose result holds functions without function values.
+
+    Raises CompileError if it takes functions, or if one of those in the result does: what they may be given is not
+    known; DifferentiationError where a derivative's order depends on the run.
+    """
+    return _Specialiser(module).opened()
+
+
 class _Specialiser:
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -98,20 +120,52 @@ class _Specialiser:
         self.recursive = _directly_recursive(module)
 
     def run(self) -> Module:
+        self._start(result=False)
+        self._make_all()
+        return finish(self.module, self.functions, self.flows, self.applications)
+
+    def opened(self) -> Opened:
+        result = self._start(result=True)
+        applied: dict[Flow, str] = {}
+        while True:
+            self._make_all()
+            inside = self.flows.inside(self.flows.canonical(result))
+            if all(flow in applied for flow in inside):
+                break
+            for flow in inside:
+                applied[flow] = self.applications.of(flow, None)[0]
+        for flow in inside:
+            if any(self.flows.carries(t) for t in flow.parameters):
+                entry = self.module.main
+                raise CompileError(
+                    f"{entry.name} returns a function that only the run chooses, and it takes a function",
+                    entry.span,
+                    help="return one that takes none: what it may be given has to be known where it is chosen",
+                )
+        module = finish(self.module, self.functions, self.flows, self.applications, tuple(applied.values()))
+        names = self.applications.functions()[1]
+        return Opened(module, {f.definition: names[applied[f]] for f in inside})
+
+    def _start(self, result: bool) -> Type:
+        """Ask for the entry; gives the type of its result. `result`: that may hold functions."""
         entry = self.module.functions[self.module.entry]
         if isinstance(entry, Derivative):
             types: Sequence[Type | None] = entry.type.parameters
-            result: Type | None = entry.type.result
+            returned: Type | None = entry.type.result
         else:
-            types, result = [p.type for p in entry.parameters], entry.result
-        if any(self.flows.mentions(t) for t in (*types, result)):
+            types, returned = [p.type for p in entry.parameters], entry.result
+        if any(self.flows.mentions(t) for t in (types if result else (*types, returned))):
             raise CompileError(
                 "the entry of a compiled program cannot take or return functions",
                 entry.span,
                 help="call it from another function, which is the entry",
             )
         parameters = [self.static.atom(Var("p", t)) for t in types]
-        self._resolve(self.static.atom(Global(self.module.entry)), parameters, entry.span, Draft())
+        made = self._resolve(self.static.atom(Global(self.module.entry)), parameters, entry.span, Draft())
+        return made.type.result
+
+    def _make_all(self) -> None:
+        """Make everything that has been asked for, and what that asks for."""
         while True:
             if self.requests.pending:
                 self._make(self.requests.pending.popleft())
@@ -122,7 +176,6 @@ class _Specialiser:
             alternative, flow, self.current = missing
             self.inside = []
             self.applications.make_arm(alternative, flow, lambda f, xs, out: self.call(f, xs, None, out))
-        return finish(self.module, self.functions, self.flows, self.applications)
 
     def _make(self, request: Request) -> None:
         self.current = request

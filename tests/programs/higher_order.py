@@ -3,7 +3,7 @@
 import numpy as np
 
 from programs import Program
-from relay import Float64, Fn, Forall, List, Option, Tensor, relay, shape_var
+from relay import Float64, Fn, Forall, List, Option, Tensor, ref, relay, shape_var
 
 s = shape_var("s")
 
@@ -299,6 +299,8 @@ def in_option(x, y):
 
 
 X, Y = np.float64(0.7), np.float64(1.3)
+
+
 @relay
 def chosen_with_arrays(x, y):
     """Functions that have captured an array, a record and a cell, or an array only."""
@@ -309,7 +311,45 @@ def chosen_with_arrays(x, y):
     return x + 0.5 * f(y) * r.value + p["a"] * p["b"] + 0.2 * relay.sum(v * v)
 
 
+@relay
+def above(xs, bound):
+    kept = xs[xs > bound]
+    return (lambda t: t * (kept * kept).sum()) if bound < 1.0 else (lambda t: t * kept.shape[0])
+
+
+@relay
+def chosen_with_made_sizes(xs, n):
+    fs = [lambda t: t]
+    for i in range(n):
+        fs.append(above(xs, 0.5 * i.astype(Float64)))
+    total = xs[0] * 0.0
+    for f in fs:
+        total = total + f(xs[0])
+    return total
+
+
+@relay
+def holding_made_sizes(xs, n):
+    def scaled(kept):
+        def call(t):
+            again = kept[kept < 1.9]
+            return t * kept.sum() + again.sum() * kept.shape[0]
+
+        return call
+
+    cell = ref(lambda t: t)
+    for i in range(n):
+        f = cell.value
+        kept = xs[xs > 0.5 * i.astype(Float64)]
+        g = scaled(kept) if i % 2 == 0 else (lambda t, f=f: f(t) + 1.0)
+        cell.value = compose(g, f) if i < 2 else g
+    return cell.value(xs[0])
+
+
 PROGRAMS = [
+    Program(chosen_with_made_sizes, (np.array([0.2, 0.7, 1.3, 2.1]), 4)),
+    Program(holding_made_sizes, (np.array([0.2, 0.7, 1.3, 2.1]), 3)),
+    Program(holding_made_sizes, (np.array([0.2, 0.7, 1.3, 2.1]), 4)),
     Program(chosen_with_arrays, (np.float64(0.7), np.float64(-0.4))),
     Program(chosen_with_arrays, (np.float64(-0.7), np.float64(0.4))),
     Program(polymorphic_arguments, (X, np.array([0.5, -0.3, 0.2]))),

@@ -16,7 +16,7 @@ higher-order, and holds no node marked "surface".
     ordering.py    sorted, max and min by keys
     calls.py       everything that can be called
     functions.py   instances of functions; arguments.py of their calls; function_values.py values and derivatives
-    returned_functions.py  functions that leave a program
+    returned_functions.py  functions that leave a program; opened_functions.py those that another program's run chose
     polymorphic_recursion.py  recursion at other sizes; size_conditions.py conditions on sizes that only a call decides
     objects.py     Python objects
     data.py        data types: constructors, fields, methods

@@ -37,6 +37,7 @@ from relay.typecheck.elaboration import (
     growing_reductions,
     intrinsics,
     made_sizes,
+    opened_functions,
     operators,
     ordering,
     positions,
@@ -102,6 +103,8 @@ def apply(
             return ordering.list_method(session, out, name, value, arguments, span)
         case Method():
             return tensors.call_method(session, out, callee, arguments, keywords, span, described)
+        case Typed() if (chosen := opened_functions.to_call(session, out, callee, span)) is not None:
+            return apply(session, context, out, chosen, arguments, keywords, span, described, name)
         case Typed() if data.data_type(callee) is not None:
             found = special_methods.call(session, out, "__call__", callee, arguments, span)
             if found is None or keywords:

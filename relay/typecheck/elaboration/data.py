@@ -18,6 +18,7 @@ from relay.ir.types import (
     DataType,
     FunctionType,
     RefType,
+    StackType,
     TensorType,
     TupleType,
     Type,
@@ -157,6 +158,10 @@ def _build(
         if isinstance(entity, Number) and isinstance(scalar, TensorType) and scalar.shape == ():
             value = session.constant(out, entity, scalar.base)
         else:
+            if isinstance(scalar, StackType):
+                from relay.typecheck.elaboration import growing
+
+                entity = growing.given_as_list(session, out, entity, span)
             entity = made_sizes.packed(session, out, entity, None, expected, span)
             value = session.materialise(out, entity, span)
         session.unify_at(value.type, expected, span, f"the field {name} of {_name(type_.definition, constructor)}")

@@ -71,6 +71,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import expand, instantiate
 from relay.typecheck.elaboration.higher_rank import at_fresh_types
+from relay.typecheck.elaboration.opened_functions import as_function
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import outer_unknowns, resolve, unknowns
 
@@ -90,7 +91,8 @@ def function_value(
     if isinstance(entity, Derived):
         return _derived_value(session, out, entity, span, fixed)
     if isinstance(entity, Typed):
-        return entity
+        chosen = as_function(session, out, entity)
+        return entity if chosen is None else function_value(session, out, chosen, span)
     if not isinstance(entity, GlobalFunction | LocalFunction):
         what = type(entity.value).__name__ if isinstance(entity, Object) else type(entity).__name__.lower()
         if isinstance(entity, Object) and isinstance(entity.value, BaseType | Unknown):

@@ -97,6 +97,11 @@ def as_growing(session: Session, out: Output, entity: Entity, span: Span | None)
     return xs
 
 
+def given_as_list(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """What is given where a list whose length only the run knows is wanted: a list of a known length becomes one."""
+    return as_growing(session, out, entity, span) if is_literal(entity) else entity
+
+
 def push(session: Session, out: Output, xs: Typed, value: Entity, span: Span | None) -> Typed:
     """The list with one more element."""
     element = element_type(xs)

@@ -103,7 +103,8 @@ def _built(instances: Iterable[Instance]) -> Function | None:
     for instance in instances:
         if instance.build is not None:
             try:
-                return instance.build()
+                built = instance.build()
+                return built if isinstance(built, Function) else None
             except (RelayError, InternalError):  # it is not finished
                 return None
     return None

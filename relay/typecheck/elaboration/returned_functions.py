@@ -71,6 +71,13 @@ class Value:
 
 
 @attrs.frozen
+class Applied:
+    """A function that the run has chosen, by the position of the value that it is (opened_functions.py)."""
+
+    position: int
+
+
+@attrs.frozen
 class Known:
     """What is known before the run: a number, an object, a decorated function."""
 
@@ -142,7 +149,7 @@ class Declared:
     type: Type
 
 
-Node: TypeAlias = "Value | Known | Structure | Closure | Again | Gradient | Part | Declared"
+Node: TypeAlias = "Value | Applied | Known | Structure | Closure | Again | Gradient | Part | Declared"
 
 
 class Chosen(Exception):
@@ -373,6 +380,8 @@ class _Unpacker:
         match node:
             case Value(position):
                 return self.values[position]
+            case Applied(position):
+                return self._applied(self.values[position])
             case Known(_, entity):
                 return entity
             case Structure(items, form):
@@ -407,6 +416,13 @@ class _Unpacker:
             names.update((n, self.entity(o)) for n, o in node.scope.found if n not in node.scope.others)
         environment.update((variable, self.entity(inside)) for variable, inside in node.captured)
         return made
+
+    def _applied(self, value: Entity) -> Entity:
+        from relay.typecheck.elaboration.opened_functions import as_function
+
+        function = as_function(self.session, self.out, value)
+        assert function is not None
+        return function
 
     def _declared(self, entity: Entity, type_: Type) -> Entity:
         from relay.typecheck.elaboration.function_values import function_value

@@ -29,6 +29,7 @@ from relay.ir.expr import (
     Derivative,
     Expr,
     Function,
+    Global,
     LoopLabel,
     MakeTuple,
     Module,
@@ -100,7 +101,7 @@ class Instance:
     result: Type
     target: Atom  # what calls call
     rule: Rule | None = None
-    build: Callable[[], Function] | None = None  # None while the body is being elaborated
+    build: Callable[[], Function | Derivative] | None = None  # None while the body is being elaborated
     failed: bool = False  # mistakes in its body left it without a result
     effects: Effects = attrs.field(factory=Effects)
     numbers: Set[ParameterPlace] = frozenset()  # parameters that are run-time values here, and numbers in the call
@@ -125,6 +126,7 @@ class Session(Constraints):
         self.variables: list[Var] = []
         self.instances: dict[object, Instance] = {}
         self.globals: dict[str, Instance] = {}
+        self.linked: dict[Module, dict[str, Global]] = {}  # functions of other programs, by their names there
         self.received: list[Type] = []  # the types of the program's arguments
         self.function_arguments: dict[Var, Argument] = {}  # those of them that hold functions of other programs
         self.finishers: list[Callable[[], None]] = []
@@ -397,7 +399,7 @@ class Session(Constraints):
             if instance.build is None:
                 raise InternalError(f"{name} was not finished")
             function = instance.build()
-            if function.result is not None:
+            if isinstance(function, Function) and function.result is not None:
                 function = attrs.evolve(function, result=plain(function.result))  # type: ignore[misc]
             functions[name] = function
         return Module(functions, entry, self.monomorphisation.definitions, self.hints.where())
