@@ -392,6 +392,20 @@ ERRORS = [
     ("x", "let %y: {F} = «%x()»; %y", "a call of Tensor[float32, ()]"),
     ("x", "«()»; %x", "a statement without `let`: expected 0 values, found 1"),
     ("x", "«yield %x»", "`yield` outside of an arm"),
+    # brackets: the first place where the text goes wrong, not where another bracket has no company
+    ("x", "let %y: Tensor[float32, () «=» add(%x, %x); %y", "expected `]`, found `=`"),
+    ("x", "let %y: {F} = add(%x, %x«;» %y", "expected `,` or `)`, found `;`"),
+    ("x", "let %y: {F} = «add» %x, %x); %y", "expected an expression, found `add`"),
+    ("x", "let %y: {F} = if %x then «(» yield %x } else { yield %x }; %y", "expected `{`, found `(`"),
+    ("x", "let %y: {F} = if %x then { yield %x «else» { yield %x }; %y", "expected `}` after the end of the block"),
+    ("x", "let %y: {F} = «ad»(%x, %x; %y", "there is no operator `ad`"),
+    ("x", "let %y: {F} = add(%x, [1.0, 2.0«f32»); %y", "expected `,` or `]`, found `f32`"),
+    ("", "fn f(%x: ()) -> () «let» %y: () = %x; %y } fn g() -> () { dead }", "expected `{`, found `let`"),
+    ("", "fn f(%x: ()) -> () «{» let %y: () = @g(%x); %y\nfn g(%x: ()) -> () { %x }", "this `{` is never closed"),
+    ("", "fn f() -> () { let %g: fn() -> () = fn g() -> Tensor[«[»float32, ()] { dead }; dead }", "expected"),
+    ("", "fn f(%x: Tensor[float32, ()«)» -> () { dead }", "expected `]`, found `)`"),
+    ("", "fn f(%x: Tensor«,» ()]) -> () { dead }", "expected `[` behind `Tensor`, found `,`"),
+    ("", "fn f(%x: Ref«)» -> () { dead }", "expected `[` behind `Ref`, found `)`"),
 ]  # fmt: skip
 
 

@@ -233,8 +233,9 @@ class BodyParser:
         position = cursor.position
         while True:
             while not cursor.at("{"):
-                if cursor.next.kind is Kind.END:
-                    raise cursor.expected("the body of a function")
+                if cursor.next.kind is Kind.END:  # reading the function itself will show what is wrong
+                    cursor.position = position
+                    return
                 cursor.position = cursor.closing.get(cursor.position, cursor.position) + 1
             cursor.position = cursor.closing[cursor.position] + 1
             if cursor.at("at"):

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import difflib
 import enum
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from relay.errors import FrontendError, Label, Source, Span
@@ -52,6 +53,8 @@ _TOKEN = re.compile(
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _LONGEST_NUMBER = 1000
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+DECLARATIONS = ("data", "entry", "fn", "derivative", "constants", "sources")
+"""The words that the declarations of a module begin with."""
 
 
 def name_text(name: str) -> str:
@@ -72,6 +75,13 @@ def unquoted(text: str) -> str:
     return value
 
 
+class _Unmatched(NamedTuple):
+    """The error that a bracket has no other one, and where in the text that shows."""
+
+    error: FrontendError
+    place: int
+
+
 class Cursor:
     """The tokens of a text and a position among them. Raises FrontendError for what is no token."""
 
@@ -80,7 +90,9 @@ class Cursor:
         self._line_starts = [0, *(m.end() for m in re.finditer("\n", text))]
         self.tokens = self._tokens(text)
         self.position = 0
-        self.closing = self._matching()
+        self.closing, self.unmatched = self._matching()
+        if self.unmatched is not None:
+            self.closing, self.unmatched = self._matching(apart=True)
 
     def _tokens(self, text: str) -> list[Token]:
         tokens: list[Token] = []
@@ -105,32 +117,70 @@ class Cursor:
         tokens.append(Token(Kind.END, "", size, size))
         return tokens
 
-    def _matching(self) -> dict[int, int]:
-        """For each opening bracket the position of its closing one."""
+    def _matching(self, *, apart: bool = False) -> tuple[dict[int, int], _Unmatched | None]:
+        """For each opening bracket the position of its closing one, and the first mistake.
+
+        What is never closed ends before the closing bracket of what is around it; what closes nothing is passed over.
+        So a text with a mistake can be read up to it. `apart`: what begins a line like a declaration is one.
+        """
         matching: dict[int, int] = {}
         opened: list[int] = []
+        first: _Unmatched | None = None
         for position, token in enumerate(self.tokens):
-            if token.kind is not Kind.SYMBOL:
+            if token.kind is Kind.END or (apart and self._begins_declaration(token)):
+                if opened:
+                    opening = self.tokens[opened[-1]]
+                    error = FrontendError(f"this `{opening.text}` is never closed", self.span(opening))
+                    first = first or _Unmatched(error, token.start)
+                matching.update((open_, position - 1) for open_ in opened)
+                opened = []
+            elif token.kind is not Kind.SYMBOL:
                 continue
-            if token.text in _CLOSING:
+            elif token.text in _CLOSING:
                 opened.append(position)
             elif token.text in _CLOSING.values():
-                if not opened:
-                    raise FrontendError(f"there is nothing that this `{token.text}` closes", self.span(token))
-                opening = self.tokens[opened[-1]]
-                if _CLOSING[opening.text] != token.text:
-                    raise FrontendError(
-                        f"expected `{_CLOSING[opening.text]}`, found `{token.text}`",
-                        self.span(token),
-                        labels=(Label(self.span(opening), "opened here"),),
-                    )
-                matching[opened.pop()] = position
-        if opened:
-            opening = self.tokens[opened[-1]]
-            raise FrontendError(f"this `{opening.text}` is never closed", self.span(opening))
-        return matching
+                if not opened or _CLOSING[self.tokens[opened[-1]].text] != token.text:
+                    first = first or _Unmatched(self._unexpected(token, opened), token.start)
+                if any(_CLOSING[self.tokens[open_].text] == token.text for open_ in opened):
+                    while _CLOSING[self.tokens[opened[-1]].text] != token.text:
+                        matching[opened.pop()] = position - 1
+                    matching[opened.pop()] = position
+        return matching, first
+
+    def _begins_declaration(self, token: Token) -> bool:
+        """Whether a token begins a line, and is a word that declarations begin with."""
+        _, column = self._place(token.start)
+        return token.text in DECLARATIONS and token.kind is Kind.NAME and column == 1
+
+    def _unexpected(self, token: Token, opened: Sequence[int]) -> FrontendError:
+        """The error that a bracket closes none, or another one than it should."""
+        if not opened:
+            return FrontendError(f"there is nothing that this `{token.text}` closes", self.span(token))
+        opening = self.tokens[opened[-1]]
+        return FrontendError(
+            f"expected `{_CLOSING[opening.text]}`, found `{token.text}`",
+            self.span(token),
+            labels=(Label(self.span(opening), "opened here"),),
+        )
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """While the text is read: an error there is told, or that of a bracket if it shows before."""
+        try:
+            yield
+        except FrontendError as error:
+            if self.unmatched is None or (error.span is not None and self._offset(error.span) < self.unmatched.place):
+                raise
+        if self.unmatched is not None:
+            raise self.unmatched.error
 
     # ---- moving
+
+    def skip_to_declaration(self) -> None:
+        """Go on to where a declaration begins a line, or to the end."""
+        self.take()
+        while self.next.kind is not Kind.END and not self._begins_declaration(self.next):
+            self.take()
 
     @property
     def next(self) -> Token:
@@ -204,6 +254,9 @@ class Cursor:
     def _place(self, offset: int) -> tuple[int, int]:
         line = bisect.bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
+
+    def _offset(self, span: Span) -> int:
+        return self._line_starts[span.line - 1] + span.column - 1
 
     def expected(self, what: str, help: str | None = None) -> FrontendError:
         """The error that something else stands at the position."""

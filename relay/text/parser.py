@@ -28,11 +28,9 @@ from relay.ir.types import BaseType, FunctionType
 from relay.text.atoms import Declared
 from relay.text.body_parser import BodyParser, Signature
 from relay.text.constants import decode
-from relay.text.lexer import Cursor, Kind, Token
+from relay.text.lexer import DECLARATIONS, Cursor, Kind, Token
 from relay.text.surface_parser import SurfaceParser
 from relay.text.type_parser import TypeParser
-
-_DECLARATIONS = ("data", "entry", "fn", "derivative", "constants", "sources")
 
 
 def parse(
@@ -50,7 +48,8 @@ def parse(
     cursor = Cursor(text, filename)
     try:
         parser = _Parser(cursor, constants or {}, objects or {})
-        module = parser.module()
+        with cursor.reading():
+            module = parser.module()
         pending = any(isinstance(f, Derivative) for f in module.functions.values())
         if parser.is_surface:
             check_surface(module)
@@ -151,7 +150,10 @@ class _Parser:
         starts: list[tuple[str, int]] = []
         while cursor.next.kind is not Kind.END:
             word = cursor.next.text
-            if word not in _DECLARATIONS or cursor.next.kind is not Kind.NAME:
+            if word not in DECLARATIONS or cursor.next.kind is not Kind.NAME:
+                if starts and cursor.unmatched is not None:  # it may belong to the declaration before
+                    cursor.skip_to_declaration()
+                    continue
                 raise cursor.expected("`fn`, `entry fn`, `data`, `derivative` or `constants`")
             cursor.take()
             starts.append((word, cursor.position))
@@ -165,6 +167,8 @@ class _Parser:
         cursor = self.cursor
         while not cursor.at("{") or cursor.after(-1).text == "!":  # behind `!` are the effects of a function's type
             if cursor.next.kind is Kind.END:
+                if cursor.unmatched is not None:  # which reading the declaration will show
+                    return
                 raise cursor.expected("`{`")
             cursor.position = cursor.closing.get(cursor.position, cursor.position) + 1
         cursor.position = cursor.closing[cursor.position] + 1

@@ -50,6 +50,8 @@ _T = TypeVar("_T")
 RESERVED = frozenset({"Tensor", "Ref", "Stack", "fn", "forall"})
 """Names that no data type has in a text."""
 
+_OPENED = {"Tensor": "[", "Ref": "[", "Stack": "[", "list": "[", "fn": "("}
+
 _WORDS: dict[str, AttributeValue] = {"none": None, "true": True, "false": False}
 NUMBERS = frozenset({"inf", "nan", "-inf", "-nan"})
 
@@ -389,6 +391,8 @@ class TypeParser(DimParser):
             return variable
         definition = self.data.get(name)
         if definition is None:
+            if name in _OPENED:
+                raise cursor.expected(f"`{_OPENED[name]}` behind `{name}`")
             raise cursor.unknown("type", token, name, (*self._variables, *self.data, *RESERVED))
         return DataType(definition, self._arguments(definition, token) if definition.parameters else ())
 
@@ -492,10 +496,11 @@ def _parse(
     parser = TypeParser(cursor)
     parser.data.update((d.name, d) for d in data)
     types: list[Type] = []
-    while cursor.next.kind is not lexer.Kind.END or (single is not None and not types):
-        if types:
-            if single is not None:
-                raise single(cursor)
-            cursor.expect(",", " between two types")
-        types.append(parser.scheme())
+    with cursor.reading():
+        while cursor.next.kind is not lexer.Kind.END or (single is not None and not types):
+            if types:
+                if single is not None:
+                    raise single(cursor)
+                cursor.expect(",", " between two types")
+            types.append(parser.scheme())
     return tuple(types)
