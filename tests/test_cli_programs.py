@@ -308,17 +308,121 @@ def test_run_prints_data_and_reads_bfloat16(tmp_path: Path, capsys: pytest.Captu
         np.savez(arguments, n=np.int32(10_000), x=np.zeros(2, np.float32))
         assert main(["run", program, "--args", arguments, *extra]) == 0
         assert capsys.readouterr().out.count("Cons(") == 10_000
-    assert main(["run", program, "--args", arguments, "--output", out]) == 2
-    assert capsys.readouterr().err == (
-        "relay run: result.0 is List: only tensors and tuples of them are written to a file\n"
-    )
-    assert not Path(out).exists()
     np.savez(arguments, x=np.ones(2, relay.BFloat16.dtype))
     assert main(["run", program, "--entry", "g", "--args", arguments, "--output", out]) == 0
     assert np.load(out)["result.0"].view(relay.BFloat16.dtype).astype(np.float32).tolist() == [2, 2]
     np.savez(arguments, x=np.float32(1))
-    assert main(["run", program, "--entry", "h", "--args", arguments]) == 2
-    assert "result has a Ref[Tensor[float32, ()]]: only tensors, tuples and data" in capsys.readouterr().err
+    assert main(["run", program, "--entry", "h", "--args", arguments]) == 0
+    assert capsys.readouterr().out == "result: float32 ()\n1.0\n"
+
+
+STRUCTURES = """
+data List { Nil, Cons(head: Tensor[float64, ()], tail: List) }
+data Table { End, Row(rest: Table, key: Tensor[int32, ()], value: Tensor[float64, (2,)]) }
+data Tree { Leaf(value: Tensor[float64, ()]), Node(left: Tree, right: Tree) }
+data Nat { Zero, Successor(Nat) }
+data Layer { Layer(w: Tensor[float64, (2, 2)], bias: (Tensor[float64, (2,)],)) }
+
+entry fn f(
+  %xs: List, %table: Table, %tree: Tree, %n: Nat, %layer: Layer, %cell: Ref[Tensor[float64, ()]],
+  %items: list[Layer], %stack: Stack[List]
+) -> (Stack[List], list[Layer], Ref[Tensor[float64, ()]], Layer, Nat, Tree, Table, List) {
+  let %r: (Stack[List], list[Layer], Ref[Tensor[float64, ()]], Layer, Nat, Tree, Table, List) =
+    (%stack, %items, %cell, %layer, %n, %tree, %table, %xs);
+  %r
+}
+fn g(%xs: List, %stack: Stack[List]) -> (List, Stack[List]) {
+  let %r: (List, Stack[List]) = (%xs, %stack);
+  %r
+}
+fn h(%f: fn(Tensor[float64, ()]) -> Tensor[float64, ()]) -> () {
+  let %r: () = ();
+  %r
+}
+"""
+PARTS: dict[str, object] = {
+    "xs[0]": 1.0, "xs[1]": 2.0, "xs[2]": 3.0,
+    "table[0].key": np.int32(1), "table[0].value": np.ones(2),
+    "table[1].key": np.int32(2), "table[1].value": np.zeros(2),
+    "tree": "Node", "tree.left": "Leaf", "tree.left.value": 4.0, "tree.right": "Leaf", "tree.right.value": 5.0,
+    "n": "Successor", "n.0": "Zero",
+    "layer.w": np.eye(2), "layer.bias.0": np.ones(2),
+    "cell": 6.0,
+    "items[0].w": np.eye(2), "items[0].bias.0": np.zeros(2), "items[1].w": -np.eye(2), "items[1].bias.0": np.zeros(2),
+    "stack[0]": "Nil", "stack[1][0]": 7.0,
+}  # fmt: skip
+NAMES = {"stack": 0, "items": 1, "cell": 2, "layer": 3, "n": 4, "tree": 5, "table": 6, "xs": 7}
+
+
+def test_data_and_lists_are_read_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, arguments, out = (str(tmp_path / name) for name in ("a.relay", "a.npz", "out.npz"))
+    Path(program).write_text(STRUCTURES)
+    np.savez(arguments, **PARTS)  # type: ignore[arg-type]
+    for extra in ([], ["--interpret"]):
+        assert main(["run", program, "--args", arguments, "--output", out, *extra]) == 0
+        found = dict(np.load(out))
+        renamed = {re.sub(r"^\w+", lambda m: f"result.{NAMES[m[0]]}", name): value for name, value in PARTS.items()}
+        assert set(found) == set(renamed)
+        for name, value in renamed.items():
+            np.testing.assert_array_equal(found[name], value)  # type: ignore[arg-type]
+        assert main(["run", program, "--args", arguments, *extra]) == 0
+        shown = capsys.readouterr().out
+        assert "result.0: a list of 2\n[Nil, Cons(head=7., tail=Nil)]\n" in shown
+        assert "result.4: Nat\nSuccessor(Zero)\n" in shown and "result.2: float64 ()\n6.0\n" in shown
+        assert "result.5: Tree\nNode(left=Leaf(value=4.), right=Leaf(value=5.))\n" in shown
+        # the same list by its constructors, and empty ones
+        np.savez(tmp_path / "b.npz", **{"xs": "Cons", "xs.head": 1.5, "xs.tail": "Nil", "stack": np.zeros(0)})  # type: ignore[arg-type]
+        assert main(["run", program, "--entry", "g", "--args", str(tmp_path / "b.npz"), "--output", out, *extra]) == 0
+        assert {name: value.tolist() for name, value in np.load(out).items()} == {"result.0[0]": 1.5, "result.1": []}
+
+
+def test_long_lists_are_read_in_a_loop(tmp_path: Path) -> None:
+    program, arguments, out = (str(tmp_path / name) for name in ("a.relay", "a.npz", "out.npz"))
+    Path(program).write_text(STRUCTURES)
+    np.savez(arguments, **{f"xs[{i}]": float(i) for i in range(3000)}, stack=np.zeros(0))  # type: ignore[arg-type]
+    assert main(["run", program, "--entry", "g", "--args", arguments, "--output", out, "--interpret"]) == 0
+    assert float(np.load(out)["result.0[2999]"]) == 2999
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"xs[0]": None}, "nor its first element, 'xs[0]'"),
+        ({"xs[1]": None}, "'xs[2]' is the name of no part of a parameter of type List"),
+        (
+            {"xs[0]": None, "xs[1]": None, "xs[2]": None},
+            "has no array 'xs' that says which List it is, 'Nil' or 'Cons'",
+        ),
+        ({"xs[2]": np.ones(2)}, "xs[2] is Tensor[float64, ()], found float64 (2,)"),
+        ({"table[1].value": None}, "has no array 'table[1].value' for the parameter of type Tensor[float64, (2,)]"),
+        ({"table[1].valu": 1.0}, "'table[1].valu' is the name of no part of a parameter of type Table"),
+        ({"tree": None}, "has no array 'tree' that says which Tree it is, 'Leaf' or 'Node'"),
+        ({"tree": "Nod"}, "tree is a Tree, 'Leaf' or 'Node', found 'Nod'"),
+        ({"tree": 1.0}, "tree is a Tree, found float64 ()"),
+        ({"tree.right.value": None}, "has no array 'tree.right.value' for the parameter of type Tensor[float64, ()]"),
+        ({"layer.b": 1.0}, "'layer.b' is the name of no part of a parameter of type Layer"),
+        (
+            {"stack[0]": None, "stack[1][0]": None},
+            "has no array 'stack[0]' for the parameter of type List, nor an array",
+        ),
+        ({"other": 1.0}, "the program has no parameter 'other'; it has xs, table"),
+    ],
+)
+def test_wrong_parts_are_told_in_one_line(
+    tmp_path: Path, changed: dict[str, object], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.relay").write_text(STRUCTURES)
+    parts = {name: value for name, value in {**PARTS, **changed}.items() if value is not None}
+    np.savez(tmp_path / "a.npz", **parts)  # type: ignore[arg-type]
+    assert main(["run", str(tmp_path / "a.relay"), "--args", str(tmp_path / "a.npz")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("relay run: ") and message in error and error.count("\n") == 1
+
+
+def test_functions_are_not_read_from_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.relay").write_text(STRUCTURES)
+    assert main(["run", str(tmp_path / "a.relay"), "--entry", "h"]) == 2
+    assert "only tensors, tuples, data, references and lists of them are read" in capsys.readouterr().err
 
 
 # ---- show

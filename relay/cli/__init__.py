@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from relay.cli import cache, check, opt, repl, run, show
-from relay.cli.inputs import Refusal
+from relay.cli.refusal import Refusal
 from relay.errors import RelayError
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from relay.checking import Check, check_text, in_order, place_of
 from relay.cli import inputs
-from relay.cli.inputs import Refusal
+from relay.cli.refusal import Refusal
 from relay.compiler import RelayFunction
 from relay.diagnostic import Diagnostic, Span, wants_color
 from relay.errors import RelayError, together

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import runpy
 import traceback
 import zipfile
@@ -12,17 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
+from relay.cli.arrays import Arrays
+from relay.cli.refusal import Refusal
 from relay.compiler import RelayFunction
 from relay.errors import FrontendError, RelayError
 from relay.ir.check_surface import is_untyped
 from relay.ir.expr import Module, Var
-from relay.ir.types import BFLOAT16, BaseType, TensorType, TupleType, Type, show
+from relay.ir.types import Type, show
 from relay.text.parser import parse
 from relay.text.type_parser import parse_types
-
-
-class Refusal(Exception):
-    """A wrong call of a command: one line, and exit code 2."""
 
 
 def read_program(name: str) -> Module:
@@ -94,40 +93,19 @@ def read_types(text: str) -> list[Type]:
         raise Refusal(f"--types: {error.message}") from None
 
 
-def _fits(shape: tuple[int, ...], type_: TensorType) -> bool:
-    """Whether an array may have this shape; symbolic sizes are checked by the program."""
-    return len(shape) == type_.rank and all(
-        extent == dim for extent, dim in zip(shape, type_.shape, strict=True) if isinstance(dim, int)
-    )
-
-
 def arguments_for(parameters: Sequence[Var], arrays: Mapping[str, np.ndarray], file: str) -> list[object]:
-    """The parameters' values from arrays by name; the parts of a tuple p are p.0, p.1. Raises Refusal."""
-    used: set[str] = set()
-
-    def value(name: str, type_: Type | None) -> object:
-        match type_:
-            case TensorType(BaseType() as base):
-                if name not in arrays:
-                    raise Refusal(f"{file} has no array {name!r} for the parameter of type {show(type_)}")
-                used.add(name)
-                array = arrays[name]
-                if base == BFLOAT16 and array.dtype == "V2":  # files do not know that two bytes are a bfloat16
-                    array = array.view(base.dtype)
-                if array.dtype != base.dtype or not _fits(array.shape, type_):
-                    raise Refusal(f"{name} is {show(type_)}, found {array.dtype} {array.shape} in {file}")
-                return array
-            case TupleType(items):
-                return tuple(value(f"{name}.{i}", item) for i, item in enumerate(items))
-            case None:
-                raise Refusal(f"{name} has no type")
-            case _:
-                raise Refusal(f"{name} is {show(type_)}: only tensors and tuples of them are read from a file")
-
-    found = [value(p.name, p.type) for p in parameters]
-    unused = sorted(set(arrays) - used)
-    if unused:
-        raise Refusal(f"{file}: the program has no parameter {unused[0]!r}; {_list(parameters)}")
+    """The parameters' values from arrays by name, as `relay.cli.arrays` says. Raises Refusal."""
+    reading = Arrays(arrays, file)
+    try:
+        found = [reading.value(p.name, p.type) for p in parameters]
+    except RecursionError:
+        raise Refusal(f"the data in {file} is nested too deeply") from None
+    for name in sorted(set(arrays) - reading.used):
+        types = {p.name: p.type for p in parameters if p.type is not None}
+        type_ = types.get(re.split(r"[.\[]", name)[0])
+        if type_ is not None:
+            raise Refusal(f"{file}: {name!r} is the name of no part of a parameter of type {show(type_)}")
+        raise Refusal(f"{file}: the program has no parameter {name!r}; {_list(parameters)}")
     return found
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from relay.cli.inputs import Refusal, read_program
+from relay.cli.inputs import read_program
+from relay.cli.refusal import Refusal
 from relay.ir.check import Stage
 from relay.ir.difference import diff
 from relay.ir.expr import Module

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from relay.cli.inputs import Refusal, arguments_for, read_arrays, read_program
+from relay.cli.arrays import arrays_of, elements
+from relay.cli.inputs import arguments_for, read_arrays, read_program
+from relay.cli.refusal import Refusal
 from relay.eval import interpreter
-from relay.eval.values import Data
+from relay.eval.values import Data, Reference, Stack
 from relay.ir.check import Violation, check
 from relay.ir.dims import variables
 from relay.ir.expr import Function, Global, Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.traverse import all_blocks, operands, terminator_operands, walk
-from relay.ir.types import DataDefinition, DataType, TensorType, TupleType, Type, show
+from relay.ir.types import DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
 from relay.lowering import DEFAULT_LEVEL, Lowered
 
 NAME = "run"
@@ -28,8 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("file", metavar="PROGRAM.relay")
     parser.add_argument("--entry", metavar="FUNCTION", help="the function to run, if not the program's entry")
-    parser.add_argument("--args", metavar="ARGS.npz", help="arrays by the names of the parameters; p.0, p.1 of a tuple")
-    parser.add_argument("--output", metavar="OUT.npz", help="write the results here: result, or result.0, result.1, ..")
+    parser.add_argument(
+        "--args",
+        metavar="ARGS.npz",
+        help="arrays by the names of the parameters and of their parts: p.0 of a tuple, p.w of data, p[0] of a list",
+    )
+    parser.add_argument(
+        "--output", metavar="OUT.npz", help="write the results here, as --args has them: result, or result.0, .."
+    )
     parser.add_argument("--interpret", action="store_true", help="run the reference interpreter instead of native code")
     parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimisation level")
 
@@ -42,22 +50,26 @@ def run(options: argparse.Namespace) -> int:
     parameters = module.main.parameters
     arrays = {} if options.args is None else read_arrays(options.args)
     values = arguments_for(parameters, arrays, options.args or "--args")
-    _check_result("result", module.main.type.result, options.output is not None)
+    _check_result("result", module.main.type.result)
     if options.interpret:
         result = interpreter.run(module, values)
     else:
         result = Lowered(module, module.main.type.result, options.level).program(values)
-    found = dict(_flat("result", result))
     if options.output is None:
-        for name, value in found.items():
+        for name, value in _flat("result", result):
             if isinstance(value, Data):
                 print(f"{name}: {value.definition.name}\n{_text(value)}")
+            elif isinstance(value, Stack | list):
+                print(f"{name}: a list of {len(elements(value))}\n{_text(value)}")
             else:
                 print(f"{name}: {value.dtype} {value.shape}\n{value}")
     else:
         try:
+            found = dict(arrays_of("result", result))
             with Path(options.output).open("wb") as file:
                 np.savez(file, **found)  # type: ignore[arg-type]
+        except RecursionError:
+            raise Refusal("the result is nested too deeply for a file, or holds itself") from None
         except OSError as error:
             raise Refusal(f"cannot write {options.output}: {error.strerror}") from None
     return 0
@@ -101,8 +113,8 @@ def _needed(module: Module, name: str) -> set[str]:
     return needed
 
 
-def _check_result(name: str, type_: Type, written: bool) -> None:
-    """Raises Refusal for a result that cannot be printed or, if it is to be `written`, is no array."""
+def _check_result(name: str, type_: Type) -> None:
+    """Raises Refusal for a result that cannot be printed and written."""
     seen: set[DataDefinition] = set()
     pending = [(name, type_)]
     while pending:
@@ -112,31 +124,34 @@ def _check_result(name: str, type_: Type, written: bool) -> None:
                 pass
             case TupleType(items):
                 pending += ((f"{part}.{i}", item) for i, item in enumerate(items))
-            case DataType(definition) if written:
-                raise Refusal(f"{part} is {definition.name}: only tensors and tuples of them are written to a file")
+            case StackType(item) | RefType(item):
+                pending.append((part, item))
             case DataType(definition):
                 if definition not in seen:
                     seen.add(definition)
                     pending += ((part, field) for c in definition.constructors for field in c.fields)
             case _:
-                raise Refusal(f"{part} has a {show(type_)}: only tensors, tuples and data of them are printed")
+                raise Refusal(f"{part} has a {show(type_)}: only tensors, tuples, data, references and lists are shown")
 
 
-def _flat(name: str, value: object) -> Iterator[tuple[str, np.ndarray | Data]]:
-    """The arrays and data of a result by their names."""
+def _flat(name: str, value: object) -> Iterator[tuple[str, np.ndarray | Data | Stack | list[object]]]:
+    """The arrays, data and lists of a result by their names."""
     if isinstance(value, tuple):
         for index, item in enumerate(value):
             yield from _flat(f"{name}.{index}", item)
-    elif isinstance(value, Data):
+    elif isinstance(value, Reference):
+        yield from _flat(name, value.content)
+    elif isinstance(value, Data | Stack | list):
         yield name, value
     else:
         yield name, np.asarray(value)
 
 
 def _text(value: object) -> str:
-    """Data as its constructor with its fields. In a loop: lists are long."""
+    """Data as its constructor with its fields, and the content of references. In a loop: lists are long."""
     parts: list[str] = []
     pending = [value]
+    shown: set[int] = set()  # references, which may hold themselves
     while pending:
         match pending.pop():
             case str() as text:
@@ -145,6 +160,12 @@ def _text(value: object) -> str:
                 names = next(c.names for c in definition.constructors if c.name == constructor)
                 labels = [f"{name}=" for name in names] or [""] * len(fields)
                 pending += _listed(f"{constructor}(" if fields else constructor, labels, fields, ")" if fields else "")
+            case Reference(content) as cell:
+                pending.append("(shown before)" if id(cell) in shown else content)
+                shown.add(id(cell))
+            case Stack() | list() as made:
+                items = elements(made)
+                pending += _listed("[", [""] * len(items), items, "]")
             case tuple() as items:
                 pending += _listed("(", [""] * len(items), items, ",)" if len(items) == 1 else ")")
             case array:

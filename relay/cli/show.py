@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from relay.cli.graph import to_dot, to_svg
-from relay.cli.inputs import Refusal, read_arrays, read_function, read_types
+from relay.cli.inputs import read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
+from relay.cli.refusal import Refusal
 from relay.compiler import RelayFunction
 from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
