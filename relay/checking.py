@@ -4,18 +4,21 @@ them."""
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from relay.compiler import RelayFunction
 from relay.diagnostic import Diagnostic, Label, Span
 from relay.differentiation import grad
+from relay.donation import donated_names
 from relay.errors import RelayError, together
 from relay.frontend.files import Files
 from relay.frontend.outside import Outside, OutsideName
 from relay.frontend.unused import unused
 from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.expr import Function
 from relay.ir.type_parameters import alias_value, is_alias
 from relay.ir.types import (
     DataType,
@@ -34,6 +37,14 @@ from relay.typecheck.elaboration.entities import Consequence
 from relay.typecheck.unification import is_known
 
 
+def _check_options(written: Mapping[str, Any], function: Function | None) -> None:
+    """Raise RelayError for what `@relay(..)` does not take, or, with the function, for what does not fit its
+    parameters."""
+    chosen = options(written)
+    if function is not None:
+        donated_names(function, chosen.donate_argnames, chosen.donate_argnums)
+
+
 class Check:
     """A check of several files, which may import each other. Each is read once; what is told of one may be told again.
 
@@ -41,7 +52,7 @@ class Check:
     """
 
     def __init__(self, folders: Sequence[str] = ()) -> None:
-        self._files = Files(lambda definition: RelayFunction(definition, Options()), folders, options)
+        self._files = Files(lambda definition: RelayFunction(definition, Options()), folders, _check_options)
         self._types: dict[Definition | DerivedDefinition, FunctionType | None] = {}
         self._polymorphic: set[Definition | DerivedDefinition] = set()
 

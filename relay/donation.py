@@ -37,9 +37,8 @@ def donated_names(function: Function, names: str | Sequence[str], positions: int
     found: set[str] = set()
     for position in (positions,) if isinstance(positions, int) else positions:
         if not -len(known) <= position < len(known):
-            raise FrontendError(
-                f"donate_argnums: {function.name} has {len(known)} parameters, and none at {position}", function.span
-            )
+            count = f"{len(known)} parameter{'s' * (len(known) != 1)}"
+            raise FrontendError(f"donate_argnums: {function.name} has {count}, and none at {position}", function.span)
         found.add(known[position])
     for name in (names,) if isinstance(names, str) else names:
         if name not in known:

@@ -229,6 +229,35 @@ def test_what_decorators_do_not_take() -> None:
     ]
 
 
+def test_donations_of_what_is_no_parameter() -> None:
+    text = """
+    from relay import relay, Tensor, Float
+
+    @relay(donate_argnames="y")
+    def first(x: Tensor[Float, (3,)]):
+        return x
+    @relay(donate_argnums=3)
+    def second(x: Tensor[Float, (3,)]):
+        return x
+    @relay(donate_argnames="x", static_argnames="x")
+    def third(x):
+        return x
+    class Layer:
+        @relay(donate_argnames=("self", "z"))
+        def method(self, x):
+            return x
+    @relay(donate_argnames="x")
+    def right(x: Tensor[Float, (3,)]):
+        return x
+    """
+    assert said(text) == [
+        "4 error: donate_argnames: first has no parameter 'y'",
+        "7 error: donate_argnums: second has 1 parameter, and none at 3",
+        "10 error: x is static, so it has no memory to donate",
+        "14 error: donate_argnames: method has no parameter 'z'",
+    ]
+
+
 def test_callers_of_a_function_with_a_mistake_are_silent() -> None:
     text = """
     from relay import relay, Tensor, Float

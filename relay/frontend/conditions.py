@@ -242,6 +242,7 @@ def _nested_boolean(context: Context, node: ast.BoolOp, operands: Sequence[ast.e
         else:
             nested = _nested_boolean(context, node, operands[1:], is_and)
             value = context.bind(nested, "condition", context.span(operands[1]))
+        rest.last_span = context.span(operands[1])
     known = _empty_block(context)
     outcome = truth(not is_and, context.span(operands[0]))
     rest_branch = Branch(rest, context.span(operands[1]), "")

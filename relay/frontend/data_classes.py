@@ -358,12 +358,14 @@ def _with_own(type_: Type, own: DataType) -> Type:
         case DataType(definition, ()) if definition is own.definition:
             return own
         case TupleType(items):
-            return TupleType(tuple(_with_own(t, own) for t in items))
+            return TupleType(tuple(_with_own(t, own) for t in items), type_.form)
         case RelayFunctionType(parameters, result, where):
             inputs = tuple(_with_own(t, own) for t in parameters)
             return RelayFunctionType(inputs, _with_own(result, own), where, type_.effects)
         case RefType(content):
             return RefType(_with_own(content, own))
+        case StackType(element):
+            return StackType(_with_own(element, own))
         case DataType(definition, arguments):
             return DataType(definition, tuple(_with_own(a, own) if isinstance(a, Type) else a for a in arguments))
         case _:
@@ -406,7 +408,7 @@ def _data_types(type_: object) -> Iterator[DataType]:
         case RelayFunctionType(parameters, result):
             yield from _data_types(parameters)
             yield from _data_types(result)
-        case RefType(content):
+        case RefType(content) | StackType(content):
             yield from _data_types(content)
         case _:
             pass

@@ -25,6 +25,7 @@ from relay.frontend.file_module import FileModule
 from relay.frontend.outside import OutsideName
 from relay.frontend.top_level import FileReader, Unread, Wrap
 from relay.ir.definition import Definition
+from relay.ir.expr import Function
 from relay.operator import Operator
 from relay.operator.registry import finding
 
@@ -51,14 +52,15 @@ class Files:
     """Files that are read together, each once, also where they import each other. Use it in a `with` statement.
 
     `wrap` makes a callable of each decorated function, for what the files derive from it. `folders`: where modules are
-    searched, too, before Python's own path. `check_options` raises RelayError for what a decorator does not take.
+    searched, too, before Python's own path. `check_options` raises RelayError for what a decorator does not take;
+    with the function, for what does not fit its parameters.
     """
 
     def __init__(
         self,
         wrap: Wrap,
         folders: Sequence[str] = (),
-        check_options: Callable[[Mapping[str, Any]], object] = lambda written: None,
+        check_options: Callable[[Mapping[str, Any], Function | None], object] = lambda written, function: None,
     ) -> None:
         self.wrap = wrap
         self.check_options = check_options

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from relay.errors import FrontendError, RelayError, Source, Span
+from relay.errors import CompileError, FrontendError, RelayError, Source, Span
 from relay.frontend import lower
 from relay.frontend.chosen_statements import of_python, only_tries_imports
 from relay.frontend.decorators import Decorators, operator_name
@@ -293,9 +293,16 @@ class FileReader:
         if written is not None:
             options, decorator = written
             try:
-                self.files.check_options(options)
+                self.files.check_options(options, None)
             except RelayError as error:
                 self.errors.append(error.at(self.file.span(decorator)))
+
+    def _check_parameters(self, node: FunctionNode, definition: Definition) -> None:
+        """Raise FrontendError for what a function's decorator says of parameters that it does not have."""
+        written = self.decorators.written_options(node)
+        if written is not None:
+            with contextlib.suppress(CompileError):  # which has been reported
+                self.files.check_options(written[0], definition.function)
 
     def _define(self, node: FunctionNode, name: str, scope: Scope, bound: str | None = None) -> None:
         """Read a decorated function. `bound`: the name at the top that means it."""
@@ -305,6 +312,7 @@ class FileReader:
         try:
             definition = lower.lower_definition(self.file, scope, node, self.evaluated)
             definition = with_static(definition, self.decorators.static_names(node))
+            self._check_parameters(node, definition)
             definition = attrs.evolve(definition, pure=self.decorators.is_declared_pure(node))
         except OutsideName as unknown:
             if unknown.outside.is_early:

@@ -33,6 +33,7 @@ from relay.ir.types import (
     QuantifiedType,
     RefType,
     Shape,
+    StackType,
     TensorType,
     TupleType,
     Type,
@@ -279,6 +280,8 @@ def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
             return QuantifiedType(identifiers, substitute(body, free))
         case RefType(content):
             return RefType(substitute(content, bound))
+        case StackType(element):
+            return StackType(substitute(element, bound))
         case DataType(definition, arguments):
             return DataType(definition, tuple(_substitute_argument(a, bound) for a in arguments))
         case _:

@@ -10,6 +10,7 @@ from relay.ir.types import (
     FunctionType,
     Kind,
     RefType,
+    StackType,
     TensorType,
     TupleType,
     Type,
@@ -58,6 +59,8 @@ def _parts(found: Type, expected: Type, where: str) -> Iterator[str]:
             yield from _parts(r1, r2, f"{where}the result: ")
         case FunctionType(p1), FunctionType(p2):
             yield f"{where}it has {len(p1)} parameters, not {len(p2)}"
+        case StackType(RefType(x)), StackType(RefType(y)):
+            yield from _parts(x, y, f"{where}the elements: ")
         case RefType(x), RefType(y):
             yield from _parts(x, y, f"{where}the content: ")
         case (DataType(d1, a1), DataType(d2, a2)) if d1 is d2 and len(a1) == len(a2):

@@ -162,7 +162,48 @@ def _random(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape) + len(shape)).standard_normal(shape)
 
 
+@relay
+def summed_while_axes_are_left(x):
+    rounds = 0
+    while x.ndim > 1:
+        x = x.sum(axis=0) * 0.5
+        rounds += 1
+    return (x * x).sum() * float(rounds)
+
+
+@relay
+def sum_of_halves(x):
+    while x.shape[0] > 1:
+        half = x.shape[0] // 2
+        x = x[:half] + x[half : 2 * half] * 2.0
+    return x[0]
+
+
+@relay
+def taken_apart(items, limit):
+    total = 0.0
+    while len(items) > 0:
+        first, *items = items
+        total = total + first.sum()
+        if total > limit:
+            return total * 2.0
+    return total
+
+
+@relay
+def to_a_scalar(x):
+    while True:
+        if x.ndim == 0:
+            return x
+        x = relay.sin(x).sum(axis=-1)
+
+
 PROGRAMS = [
+    Program(summed_while_axes_are_left, (_random(2, 3, 4),)),
+    Program(sum_of_halves, (np.arange(8.0),), expected=126.0),
+    Program(taken_apart, ((_random(4), np.float64(2.0), _random(2, 2)), np.float64(50.0))),
+    Program(taken_apart, ((np.ones(4), np.float64(2.0), _random(2, 2)), np.float64(5.0)), expected=12.0),
+    Program(to_a_scalar, (_random(2, 3),)),
     Program(square_until, (np.float64(3.0),), expected=6561.0, expected_gradient=(17496.0,)),
     Program(absolute, (np.float64(-2.0),), expected=2.0, expected_gradient=(-1.0,)),
     Program(newton, (np.float64(2.0),), expected=np.sqrt(2.0), expected_gradient=(0.5 / np.sqrt(2.0),)),

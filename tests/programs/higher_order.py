@@ -346,10 +346,34 @@ def holding_made_sizes(xs, n):
     return cell.value(xs[0])
 
 
+@relay
+def mapped(f, items):
+    return tuple(f(item) for item in items)
+
+
+@relay
+def mapped_one_by_one(f, items):
+    return () if len(items) == 0 else (f(items[0]), *mapped_one_by_one(f, items[1:]))
+
+
+@relay
+def at_whole_and_sum(f, x):
+    return mapped(f, (x, x.sum()))
+
+
+@relay
+def at_several_types(x, c):
+    doubled, scalar, count = mapped(lambda v: v * c, (x, c, 2))
+    first, second = mapped_one_by_one(lambda v: v + c, (x @ x, x))
+    whole, total = at_whole_and_sum(lambda v: relay.sin(v) * c, x)
+    return (doubled * first + second).sum() * scalar + count + (whole * total).sum()
+
+
 PROGRAMS = [
     Program(chosen_with_made_sizes, (np.array([0.2, 0.7, 1.3, 2.1]), 4)),
     Program(holding_made_sizes, (np.array([0.2, 0.7, 1.3, 2.1]), 3)),
     Program(holding_made_sizes, (np.array([0.2, 0.7, 1.3, 2.1]), 4)),
+    Program(at_several_types, (np.array([0.5, -0.3, 0.2]), X)),
     Program(chosen_with_arrays, (np.float64(0.7), np.float64(-0.4))),
     Program(chosen_with_arrays, (np.float64(-0.7), np.float64(0.4))),
     Program(polymorphic_arguments, (X, np.array([0.5, -0.3, 0.2]))),

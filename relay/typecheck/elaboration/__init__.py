@@ -33,6 +33,7 @@ higher-order, and holds no node marked "surface".
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import pkgutil
@@ -65,6 +66,7 @@ from relay.ir.types import (
     Type,
     TypeId,
     Unknown,
+    prune,
     scalar,
     type_variables,
 )
@@ -99,7 +101,7 @@ from relay.typecheck.elaboration.schemes import name_the_rest, quantified
 from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.hints import LARGEST, SMALLEST, Pin
 from relay.typecheck.mapping import erased
-from relay.typecheck.unification import is_known, resolve
+from relay.typecheck.unification import Clash, is_known, resolve
 
 __all__ = [
     "Argument",
@@ -544,8 +546,42 @@ def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argumen
                 session.report(error)
     session.solver.run()
     session.stop()
+    if any(map(_is_empty, arguments)):
+        annotated = _sizes_of_nothing(session, function, values, written)
     packs = session.decisions.returning
     return instantiate(session, entity, entities, values, None, annotated=annotated, packs=packs).name
+
+
+def _is_empty(argument: Argument) -> bool:
+    """Whether there is an empty list of any length in an argument."""
+    match argument:
+        case Items(items):
+            return not items or any(map(_is_empty, items))
+        case Structure(items=items):
+            return any(map(_is_empty, items))
+        case tuple():
+            return any(map(_is_empty, argument))
+        case Content(content):
+            return _is_empty(content)
+        case _:
+            return False
+
+
+def _sizes_of_nothing(
+    session: Session, function: Function, values: Sequence[Typed | None], written: Context
+) -> Mapping[TypeId, object]:
+    """What the variables of a function's annotations are, where sizes that no argument has are 0: those of elements of
+    empty lists."""
+    for parameter, value in zip(function.parameters, values, strict=True):
+        if value is not None and parameter.type is not None:
+            with contextlib.suppress(Clash):  # the error of a wrong argument stands at the parameter
+                session.solver.unify(value.type, annotation_type(session, written, parameter.type))
+    for meaning in written.annotated.values():
+        unknown = prune(meaning)  # type: ignore[arg-type]
+        if isinstance(unknown, Unknown) and unknown.kind in (Kind.Dim, Kind.Shape):
+            session.solver.bind(unknown, 0 if unknown.kind is Kind.Dim else ())
+    session.solver.run()
+    return written.annotated
 
 
 def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:

@@ -399,6 +399,7 @@ def _mismatch(name: str, expected: Type, span: Span | None) -> Entity:
 def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], node: If, out: Output) -> None:
     """`if`. A condition that the checker knows chooses its arm; the other arms are not looked at."""
     join = Join(session, [t.name for t in targets])
+    join.of_conditions = _is_and_or(node)
     arms: list[tuple[Output, Output]] = []
     orelse: Block | None = None
     is_refused, by_sizes, by_call, decided = False, False, False, True
@@ -473,6 +474,15 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         assign(context, targets, [made_sizes.all_opened(session, out, e, node.span) for e in entities])
         for entity, ways in zip(entities, paths, strict=False):
             size_conditions.note_joined(session, entity, ways)
+
+
+def _is_and_or(node: If) -> bool:
+    """Whether this is `a and b` or `a or b`: in one arm the first operand decides, and the result stands for it."""
+    first = node.arms[0]
+    ends = (first.body.terminator, node.orelse.terminator)
+    results = [end.values[:1] for end in ends if isinstance(end, Yield)]
+    at = first.condition.terminator.span if isinstance(first.condition.terminator, Yield) else None
+    return any(isinstance(v, Constant) and v.span is not None and v.span == at for values in results for v in values)
 
 
 def _condition(session: Session, context: Context, block: Block, out: Output, span: Span | None) -> Typed:

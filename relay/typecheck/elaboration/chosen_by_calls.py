@@ -36,6 +36,7 @@ from relay.ir.expr import (
     Global,
     If,
     Index,
+    Loop,
     OpCall,
     Static,
     Var,
@@ -172,7 +173,7 @@ class Results:
 
     def left_open(self, value: Expr, result: Type) -> None:
         """Note what is returned where a scheme does not look: in a `match`, or a loop, of something unknown."""
-        if isinstance(value, ForEach):
+        if isinstance(value, ForEach | Loop):
             self.of_loops.append((result, value.span))
         elif not self.is_declared:
             self.is_chosen = True

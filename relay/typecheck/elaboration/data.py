@@ -291,5 +291,7 @@ def fill(session: Session, type_: Type) -> Type:
             return FunctionType(inputs, fill(session, result), where, type_.effects)
         case RefType(content):
             return RefType(fill(session, content))
+        case StackType(element):
+            return StackType(fill(session, element))
         case _:
             return type_

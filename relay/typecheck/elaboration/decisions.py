@@ -36,6 +36,9 @@ class Decisions:
     differing: set[int] = attrs.field(factory=set)  # functions that return other types if they call themselves
 
     of_all_sizes: set[Place] = attrs.field(factory=set)  # parameters that are functions, called at several sizes
+    unrolled: set[LoopLabel] = attrs.field(factory=set)  # `while` loops whose rounds are known, of several types
+    endless: set[LoopLabel] = attrs.field(factory=set)  # those that have too many rounds for that
+    of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
 
     @property
     def nested(self) -> bool:
@@ -60,6 +63,33 @@ class CalledAtSizes(StartAnew):
 
     def note(self, decisions: Decisions) -> None:
         decisions.of_all_sizes.add(self.place)
+
+
+class LoopUnrolls(StartAnew):
+    """A `while` changes the types of its variables, and its condition is known before the run: each round is typed for
+    itself. `is_endless`: it is not, for there are too many rounds."""
+
+    def __init__(self, label: LoopLabel, is_endless: bool = False) -> None:
+        super().__init__()
+        self.label, self.is_endless = label, is_endless
+
+    def note(self, decisions: Decisions) -> None:
+        if self.is_endless:
+            decisions.unrolled.discard(self.label)
+            decisions.endless.add(self.label)
+        else:
+            decisions.unrolled.add(self.label)
+
+
+class CalledAtTypes(StartAnew):
+    """An unannotated parameter is called at several types: the function that it gets is typed anew at each use."""
+
+    def __init__(self, place: ParameterPlace) -> None:
+        super().__init__()
+        self.place = place
+
+    def note(self, decisions: Decisions) -> None:
+        decisions.of_several_types.add(self.place)
 
 
 class NumbersSpecialise(StartAnew):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError
+from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.derivative import gradient_type, output_type
 from relay.ir.effects import Effects
 from relay.ir.expr import (
@@ -51,6 +51,7 @@ from relay.typecheck.elaboration.arguments import (
     surface_function,
     wrong_count,
 )
+from relay.typecheck.elaboration.decisions import CalledAtTypes
 from relay.typecheck.elaboration.effects import demand_purity
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -73,7 +74,7 @@ from relay.typecheck.elaboration.functions import expand, instantiate
 from relay.typecheck.elaboration.higher_rank import at_fresh_types
 from relay.typecheck.elaboration.opened_functions import as_function
 from relay.typecheck.elaboration.session import Session
-from relay.typecheck.unification import outer_unknowns, resolve, unknowns
+from relay.typecheck.unification import flat_shape, outer_unknowns, resolve, unknowns
 
 
 def function_value(
@@ -329,7 +330,17 @@ def call_value(
     types = [v.type for v in values]
     if seeded:  # whose type follows from those of the others
         types[-1] = session.solver.fresh(Kind.Type)
-    session.unify_at(callee.type, FunctionType(tuple(types), result, (), effects), span, name)
+    place = session.function_parameters.get(callee.atom)
+    if place in session.decisions.of_several_types:
+        place = None  # a function that is made anew in each call of itself
+    if place is not None and isinstance(type_, FunctionType) and _chooses(session, types, type_.parameters):
+        raise CalledAtTypes(place)
+    try:
+        session.unify_at(callee.type, FunctionType(tuple(types), result, (), effects), span, name)
+    except TypeMismatch:
+        if place is None:
+            raise
+        raise CalledAtTypes(place) from None
     session.effects.include(effects)
     session.solver.run()
     if seeded:
@@ -337,6 +348,25 @@ def call_value(
         session.solver.run()
     typed = session.bind(out, Call(callee.atom, tuple(v.atom for v in values), span), result, "result", span)
     return expand(session, out, typed, span)
+
+
+def _chooses(session: Session, found: Sequence[Type], expected: Sequence[Type]) -> bool:
+    """Whether, in a scheme, equal types would choose a type or shape that the caller chooses."""
+    if not session.generic:
+        return False
+    callers = {u for type_ in session.received for u in unknowns(type_) if u.kind in (Kind.Type, Kind.Shape)}
+    for left, right in zip(found, expected, strict=True):
+        parts = _rank_of(left), _rank_of(right)
+        open_ = {u for part in parts for u in unknowns(part) if u.kind in (Kind.Type, Kind.Shape)}
+        if parts[0] != parts[1] and open_ and open_ <= callers:
+            return True
+    return False
+
+
+def _rank_of(type_: Type) -> object:
+    """The shape of a tensor, or another type."""
+    found = prune(type_)
+    return flat_shape(found.shape) if isinstance(found, TensorType) else resolve(found)  # type: ignore[arg-type]
 
 
 LAST_IS_SEED = "the derivative is seedable: its last argument is the incoming cotangent"

@@ -86,6 +86,9 @@ from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve
 
+MOST_CLOSURES = 8
+"""How many calls inside each other specialise a function to a local function each."""
+
 
 def call_function(
     session: Session,
@@ -109,15 +112,20 @@ def call_function(
             place = id(function), position
             fixed = place in session.decisions.specialising
             numbers.add(place)
+        if isinstance(entity, LocalFunction) and (id(function), position) in session.decisions.of_several_types:
+            fixed = fixed or not _grows(session, function, entity)
         if higher_rank.is_polymorphic(parameter) and not _is_passed_on(entity):
             entities[position] = higher_rank.checked(session, out, entity, parameter, function.name, span)
             fixed = True
             if isinstance(callee, GlobalFunction):
                 higher_rank.require_right(session, callee.definition)
+        if isinstance(entity, Tuple) and not fixed and _calls_itself(session, callee):
+            from relay.typecheck.elaboration.made_sizes import packed
+
+            entity = packed(session, out, entity, None, None, span)
         values.append(None if fixed else _argument(session, out, entity, span or parameter.span))
     callee = higher_rank.inside(session, out, callee, [e for e, v in zip(entities, values, strict=True) if v is None])
-    code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
-    if any(i.code is code for i in session.active):  # a recursion may call with other sizes each time
+    if _calls_itself(session, callee):  # a recursion may call with other sizes each time
         from relay.typecheck.elaboration.made_sizes import packed_value
 
         values = [None if v is None else packed_value(session, out, v, None, None, span) for v in values]
@@ -140,6 +148,21 @@ def call_function(
         assert isinstance(found, Tuple)
         return returned_functions.unpacked(session, out, instance.returned, found.items, span)
     return known_results.overlaid(found, instance.known)
+
+
+def _calls_itself(session: Session, callee: GlobalFunction | LocalFunction) -> bool:
+    """Whether a function is called in itself."""
+    code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
+    return any(i.code is code for i in session.active)
+
+
+def _grows(session: Session, function: Function, entity: LocalFunction) -> bool:
+    """Whether a function gets another local function in each of its calls of itself, so that there might be no end."""
+    mine, others = ("entity", id(entity)), 0
+    for instance in session.active:
+        if isinstance(instance.code, LocalFunction) and instance.code.function is function:
+            others += mine not in instance.statics
+    return others >= MOST_CLOSURES
 
 
 def _is_number(entity: Entity) -> bool:
@@ -349,6 +372,10 @@ def _new_instance(
             var = session.variable(surface.name, next(remaining), surface.span)
             if of_any and not stays:
                 session.functions_of_any[var] = where
+            if surface.type is None and isinstance(entity, LocalFunction):
+                session.function_parameters[var] = id(function), position
+            elif isinstance(entity, Typed) and entity.atom in session.function_parameters:  # which is passed on
+                session.function_parameters[var] = session.function_parameters[entity.atom]
             if is_entry and surface in session.function_arguments:
                 parameters.append(var)
                 context.environment[surface] = _function_argument(session, body, var, surface, annotation, what)
@@ -368,6 +395,7 @@ def _new_instance(
             parameters.append(var)
             received = Typed(var, annotation or var.type or result)
             context.environment[surface] = expand(session, body, received, surface.span)
+            made_sizes.note_any(session, context.environment[surface], surface.type)
         for entity, annotation, surface in known:
             _check_known_function(session, body, entity, annotation, surface, function.name, span)
         if function.result is not None:

@@ -41,7 +41,6 @@ from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Context,
     Entity,
-    Failed,
     Handler,
     Later,
     Number,
@@ -58,7 +57,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.joins import Join, assign, assign_joined
-from relay.typecheck.elaboration.loops import Carried
+from relay.typecheck.elaboration.loops import Carried, elaborate_round
 from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.records import iterated
 from relay.typecheck.elaboration.session import Session
@@ -181,7 +180,8 @@ def _unroll(
     ended, failures = False, session.failures
     with session.scope(everything) as depth:
         for item in items:
-            current, ended = _round(session, context, node, item, current, everything, outer_join, depth)
+            context.environment[node.element] = item
+            current, ended = elaborate_round(session, context, node, current, everything, outer_join, depth)
             if ended:
                 break
         if not ended:
@@ -208,36 +208,6 @@ def _simple_round(
     context.handlers[node.label] = Handler(node.label, on_next, on_next, len(session.scopes))
     elaborate_block(session, context, node.body, out, None)
     return result
-
-
-def _round(
-    session: Session,
-    context: Context,
-    node: ForEach,
-    item: Entity,
-    current: tuple[Entity, ...],
-    everything: Output,
-    outer_join: Join,
-    outside: int,
-) -> tuple[tuple[Entity, ...], bool]:
-    """One element's copy as a loop that runs once. Returns the variables after it, and whether nothing comes after
-    it."""
-    inner = LoopLabel(node.label.name)
-    join = Join(session, [p.name for p in node.parameters])
-    context.environment[node.element] = item
-    assign(context, node.parameters, current)
-    context.handlers[node.label] = Handler(inner, join.add, outer_join.add, len(session.scopes), outside)
-    body, failures = Output(), session.failures
-    elaborate_block(session, context, node.body, body, None)
-    bound, entities = join.close(lambda atoms, span: Exit(inner, atoms, span))
-    everything.items.append(Later(bound, lambda: Loop(inner, (), (), body.block(), None, node.span)))
-    entities = tuple(made_sizes.all_opened(session, everything, e, node.span) for e in entities)
-    if not join.paths:
-        if session.failures > failures:
-            return tuple(Failed() for _ in current), False
-        everything.terminator = Dead()
-        return current, True
-    return entities, False
 
 
 def _counted(

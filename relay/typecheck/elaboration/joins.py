@@ -43,6 +43,7 @@ class Join:
         self.session = session
         self.names = names
         self.by_call = False  # in a scheme: a call chooses the path, so what arrives may be of different types
+        self.of_conditions = False  # the arms are the operands of `and` or `or`
         self.by_sizes = False  # in a scheme: sizes choose the path, so what arrives may differ in them
         self.paths: list[tuple[Output, tuple[Entity, ...], Span | None]] = []
         self._handed: list[tuple[Atom, ...]] = []
@@ -127,7 +128,8 @@ class Join:
             form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
             return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
         typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
-        typed = self._packed(typed, self.session.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ())
+        named = self.session.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ()
+        typed = self._packed(typed, {*named, *(a for t in typed for a in self.session.axes_of_any.get(t.atom, ()))})
         if self.by_call and not all(chosen_by_calls.alike(typed[0].type, t.type) for t in typed[1:]):
             made = self.session.solver.fresh(Kind.Type)
             chosen_by_calls.either(self.session, [t.type for t in typed], made, self.paths[0][2])
@@ -138,7 +140,7 @@ class Join:
                 self.session.solver.unify(typed[0].type, other.type)
             except Clash as clash:
                 notes = clash_notes(clash, other.type, typed[0].type)
-                if name == "condition":
+                if name == "condition" or self.of_conditions:
                     raise _no_condition(typed, places) from None
                 earlier, later = (places[0], typed[0].type), (span, other.type)
                 if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import (
@@ -17,9 +17,9 @@ from relay.ir.expr import (
 )
 from relay.ir.types import show
 from relay.operator import Operator
-from relay.typecheck.elaboration import growing, made_sizes
+from relay.typecheck.elaboration import chosen_by_calls, growing, made_sizes
 from relay.typecheck.elaboration.blocks import elaborate_block, handed_entities
-from relay.typecheck.elaboration.decisions import ListGrows
+from relay.typecheck.elaboration.decisions import ListGrows, LoopUnrolls
 from relay.typecheck.elaboration.descriptions import structure_of
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
@@ -38,9 +38,12 @@ from relay.typecheck.elaboration.entities import (
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.joins import Join, assign, assign_joined, assigned_at
 from relay.typecheck.elaboration.kept import Kept
-from relay.typecheck.elaboration.mistakes import clash_notes
+from relay.typecheck.elaboration.mistakes import SchemeOnly, clash_notes
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import Clash, resolve
+
+MOST_ROUNDS = 64
+"""Of how many rounds a `while` may be unrolled."""
 
 
 class Carried:
@@ -59,6 +62,9 @@ class Carried:
         self._kept = Kept(node)
         self._started: dict[object, Length | None] = {}  # by origin: the length with which a list enters the loop
         self._growth: dict[object, set[int | None]] = {}  # by origin: by how much a round makes it longer
+        self.changes = False  # a round ends with other types, which is reported
+        self.may_change = False  # in a scheme: perhaps with other types
+        self._of_any: dict[tuple[int, ...], Collection[int]] = {}  # axes that annotations leave open
         self.entities = tuple(
             self._start(out, name, e, (i,)) for i, (name, e) in enumerate(zip(self.names, entities, strict=True))
         )
@@ -78,9 +84,11 @@ class Carried:
             if not is_function or self._kept.keeps(place[0], place[1:]):
                 return entity
         typed = self.session.materialise(out, entity, self.span)
+        self._of_any[place] = self.session.axes_of_any.get(typed.atom, ())
         if (axes := self.session.decisions.varying.get((self.label, place))) is not None:
             typed = made_sizes.widened(self.session, out, typed, axes, self.span)
         var = self.session.variable(name, typed.type, self.span)
+        self.session.axes_of_any[var] = self._of_any[place]
         self.parameters.append(var)
         self.initial.append(typed.atom)
         if not growing.is_growing(typed):
@@ -124,6 +132,7 @@ class Carried:
                 place = assigned_at(name, handed, position, span)
                 self._fit(out, name, expected, entity, place, atoms, (position,))
             except (Consequence, RelayError) as error:
+                self.changes = self.changes or isinstance(error, RelayError)
                 self.session.report(error)
         return tuple(atoms)
 
@@ -146,9 +155,11 @@ class Carried:
                     self._note_growth(expected, entity)
                 typed = self.session.materialise(out, entity, span)
                 typed = made_sizes.packed_value(self.session, out, typed, self.session.escaping, expected.type, span)
-                may = self.session.axes_of_any_size(name) if len(place) == 1 else ()
+                named = self.session.axes_of_any_size(name) if len(place) == 1 else ()
+                may = {*named, *self._of_any[place]}
                 made_sizes.refuse_sizes(self.session, typed.type, expected.type, (self.label, place), may)
                 growing.refuse_lengths(self.session, typed.type, expected.type)
+                self.may_change = self.may_change or not chosen_by_calls.alike(typed.type, expected.type)
                 try:
                     self.session.solver.unify(typed.type, expected.type)
                 except Clash as clash:
@@ -188,20 +199,33 @@ class Carried:
 
 
 def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
-    """A `while`."""
+    """A `while`. One that changes types, and whose condition is known before the run, is unrolled."""
     session.rounds.enter(node)
+    if node.label in session.decisions.unrolled:
+        if session.generic:
+            raise SchemeOnly(node.span, "how many rounds this loop has")
+        _unroll(session, context, targets, node, out)
+        return
     carried = Carried(session, out, node, handed_entities(context, node.initial))
     label = LoopLabel(node.label.name)
     join = Join(session, [t.name for t in targets])
+    outside = session.chosen_by_call, session.chosen_by_sizes
+    chosen: list[tuple[bool, bool]] = []  # in a scheme: whether a call decides the ways out, or sizes
 
     def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
         place.terminator = Next(label, carried.fit(place, entities, span), span)
 
-    context.handlers[node.label] = Handler(label, on_next, join.add, len(session.scopes))
+    def on_exit(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        chosen.append((session.chosen_by_call > outside[0], session.chosen_by_sizes > outside[1]))
+        join.add(place, entities, span)
+
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(session.scopes))
     body, failures = Output(), session.failures
     with session.where_it_may_not_run(), session.scope(body):
         assign(context, node.parameters, carried.inside(body))
         elaborate_block(session, context, node.body, body, None)
+    if node.label not in session.decisions.endless and _is_of_several_types(session, carried, chosen):
+        raise LoopUnrolls(node.label)
     bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
 
     def build() -> Loop:
@@ -212,3 +236,59 @@ def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...],
     arrives = assign_joined(session, context, targets, join, entities, failures)
     if not arrives:
         out.terminator = Dead()
+
+
+def _is_of_several_types(session: Session, carried: Carried, exits: Sequence[tuple[bool, bool]]) -> bool:
+    """Whether the rounds of a loop have variables of different types, and are known before the run: no way leads out of
+    the first one, or, in a scheme, ways that calls and sizes choose."""
+    if not session.generic:
+        return carried.changes and not exits
+    by_call = bool(exits) and all(call for call, _ in exits)
+    by_sizes = bool(exits) and all(call or sizes for call, sizes in exits)
+    return (carried.may_change and by_call) or (carried.changes and by_sizes)
+
+
+def _unroll(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
+    """One copy of the body for each round."""
+    current = handed_entities(context, node.initial)
+    outer, join = LoopLabel(node.label.name), Join(session, [t.name for t in targets])
+    everything, failures = Output(), session.failures
+    ended, rounds = False, 0
+    with session.scope(everything) as depth:
+        while not ended and session.failures == failures:
+            if rounds == MOST_ROUNDS:
+                raise LoopUnrolls(node.label, is_endless=True)
+            current, ended = elaborate_round(session, context, node, current, everything, join, depth)
+            rounds += 1
+    bound, entities = join.close(lambda atoms, span: Exit(outer, atoms, span))
+    out.items.append(Later(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))
+    entities = tuple(made_sizes.all_opened(session, out, e, node.span) for e in entities)
+    if not assign_joined(session, context, targets, join, entities, failures):
+        out.terminator = Dead()
+
+
+def elaborate_round(
+    session: Session,
+    context: Context,
+    node: Loop | ForEach,
+    current: tuple[Entity, ...],
+    everything: Output,
+    outer_join: Join,
+    outside: int,
+) -> tuple[tuple[Entity, ...], bool]:
+    """One round as a loop that runs once. Returns the variables after it, and whether nothing comes after it."""
+    inner = LoopLabel(node.label.name)
+    join = Join(session, [p.name for p in node.parameters])
+    assign(context, node.parameters, current)
+    context.handlers[node.label] = Handler(inner, join.add, outer_join.add, len(session.scopes), outside)
+    body, failures = Output(), session.failures
+    elaborate_block(session, context, node.body, body, None)
+    bound, entities = join.close(lambda atoms, span: Exit(inner, atoms, span))
+    everything.items.append(Later(bound, lambda: Loop(inner, (), (), body.block(), None, node.span)))
+    entities = tuple(made_sizes.all_opened(session, everything, e, node.span) for e in entities)
+    if not join.paths:
+        if session.failures > failures:
+            return tuple(Failed() for _ in current), False
+        everything.terminator = Dead()
+        return current, True
+    return entities, False

@@ -308,6 +308,18 @@ def of_any_size(session: Session, out: Output, argument: Typed, wanted: Type, sp
     return widened(session, out, argument, any_axes(known) if isinstance(known, TensorType) else (), span)
 
 
+def note_any(session: Session, entity: Entity, written: Type | None) -> None:
+    """Note which axes of a parameter, or of the tensors in it, its annotation leaves open."""
+    match entity, written:
+        case Typed(atom), TensorType() if axes := any_axes(written):
+            session.axes_of_any[atom] = axes
+        case Tuple(items), TupleType(parts) if len(items) == len(parts):
+            for item, part in zip(items, parts, strict=True):
+                note_any(session, item, part)
+        case _:
+            pass
+
+
 def widened(session: Session, out: Output, typed: Typed, axes: Collection[int], span: Span | None) -> Typed:
     """A tensor with `Any` at axes."""
     type_ = prune(typed.type)

@@ -24,6 +24,7 @@ from relay.ir.expr import (
     Global,
     Index,
     IndexUpdate,
+    Loop,
     OpCall,
     PatternMatch,
     Slice,
@@ -308,7 +309,7 @@ def _name(expression: Expr) -> str:
             return "updated"
         case Attribute(_, name):
             return name
-        case ForEach():
+        case ForEach() | Loop():
             return "loop"
         case PatternMatch():
             return "match"

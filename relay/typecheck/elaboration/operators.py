@@ -113,15 +113,17 @@ def _apply(
 
 
 def _relation_of_numbers(session: Session, operator: Operator, found: Sequence[Typed | None]) -> Relation | None:
-    """In a scheme, the relation that an operator's type is for numbers, if a shape is open, and an element type that is
-    may be a number's."""
+    """The relation that an operator's type is for numbers, if something is open in a shape. In a scheme an element type
+    may be open, too, that may be a number's."""
     relation: Relation | None = getattr(operator.relation, "__of_numbers__", None)
-    if not session.generic or relation is None:
+    if relation is None:
         return None
     tensors = [_tensor(v) for v in found if v is not None]
-    if not _open([t.shape for t in tensors]):
+    if all(is_known(t.shape) for t in tensors):
         return None
     numbers = {BaseClass.FLOAT, BaseClass.INTEGER}
+    if not session.generic and not all(isinstance(prune(t.base), BaseType) for t in tensors):
+        return None
     for base in (prune(t.base) for t in tensors):
         if isinstance(base, BaseType) and base.base_class not in numbers:
             return None

@@ -140,6 +140,8 @@ class Session(Constraints):
         # those in scope where a function value is made whose parameter this is
         self.sizes_of_parameters: dict[Unknown, SizesInScope] = {}
         self.functions_of_any: dict[Atom, Place] = {}  # parameters that are functions of tensors with `Any`
+        self.axes_of_any: dict[Atom, Collection[int]] = {}  # of tensors in parameters, that are `Any` in annotations
+        self.function_parameters: dict[Atom, ParameterPlace] = {}  # unannotated ones that are local functions
         self.escaping: frozenset[MadeDim] = frozenset()  # the sizes that the `yield`, `next` or `exit` at hand leaves
         self.hints.require = self._require
         self.hints.always = lambda: self.maybe == 0 and not self.may_have_ended
