@@ -233,9 +233,9 @@ class RelayFunction(Repeating):
                 )
             rule, kept = _decorated(python), None if saving is None else _decorated(saving)
             for function, count in ((rule, 2), (kept, len(self._function.parameters))):
-                if function is not None and len(function._function.parameters) != count:
+                if function is not None and (wanted := len(function._function.parameters)) != count:
                     raise FrontendError(
-                        f"{function.__name__} takes {len(function._function.parameters)} arguments, not {count}",
+                        f"{function.__name__} takes {wanted} argument{'s' * (wanted != 1)}, not {count}",
                         function._function.span,
                         help="a gradient takes (saved, seed); `saving` takes the function's own parameters",
                     )

@@ -235,7 +235,7 @@ def test_a_rule_takes_saved_and_seed():
     def f(x):
         return x * x
 
-    with pytest.raises(FrontendError, match="g takes 1 arguments, not 2"):
+    with pytest.raises(FrontendError, match="g takes 1 argument, not 2"):
 
         @f.def_gradient
         def g(seed):

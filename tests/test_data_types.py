@@ -386,7 +386,7 @@ def test_names_after_a_match() -> None:
     ("text", "message"),
     [
         ("class P:\n    x: relay.Float", "is an element type, not a type"),
-        ("class P:\n    x: 'List'", "takes 1 arguments"),
+        ("class P:\n    x: 'List'", "takes 1 argument"),
         ("class P:\n    x: A\n    y: 'P[tuple[A, A]]'", "contains itself at other arguments"),
         ("class P:\n    x: int\n    class Q:\n        y: int", "has constructors"),
         ("class P:\n    class Q:\n        y: int\n        def f(self): return 1", "stands in a constructor"),

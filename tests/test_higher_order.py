@@ -21,7 +21,7 @@ from relay.transform.specialisation import specialise
 X, Y = np.float64(0.7), np.float64(1.3)
 KNOWN = [*straight_line.PROGRAMS, *control_flow.PROGRAMS, *functions.PROGRAMS]
 # Known all the time, although they look as if they were not.
-STATIC = {"tuple_kept_in_loop", "defaults_in_unrolled_loop", "polymorphic_arguments"}
+STATIC = {"at_several_types", "tuple_kept_in_loop", "defaults_in_unrolled_loop", "polymorphic_arguments"}
 
 
 def specialised(program: Program) -> Module:

@@ -469,3 +469,14 @@ def test_a_size_that_arguments_do_not_tell_is_named() -> None:
         square_image(np.ones(5, np.float32))
     with pytest.raises(R.ShapeError, match=r"n cannot be found from n//2 == 4"):
         halves(np.ones(4, np.float32))
+
+
+def test_items_of_what_has_become_a_tuple_are_no_equations() -> None:
+    @relay
+    def picked(pair, is_whole: bool):
+        first = pair[0]
+        return pair if is_whole else (first * 2.0, pair[1])
+
+    pair = "(Tensor[bt, s1], A)"
+    quantified = "forall (bt: BaseType) (s1: Shape) (A: Type)"
+    assert str(picked.type) == f"{quantified}. fn({pair}, Tensor[bool, ()]) -> {pair} where bt is float"

@@ -152,7 +152,7 @@ def test_aliases() -> None:
     assert isinstance(y, TensorType) and y.shape[0] is y.shape[1]
     k = y.shape[0]
     assert r == TupleType((TensorType(FLOAT32, (5, k, 2)), TensorType(FLOAT32, (2,))))
-    with pytest.raises(FrontendError, match="Square takes 1 arguments, found 2"):
+    with pytest.raises(FrontendError, match="Square takes 1 argument, found 2"):
         lower_text("def f(x: Square[3, 4]):\n    return x\n", "<t>", names)
     with pytest.raises(FrontendError, match="cannot be evaluated: name 'Missing'"):
         lower_text("def f(x: Bad):\n    return x\n", "<t>", executed("type Bad = Missing\n", "<bad>"))

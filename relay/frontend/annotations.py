@@ -249,7 +249,8 @@ class AnnotationReader:
             single = len(rest) == 1 and isinstance(rest[0], ast.Tuple)
             items = [*items[:at], rest[0] if single else ast.Tuple(rest, ast.Load()), *items[end:]]
         if len(items) != len(parameters):
-            text = f"{alias} takes {len(parameters)} arguments, found {len(items)}"
+            count = f"{len(parameters)} argument{'s' * (len(parameters) != 1)}"
+            text = f"{alias} takes {count}, found {len(items)}"
             raise self._error(node, text, f"write {alias}[{', '.join(map(str, parameters))}]" if parameters else None)
         bound: dict[TypeId, object] = {}
         for parameter, item in zip(parameters, items, strict=True):

@@ -297,7 +297,8 @@ def argument_count(owner: DataClass, found: int) -> str:
     name, parameters = owner.definition.name, owner.definition.parameters
     if not parameters:
         return f"{name} takes no arguments in a type"
-    return f"{name} takes {len(parameters)} arguments in a type ({', '.join(map(str, parameters))}), found {found}"
+    count = f"{len(parameters)} argument{'s' * (len(parameters) != 1)}"
+    return f"{name} takes {count} in a type ({', '.join(map(str, parameters))}), found {found}"
 
 
 def tuple_type(items: Sequence[object]) -> TupleType:

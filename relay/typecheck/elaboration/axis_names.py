@@ -6,6 +6,7 @@ decide nothing about the program but the axes and layouts that are given by them
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
@@ -331,6 +332,9 @@ def _axis(name: str, names: AxisNames | None, span: Span | None) -> int:
         message = f"there is no axis {name!r}: the axes of this tensor have no names"
         raise TypeMismatch(message, span, help=f"name them where it comes from: Tensor[Float, dict({name}=n, ..)]")
     several = names.count(name) > 1
+    close = difflib.get_close_matches(name, [n for n in names if n is not None], n=1)
     raise TypeMismatch(
-        f"{'several axes are' if several else 'no axis is'} called {name!r}; the axes are {named(names)}", span
+        f"{'several axes are' if several else 'no axis is'} called {name!r}; the axes are {named(names)}",
+        span,
+        help=f"did you mean {close[0]!r}?" if close and not several else None,
     )

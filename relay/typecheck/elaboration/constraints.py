@@ -19,7 +19,7 @@ from relay.errors import (
     Span,
     TypeMismatch,
 )
-from relay.ir.dims import Dim, settled, subtract, variables
+from relay.ir.dims import Dim, divide_exactly, modulo, settled, subtract, terms, variables
 from relay.ir.effects import Effects
 from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
@@ -75,6 +75,21 @@ def _undetermined(names: str, text: str, wanted: Dim, span: Span | None) -> Shap
         span,
         help=f"give an argument a shape that has {names} alone, or write a variable of its own for {text}",
     )
+
+
+def _no_multiple(left: Dim, right: Dim, span: Span | None) -> ShapeError | None:
+    """The error of an equation with a factor of one variable that the rest does not have for all sizes: 4*k == 3*n."""
+    difference = subtract(left, right)
+    for term, _ in terms(difference):
+        found = [v for v in variables(term) if isinstance(v, Unknown) and v.hint is None]
+        if len(found) != 1 or sum(v is found[0] for v in variables(difference)) > 1:
+            continue
+        factor = divide_exactly(term, found[0])
+        if isinstance(factor, int) and abs(factor) > 1:
+            divisible = DimConstraint(modulo(subtract(difference, term), abs(factor)), EQUAL, 0)
+            example = counterexample(divisible)
+            return None if example is None else not_for_all(divisible, example, span)
+    return None
 
 
 class Constraints(Mistakes):
@@ -185,7 +200,7 @@ class Constraints(Mistakes):
                 v.name for v in (*variables(a), *variables(b)) if isinstance(v, Unknown) and v.hint is None
             )
             if names:
-                raise _undetermined(" and ".join(names), text, settled(wanted), span)
+                raise _no_multiple(a, b, span) or _undetermined(" and ".join(names), text, settled(wanted), span)
             attempt()
 
         self.defer(attempt, span, f"a dimension in {text} == {wanted}", force=force)

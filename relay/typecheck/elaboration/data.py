@@ -126,7 +126,8 @@ def construct(
     owner, constructor = constructor_of(value, span)
     what = _name(owner.definition, constructor)
     if len(arguments) > len(constructor.names):
-        raise TypeCheckError(f"{what} has {len(constructor.names)} fields, found {len(arguments)} values", span)
+        count = f"{len(constructor.names)} field{'s' * (len(constructor.names) != 1)}"
+        raise TypeCheckError(f"{what} has {count}, found {len(arguments)} values", span)
     found = dict(zip(constructor.names, arguments, strict=False))
     for name, entity in keywords:
         if name not in constructor.names:

@@ -173,5 +173,6 @@ def position_of(function: Entity, parameter: int | str, span: Span | None) -> in
             help="the gradient with respect to a structure has its form: take the part of it that is wanted",
         )
     if names and not -len(names) <= parameter < len(names):
-        raise FrontendError(f"wrt: there are {len(names)} parameters; there is no {parameter}", span)
+        count = "is 1 parameter" if len(names) == 1 else f"are {len(names)} parameters"
+        raise FrontendError(f"wrt: there {count}; there is no {parameter}", span)
     return parameter % len(names) if names else parameter

@@ -136,9 +136,8 @@ def pattern_fields(
 ) -> list[tuple[Occurrence, Pattern]]:
     """The patterns of a constructor with the fields that they stand for. Raises TypeCheckError."""
     if len(pattern.items) > len(items):
-        raise TypeCheckError(
-            f"{constructor.name} has {len(items)} fields, the pattern has {len(pattern.items)}", pattern.span
-        )
+        count = f"{len(items)} field{'s' * (len(items) != 1)}"
+        raise TypeCheckError(f"{constructor.name} has {count}, the pattern has {len(pattern.items)}", pattern.span)
     found = list(zip(items, pattern.items, strict=False))
     for name, inner in pattern.keywords:
         if name not in constructor.names:

@@ -117,6 +117,12 @@ def _simplified(found: list[Open]) -> list[Open]:
             attributes=told(dict(open_.application.attributes)),
         )
         variable = _variable_of(value)
+        item = _item(application)
+        is_open = isinstance(variable, Unknown) and variable.kind is Kind.Type and not variable.rigid
+        if item is not None and is_open and variable not in set(unknowns(item)):
+            variable.binding = item  # type: ignore[attr-defined]
+        if item is not None and _resolved(open_.value) == item:
+            continue
         if application.function == "broadcast":
             parts = dict.fromkeys(p for a in application.arguments for p in flat.get(_variable_of(a), (a,)))  # type: ignore[call-overload]
             parts.pop((), None)
@@ -133,6 +139,16 @@ def _simplified(found: list[Open]) -> list[Open]:
         values.setdefault(key, value)  # type: ignore[arg-type]
         result.append(attrs.evolve(open_, application=application, value=value))  # type: ignore[arg-type]
     return result
+
+
+def _item(application: Application) -> Type | None:
+    """What `index(A, 0)` is, where A has become a tuple's type."""
+    match application:
+        case Application("index", (TupleType(items), int() as position), ()) if -len(items) <= position < len(items):
+            found: Type = _resolved(items[position])  # type: ignore[assignment]
+            return found
+        case _:
+            return None
 
 
 def _reachable(found: Sequence[Open], type_: FunctionType) -> list[Open]:
