@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from relay import progress
-from relay.codegen import tir
+from relay.codegen import objects, tir
 from relay.codegen.arena import Arena
 from relay.codegen.arrays import Arrays
 from relay.codegen.choices import Choices, Options
@@ -32,7 +34,7 @@ from relay.codegen.layout import (
     leaves,
     received_leaves,
 )
-from relay.codegen.loading import Unloadable, load
+from relay.codegen.loading import Unloadable, load, loads_here
 from relay.codegen.memory import ALIGNMENT
 from relay.codegen.native import Native
 from relay.codegen.pools import make_pools
@@ -63,27 +65,34 @@ def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[
     """
     with compiling:
         with assuming(module.where):
-            functions, finish, kernels = _generate(module, threads, choices, donated)
+            generated = _generate(module, threads, choices, donated)
         progress.say("machine code")
-        return finish(tir.build(functions, threads, kernels.calls, _repeats(module)))
+        return generated.finish(*_machine_code(generated, threads, _repeats(module)))
 
 
 def text(module: Module, threads: int) -> str:
     """The TIR that a module is compiled from, as TVM prints it. Raises CompileError for what cannot be compiled."""
     with compiling:
-        return tir.text(_generate(module, threads, {})[0])
+        return tir.text(_generate(module, threads, {}).functions)
 
 
 def options(module: Module, threads: int) -> Mapping[str, Options]:
     """What the loops of a module's kernels might be, by the kernels' names. Raises CompileError."""
     with compiling, assuming(module.where):
-        return _generate(module, threads, {})[2].options
+        return _generate(module, threads, {}).kernels.options
 
 
-def _generate(
-    module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()
-) -> tuple[dict[Any, Any], Callable[[Any], Native], Kernels]:
-    """The TIR functions by their global variables, what makes the result of their machine code, and the kernels."""
+@attrs.frozen(eq=False)
+class _Generated:
+    """What a module is compiled from."""
+
+    functions: dict[Any, Any]  # TIR, by their global variables
+    kernels: Kernels
+    calls_python: bool
+    finish: Callable[[Any, tuple[bytes, ...] | None], Native]  # of what can be called, and its object code
+
+
+def _generate(module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> _Generated:
     module = _prepared(module)
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     entry = module.main
@@ -144,8 +153,7 @@ def _generate(
     native.update(arena.functions)
     native.update(kernels.functions)
 
-    def finish(built: Any) -> Native:
-        machine, code = (built, None) if shared.externals.used else _loaded(built)
+    def finish(machine: Any, code: tuple[bytes, ...] | None) -> Native:
         return Native(
             machine,
             code,
@@ -167,15 +175,26 @@ def _generate(
             len(kernels.functions),
         )
 
-    return native, finish, kernels
+    return _Generated(native, kernels, bool(shared.externals.used), finish)
 
 
-def _loaded(built: Any) -> tuple[Any, bytes | None]:
-    """What has been built as machine code in memory, without the compiler's state, and its object code; as it is, and
-    None, where that cannot be loaded."""
-    code = tir.object_code(built)
+def _machine_code(generated: _Generated, threads: int, repeats: bool) -> tuple[Any, tuple[bytes, ...] | None]:
+    """Machine code in memory, without the compiler's state, and its object code; what TVM's compiler keeps, and None,
+    where that cannot be loaded. `repeats`: whether code between kernels may run more than once."""
+    functions, kernels = generated.functions, generated.kernels
+    if not generated.calls_python and not repeats and loads_here():
+        code = objects.compiled(functions, kernels.functions, threads, kernels.calls)
+        if code is not None:
+            try:
+                return load(*code), code
+            except Unloadable as reason:
+                log.info("the program is compiled again, in one piece: %s", reason)
+    built = tir.build(functions, threads, kernels.calls, repeats)
+    if generated.calls_python:
+        return built, None
+    code = (tir.object_code(built.mod),)
     try:
-        return load(code), code
+        return load(*code), code
     except Unloadable as reason:
         log.info("TVM's compiler keeps the program: %s", reason)
         return built, None
@@ -184,8 +203,8 @@ def _loaded(built: Any) -> tuple[Any, bytes | None]:
 def listing(module: Module, threads: int) -> str:
     """The machine code of a module in assembler's notation. Raises CompileError for what cannot be compiled."""
     with compiling, assuming(module.where):
-        functions, _, kernels = _generate(module, threads, {})
-        built = tir.build(functions, threads, kernels.calls, _repeats(module))
+        generated = _generate(module, threads, {})
+        built = tir.build(generated.functions, threads, generated.kernels.calls, _repeats(module))
         listing: str = built.mod.inspect_source("asm")
     return listing
 

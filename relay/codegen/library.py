@@ -84,7 +84,7 @@ class Unreadable(Exception):
     """Why a file is no library for this process."""
 
 
-_EXPORTED = b"relay export 2\n "
+_EXPORTED = b"relay export 3\n "
 
 
 def export(native: Native, name: str, about: Any, path: Path) -> None:
@@ -170,21 +170,22 @@ def _captured(
     return arrays
 
 
-def _link(object_code: bytes, library: Path, data: Path | None = None) -> None:
+def _link(object_code: Sequence[bytes], library: Path, data: Path | None = None) -> None:
     """Make a library of machine code, and of a file that becomes part of it."""
     linker = next(filter(None, map(shutil.which, _LINKERS)), None)
     if linker is None:
         raise Unwritable(f"there is no linker: none of {', '.join(_LINKERS)} is on the PATH")
-    compiled = library.with_suffix(".o")
-    compiled.write_bytes(object_code)
     flavour = ["-flavor", "gnu"] if Path(linker).name == "lld" else []
-    objects = [compiled.name]
+    objects = [f"code{number}.o" for number in range(len(object_code))]
+    for name, code in zip(objects, object_code, strict=True):
+        library.with_name(name).write_bytes(code)
     steps = []
     if data is not None:  # an object first: only of these does a library show the symbols
         objects.append("data.o")
         library.with_name("aligned.ld").write_text(f"SECTIONS {{ .data : SUBALIGN({ALIGNMENT}) {{ *(.data) }} }}\n")
         steps.append(["-r", "-T", "aligned.ld", "-o", "data.o", "-b", "binary", data.name, "-b", "default"])
-    steps.append(["-shared", "-z", "noexecstack", "-o", library.name, *objects])
+    # Its parts call each other, whatever else in the process has their names.
+    steps.append(["-shared", "-Bsymbolic", "-z", "noexecstack", "-o", library.name, *objects])
     for step in steps:
         command = [linker, *flavour, *step]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=library.parent)

@@ -25,6 +25,7 @@ _PAGE = 4096
 _ENOUGH = 4 << 20  # bytes of C stack for TVM and LLVM
 
 _T = TypeVar("_T")
+_U = TypeVar("_U")
 
 _thread = threading.local()
 _starting = threading.Lock()
@@ -117,9 +118,8 @@ def with_room(work: Callable[[], _T]) -> _T:
     return found[0]
 
 
-def _started(context: contextvars.Context, target: Callable[[], None]) -> threading.Thread | None:
-    """A thread that runs something, with the largest stack of `stack_size()` bytes, half of it, .. that there is."""
-    size = stack_size()
+def _started(context: contextvars.Context, target: Callable[[], None], size: int) -> threading.Thread | None:
+    """A thread that runs something, with the largest stack of so many bytes, half of it, .. that there is."""
     with _starting:
         usual = threading.stack_size()
         try:
@@ -150,7 +150,7 @@ def on_large_stack(run: Callable[[], object], stop: Callable[[], object]) -> boo
         except BaseException as error:
             raised.append(error)
 
-    thread = _started(contextvars.copy_context(), target)
+    thread = _started(contextvars.copy_context(), target, stack_size())
     if thread is None:
         return False
     try:
@@ -162,6 +162,31 @@ def on_large_stack(run: Callable[[], object], stop: Callable[[], object]) -> boo
     if raised:
         raise raised[0]
     return True
+
+
+def both(here: Callable[[], _T], beside: Callable[[], _U]) -> tuple[_T, _U]:
+    """What both return, `beside` on another thread that has a stack for a compiler, or afterwards where the system
+    gives none. Returns when both have ended, also if one raises; if both do, raises what `here` has raised."""
+    found: list[_U] = []
+    raised: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            found.append(beside())
+        except BaseException as error:
+            raised.append(error)
+
+    thread = _started(contextvars.copy_context(), target, 2 * _ENOUGH)
+    try:
+        own = here()
+    finally:
+        while thread is not None and thread.is_alive():
+            thread.join()
+    if thread is None:
+        target()
+    if raised:
+        raise raised[0]
+    return own, found[0]
 
 
 def too_large(what: str, error: MemoryError) -> ExecutionError:

@@ -14,7 +14,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
+import platform
 import struct
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,95 +59,155 @@ class Loaded:
         return Function.__from_extern_c__(self._symbols[f"__tvm_ffi_{name}"], keep_alive_object=self._memory)
 
 
-def load(code: bytes) -> Loaded:
-    """Put the content of an object file into memory. Raises Unloadable."""
+def loads_here() -> bool:
+    """Whether `load` takes what this machine's compiler makes."""
+    return sys.platform.startswith("linux") and platform.machine() == "x86_64"
+
+
+def load(*files: bytes) -> Loaded:
+    """Put the contents of object files into memory, which may call each other's functions. Raises Unloadable."""
     runtime.load_runtime()
-    sections = _sections(code)
-    table = next((s for s in sections if s.kind == _SYMBOLS), None)
-    if table is None:
-        raise Unloadable("it has no symbols")
-    names = sections[table.link]
-    symbols = list(_SYMBOL.iter_unpack(code[table.start : table.start + table.size]))
-    kept = [s for s in sections if s.flags & _NEEDED and s.name != _UNWINDING]
-    if any(s.kind in _RUN_AT_START or s.flags & _OF_THREADS for s in kept if s.size):
-        raise Unloadable("something of it has to run first, or belongs to threads")
-    relocations = [(sections[s.info], s) for s in sections if s.kind == _RELOCATIONS and sections[s.info] in kept]
-    external = dict.fromkeys(
-        symbol for _, s in relocations for _, _, symbol, _ in s.relocations(code) if symbols[symbol][3] == _UNDEFINED
-    )
+    objects = [_Object.read(file) for file in files]
+    defined = {name: (object_, symbol) for object_ in objects for name, symbol in object_.defined.items()}
     place = _Places()
-    for section in kept:
-        if section.flags & _EXECUTABLE:
-            place.put(section, section.size, section.alignment)
-    for symbol in external:
-        place.put(("jump", symbol), _JUMP.size, _JUMP.size)
+    for object_ in objects:
+        for section in object_.kept:
+            if section.flags & _EXECUTABLE:
+                place.put(section, section.size, section.alignment)
+    # What a symbol of one file stands for: one of another file, or a name, whose address is that of a function outside.
+    others = {
+        (object_, symbol): defined.get(name, name) for object_ in objects for symbol, name in object_.external.items()
+    }
+    outside = dict.fromkeys(name for name in others.values() if isinstance(name, str))
+    for name in outside:
+        place.put(("jump", name), _JUMP.size, _JUMP.size)
     executable = place.end_page()
-    for symbol in external:
-        place.put(("address", symbol), 8, 8)
-    tables = [symbol for _, s in relocations for _, kind, symbol, _ in s.relocations(code) if kind in _BY_TABLE]
-    for symbol in dict.fromkeys(tables):
-        if symbol not in external:
-            place.put(("address", symbol), 8, 8)
-    for section in kept:
-        if not section.flags & _EXECUTABLE:
-            place.put(section, section.size, section.alignment)
+    for name in outside:
+        place.put(("address", name), 8, 8)
+    for object_ in objects:
+        for symbol in object_.by_table:
+            if not isinstance(others.get((object_, symbol)), str):
+                place.put(("address", object_, symbol), 8, 8)
+    for object_ in objects:
+        for section in object_.kept:
+            if not section.flags & _EXECUTABLE:
+                place.put(section, section.size, section.alignment)
     memory = mmap.mmap(-1, max(place.end_page(), _PAGE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    for section in kept:
-        if section.kind != _ZEROS:
-            at = place.of[section]
-            memory[at : at + section.size] = code[section.start : section.start + section.size]
+    for object_ in objects:
+        for section in object_.kept:
+            if section.kind != _ZEROS:
+                at = place.of[section]
+                memory[at : at + section.size] = object_.code[section.start : section.start + section.size]
 
-    def address(symbol: int) -> int:
-        name, _, _, section, value, _ = symbols[symbol]
-        if section == _UNDEFINED:
-            return _address(_text(code, names.start + name))
+    def address(object_: _Object, symbol: int) -> int:
+        other = others.get((object_, symbol))
+        if isinstance(other, str):
+            return _address(other)
+        if other is not None:
+            return address(*other)
+        _, _, _, section, value, _ = object_.symbols[symbol]
         if section == _ABSOLUTE:
             return int(value)
-        if section >= _SPECIAL or sections[section] not in place.of:
+        if section >= _SPECIAL or object_.sections[section] not in place.of:
             raise Unloadable("a symbol has no place")
-        return base + place.of[sections[section]] + int(value)
+        return base + place.of[object_.sections[section]] + int(value)
 
     for key, at in place.of.items():
         match key:
-            case ("address", int(symbol)):
-                struct.pack_into("<Q", memory, at, address(symbol))
-            case ("jump", int(symbol)):
-                _JUMP.pack_into(memory, at, 0x25FF, place.of["address", symbol] - at - 6, 0xCCCC)
-    for section, own in relocations:
-        start = place.of[section]
-        for offset, kind, symbol, addend in own.relocations(code):
-            at = start + offset
-            if kind in _BY_TABLE:
-                target = base + place.of["address", symbol]
-            elif kind == _CALL and symbol in external:
-                target = base + place.of["jump", symbol]
-            else:
-                target = address(symbol)
-            relative = target + addend - (base + at)
-            if kind == _ADDRESS:
-                struct.pack_into("<Q", memory, at, (target + addend) & (2**64 - 1))
-            elif kind == _RELATIVE_LONG:
-                struct.pack_into("<q", memory, at, relative)
-            elif kind in (_RELATIVE, _CALL, *_BY_TABLE) and -(2**31) <= relative < 2**31:
-                struct.pack_into("<i", memory, at, relative)
-            else:
-                raise Unloadable(f"a relocation of kind {kind} cannot be made")
-    for symbol, (name, info, _, section, _, _) in enumerate(symbols):
-        variable = _text(code, names.start + name) if info == _WEAK_VARIABLE and section != _UNDEFINED else ""
-        if variable.startswith(_FUNCTION_OF_TVM):
-            function = _address(variable.removeprefix("__"))
-            struct.pack_into("<Q", memory, address(symbol) - base, function)
-        elif variable:
-            raise Unloadable(f"it has a variable {variable} that others set")
+            case ("address", str(name)):
+                struct.pack_into("<Q", memory, at, _address(name))
+            case ("address", _Object() as object_, int(symbol)):
+                struct.pack_into("<Q", memory, at, address(object_, symbol))
+            case ("jump", str(name)):
+                _JUMP.pack_into(memory, at, 0x25FF, place.of["address", name] - at - 6, 0xCCCC)
+    for object_ in objects:
+        for section, own in object_.relocations:
+            start = place.of[section]
+            for offset, kind, symbol, addend in own.relocations(object_.code):
+                at = start + offset
+                other = others.get((object_, symbol))
+                if kind in _BY_TABLE:
+                    key = ("address", other) if isinstance(other, str) else ("address", object_, symbol)
+                    target = base + place.of[key]
+                elif kind == _CALL and isinstance(other, str):
+                    target = base + place.of["jump", other]
+                else:
+                    target = address(object_, symbol)
+                relative = target + addend - (base + at)
+                if kind == _ADDRESS:
+                    struct.pack_into("<Q", memory, at, (target + addend) & (2**64 - 1))
+                elif kind == _RELATIVE_LONG:
+                    struct.pack_into("<q", memory, at, relative)
+                elif kind in (_RELATIVE, _CALL, *_BY_TABLE) and -(2**31) <= relative < 2**31:
+                    struct.pack_into("<i", memory, at, relative)
+                else:
+                    raise Unloadable(f"a relocation of kind {kind} cannot be made")
+        for symbol, (_, info, _, index, _, _) in enumerate(object_.symbols):
+            variable = object_.name(symbol) if info == _WEAK_VARIABLE and index != _UNDEFINED else ""
+            if variable.startswith(_FUNCTION_OF_TVM):
+                function = _address(variable.removeprefix("__"))
+                struct.pack_into("<Q", memory, address(object_, symbol) - base, function)
+            elif variable:
+                raise Unloadable(f"it has a variable {variable} that others set")
     if executable and _protect()(base, executable, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         raise Unloadable("the system does not let memory become executable")
     shown = {
-        _text(code, names.start + name): base + place.of[sections[section]] + value
-        for name, info, _, section, value, _ in symbols
-        if info >> 4 and _UNDEFINED < section < _SPECIAL and sections[section] in place.of
+        name: address(object_, symbol)
+        for name, (object_, symbol) in defined.items()
+        if object_.sections[object_.symbols[symbol][3]] in place.of
     }
     return Loaded(memory, shown)
+
+
+@attrs.frozen(eq=False)
+class _Object:
+    """An object file."""
+
+    code: bytes
+    sections: list[_Section]
+    symbols: list[tuple[int, int, int, int, int, int]]
+    _names: int  # where the symbols' names begin
+    kept: list[_Section]  # that go to memory
+    relocations: list[tuple[_Section, _Section]]  # what is changed, and how
+
+    @staticmethod
+    def read(code: bytes) -> _Object:
+        """Raises Unloadable for what is no object file of this machine, or what has to run before it is called."""
+        sections = _sections(code)
+        table = next((s for s in sections if s.kind == _SYMBOLS), None)
+        if table is None:
+            raise Unloadable("it has no symbols")
+        symbols = list(_SYMBOL.iter_unpack(code[table.start : table.start + table.size]))
+        kept = [s for s in sections if s.flags & _NEEDED and s.name != _UNWINDING]
+        if any(s.kind in _RUN_AT_START or s.flags & _OF_THREADS for s in kept if s.size):
+            raise Unloadable("something of it has to run first, or belongs to threads")
+        relocations = [(sections[s.info], s) for s in sections if s.kind == _RELOCATIONS and sections[s.info] in kept]
+        return _Object(code, sections, symbols, sections[table.link].start, kept, relocations)
+
+    def name(self, symbol: int) -> str:
+        return _text(self.code, self._names + self.symbols[symbol][0])
+
+    @property
+    def defined(self) -> dict[str, int]:
+        """The symbols that others may use, by name."""
+        return {
+            self.name(symbol): symbol
+            for symbol, (_, info, _, section, _, _) in enumerate(self.symbols)
+            if info >> 4 and _UNDEFINED < section < _SPECIAL
+        }
+
+    @property
+    def external(self) -> dict[int, str]:
+        """The names of the symbols that code uses and other files define."""
+        used = (symbol for _, s in self.relocations for _, _, symbol, _ in s.relocations(self.code))
+        return {symbol: self.name(symbol) for symbol in used if self.symbols[symbol][3] == _UNDEFINED}
+
+    @property
+    def by_table(self) -> list[int]:
+        """The symbols whose addresses code reads in a table."""
+        used = (s.relocations(self.code) for _, s in self.relocations)
+        return list(dict.fromkeys(symbol for of in used for _, kind, symbol, _ in of if kind in _BY_TABLE))
 
 
 @attrs.frozen(eq=False)

@@ -27,7 +27,7 @@ class Native:
     """A compiled module: a library, object code in memory, or what TVM's compiler holds; then `code` is None."""
 
     module: Any
-    code: bytes | None  # that a linker takes
+    code: tuple[bytes, ...] | None  # files that a linker takes
     parameters: tuple[Layout, ...]
     result: Layout
     replaced: Mapping[int, int]  # by the position of a result's leaf that of the argument's leaf whose memory it takes
@@ -57,14 +57,14 @@ class Native:
             return self.module["main"]
 
     @property
-    def object_code(self) -> bytes:
-        """The machine code as a linker takes it."""
+    def object_code(self) -> tuple[bytes, ...]:
+        """The machine code as a linker takes it: files."""
         if self.code is not None:
             return self.code
         with compiling:
             from relay.codegen import tir
 
-            return tir.object_code(self.module)
+            return (tir.object_code(self.module.mod),)
 
     @property
     def description(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Native:
         return {name: getattr(self, name) for name in fields if name not in ("module", "code", "externals")}
 
     @staticmethod
-    def loaded(library: Any, code: bytes, description: Mapping[str, Any]) -> Native:
+    def loaded(library: Any, code: tuple[bytes, ...], description: Mapping[str, Any]) -> Native:
         """The module whose code a library holds."""
         return Native(module=library, code=code, externals=None, **description)
 

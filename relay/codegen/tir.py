@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -322,17 +323,38 @@ tirx.register_tir_pipeline("relay", _pipeline)
 def build(functions: dict[Any, Any], threads: int, calls: int, repeats: bool) -> Any:
     """Machine code for functions by their global variables, which call kernels in so many places, in loops or recursion
     if it `repeats`. Raises InternalError if TVM refuses them."""
-    try:
+    with _refusals():
         return tvm.compile(tvm.IRModule(functions), target=target(threads, calls, repeats), tir_pipeline="relay")
+
+
+def lowered(functions: dict[Any, Any], machine: Any) -> Any:
+    """The module that `build` has LLVM code generated from, for this target. Raises InternalError if TVM refuses it."""
+    with _refusals():
+        bound = tirx.transform.BindTarget(machine.with_host(machine))
+        passes, finish, _ = _pipeline()
+        return finish()(passes(bound(tvm.IRModule(functions))))
+
+
+def machine_code(module: Any, machine: Any) -> bytes:
+    """The code for a module that has been lowered, as a linker takes it. Several threads may call it at once, with
+    different modules: all the work is LLVM's. Raises InternalError if TVM refuses it."""
+    with _refusals():
+        return object_code(tvm.get_global_func("target.build.llvm")(module, machine))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
         raise InternalError(f"TVM does not compile the generated code: {error}") from error
 
 
 def object_code(built: Any) -> bytes:
-    """What `build` has made, as a linker takes it."""
+    """What TVM has compiled, as a linker takes it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "code.o")
-        built.mod.write_to_file(str(path), "o")
+        built.write_to_file(str(path), "o")
         return path.read_bytes()
 
 
