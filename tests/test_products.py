@@ -5,7 +5,12 @@ import pytest
 
 from relay import relay
 from relay.eval import interpreter
+from relay.ir.expr import Block, Constant, Exit, Function, LoopLabel, Module, OpCall, Var
+from relay.ir.types import FLOAT64, TensorType
+from relay.operator import Emitter, lookup
 from relay.transform.pipeline import Pipeline
+
+ACTIVATIONS = {"relu": lambda x: x.op("relu"), "abs": lambda x: x.op("abs")}
 
 
 @relay
@@ -266,3 +271,78 @@ def test_products_of_a_batch_that_share_an_operand(shape):
     assert relay.to_text(joined).count("matmul") == (1 if len(shape) > 1 else 2)
     for found, wanted in zip(interpreter.run(joined, [x, v, w, s]), (x @ v, (x @ w) * s), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("before", "product", "shape", "weights", "scale"),
+    [
+        ("x * s", "matmul", (2, 5), (5, 3), (5,)),
+        ("s * x", "matmul", (2, 5), (5, 3), ()),
+        ("x / s", "matmul", (4, 2, 5), (5, 3), (1, 1, 5)),
+        ("x * s", "matmul", (5,), (5, 3), (5,)),
+        ("x * s", "matmul", (4, 2, 5), (4, 5, 3), (5,)),
+        ("x * s", "dense", (2, 5), (3, 5), (5,)),
+        ("relu(x * s)", "dense", (2, 5), (3, 5), (5,)),
+        ("abs(x / s)", "matmul", (2, 5), (5, 3), (1, 5)),
+        ("relu((x * s) * s)", "matmul", (2, 5), (5, 3), (5,)),
+        ("x * s", "conv2d", (1, 3, 6, 6), (4, 3, 3, 3), (3, 1, 1)),
+        ("relu(x * s)", "conv2d", (1, 3, 6, 6), (4, 3, 3, 3), (1, 3, 1, 1)),
+    ],
+)
+def test_constant_factors_of_an_operand_go_into_constant_weights(before, product, shape, weights, scale):
+    rng = np.random.default_rng(4)
+    w, s, x = rng.standard_normal(weights), rng.uniform(0.5, 2, scale), rng.standard_normal(shape)
+    emitter = Emitter()
+    variable, factor = Var("x", TensorType(FLOAT64, shape)), emitter.value(Constant(s))
+    operand = eval(before, {"x": emitter.value(variable), "s": factor, **ACTIVATIONS})
+    options = {**lookup(product).attributes, **({"padding": 1} if product == "conv2d" else {})}
+    result = emitter.call(lookup(product), [operand, emitter.value(Constant(w))], options)
+    label = LoopLabel("f")
+    body = Block(tuple(emitter.bindings), Exit(label, (result.atom,)))
+    core = Module({"f": Function("f", (variable,), body, label, result.type)}, "f")
+    folded = Pipeline("fold-scales, dce", checked=True)(core)
+    names = [b.value.operator for b in folded.main.body.bindings]
+    assert names == [*(name for name in ACTIVATIONS if name in before), product]
+    np.testing.assert_allclose(interpreter.run(folded, [x]), interpreter.run(core, [x]), rtol=1e-12, atol=1e-12)
+    assert relay.to_text(Pipeline("fold-scales, dce")(folded)) == relay.to_text(folded)
+
+
+@pytest.mark.parametrize(
+    ("before", "scale", "groups"),
+    [
+        ("relu(x * s)", [[[-1.0]], [[1.0]], [[2.0]], [[1.0]]], 1),  # relu(-x) is not -relu(x)
+        ("relu(x * s)", [[[np.inf]], [[1.0]], [[2.0]], [[1.0]]], 1),
+        ("x * s", np.arange(1.0, 7.0), 1),  # along a row of the image
+        ("x * s", np.arange(1.0, 5.0).reshape(4, 1, 1), 2),  # weights are those of one group
+        ("s / x", [[[1.0]], [[3.0]], [[2.0]], [[1.0]]], 1),
+        ("(x * s) + x", [[[1.0]], [[3.0]], [[2.0]], [[1.0]]], 1),
+    ],
+)
+def test_other_factors_of_operands_stay(before, scale, groups):
+    rng = np.random.default_rng(4)
+    emitter = Emitter()
+    variable = Var("x", TensorType(FLOAT64, (1, 4, 6, 6)))
+    factor = emitter.value(Constant(np.asarray(scale)))
+    operand = eval(before, {"x": emitter.value(variable), "s": factor, **ACTIVATIONS})
+    weights = emitter.value(Constant(rng.standard_normal((4, 4 // groups, 3, 3))))
+    result = emitter.call(lookup("conv2d"), [operand, weights], {**lookup("conv2d").attributes, "groups": groups})
+    label = LoopLabel("f")
+    body = Block(tuple(emitter.bindings), Exit(label, (result.atom,)))
+    core = Module({"f": Function("f", (variable,), body, label, result.type)}, "f")
+    assert relay.to_text(Pipeline("fold-scales, dce", checked=True)(core)) == relay.to_text(core)
+
+
+def test_a_factor_is_multiplied_once_for_all_rounds():
+    @relay
+    def steps(h, w, s):
+        for _ in range(5):
+            h = relay.tanh((h * s) @ w)
+        return h
+
+    rng = np.random.default_rng(5)
+    given = [rng.standard_normal(shape) for shape in ((6,), (6, 6), (6,))]
+    core = steps.core(*given)
+    folded = Pipeline("fold-scales, hoist-invariants", checked=True)(core)
+    (before,) = (b for b in folded.main.body.bindings if isinstance(b.value, OpCall) and b.value.operator == "multiply")
+    assert before.targets[0].type.dims == (6, 6)
+    np.testing.assert_allclose(interpreter.run(folded, given), interpreter.run(core, given), rtol=1e-12, atol=1e-12)

@@ -80,12 +80,14 @@ class InPlace:
 class Columns:
     """The result at i along its axis `result_axis` is made with the last operand at i along `axis`, and with no other
     part of that operand. `joins`: the calls with several last operands are one with all of them along that axis. The
-    first `batch` axes of that operand are axes of the result, too."""
+    first `batch` axes of that operand are axes of the result, too. What the first operand has along axis `rows[0]` is
+    multiplied with what the last one has there along `rows[1]` and nothing else, if there are `rows`."""
 
     axis: int
     result_axis: int
     joins: bool = True
     batch: int = 0
+    rows: tuple[int, int] | None = None
 
 
 @attrs.frozen(eq=False, slots=True, repr=False)

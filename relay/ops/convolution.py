@@ -38,11 +38,11 @@ LARGE_GROUP = 8
 
 
 def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attributes: object) -> Columns | None:
-    """The output channels."""
+    """The output channels, and the input channels as rows."""
     if layout.endswith("c"):  # two axes
         return None
-    last = layout.endswith("C")
-    return Columns(len(weight) - 1 if last else 0, len(x) - 1 if last else 1, joins=groups == 1)
+    axis, outputs, inputs = (len(x) - 1, len(weight) - 1, len(weight) - 2) if layout.endswith("C") else (1, 0, 1)
+    return Columns(outputs, axis, joins=groups == 1, rows=(axis, inputs) if groups == 1 else None)
 
 
 def _work(activation: tuple[int, ...], weight: tuple[int, ...]) -> int:

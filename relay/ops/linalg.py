@@ -119,7 +119,7 @@ def _matmul_columns(x: Shape, y: Shape) -> Columns | None:
     if len(y) < 2:
         return None
     rank = max(len(x), len(y)) - (len(x) == 1)
-    return Columns(len(y) - 1, rank - 1, batch=len(y) - 2)
+    return Columns(len(y) - 1, rank - 1, batch=len(y) - 2, rows=(len(x) - 1, len(y) - 2))
 
 
 @register_op(
@@ -183,7 +183,7 @@ def _dense_gradient(x: Value, weight: Value, out: Value, dout: Value) -> tuple[V
     stacked=lambda rounds, x, weight: (
         _stacked_rows(x, lambda rows: rows.op("dense", weight)) if rounds == (True, False) else None
     ),
-    columns=lambda x, weight: Columns(0, len(x) - 1),
+    columns=lambda x, weight: Columns(0, len(x) - 1, rows=(len(x) - 1, 1)),
     quantised=lambda x, weight: x.op("quantized_dense", weight),
     linear=(0, 1),
     work=_multiplications_and_additions,
