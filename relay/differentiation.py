@@ -226,8 +226,10 @@ def _jacobian_text(parameters: Parameters, options: Mapping[str, object]) -> str
         rest = iter(parts)
         found = f"({', '.join('None' if s.static else next(rest) for _, s in parameters)})"
     names, call, given = _names(parameters), _call(parameters), ", ".join(chosen)
+    asked = "".join(f"    {name} = tensor__({name})\n" for name in wrt or ())  # also a default
     return f"""\
 def jacobian({names}):
+{asked}\
     def component__(
         leaf__,
         number__,  # relay: static

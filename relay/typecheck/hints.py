@@ -71,7 +71,8 @@ class SizeQuestion(TypeCheckError):
         super().__init__(
             f"whether {left} {relation} {right} is known at run time only, and the type depends on it",
             span,
-            help="decide it by an `if` on what the size is made from",
+            help="decide it by an `if` on what the size is made from, or make an argument static:"
+            " @relay(static_argnames=(..,))",
         )
         self.left, self.relation, self.right = left, relation, right
 

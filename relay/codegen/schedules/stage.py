@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 from tvm import te, tirx
 from tvm.ir import Call
+from tvm.sym import Analyzer
 from tvm_ffi import structural_map, structural_walk
 
 from relay.codegen.tir import Expression
@@ -146,14 +147,48 @@ def rewritten(
 
 def renamed(part: Any) -> Any:
     """An expression or statement where every occurrence of a name's definition has a name of its own: TVM's passes want
-    that, and elements that are computed in several places, or used twice, repeat them."""
+    that, and elements that are computed in several places, or used twice, repeat them.
+
+    They fail, too, where the simplifier makes something else of a name's value the second time it comes across it. It
+    does where an index that is a constant here, as at the start of a sequence, is a term of the value: such a number is
+    no constant for the simplifier, but for LLVM. Choices by it have been made.
+    """
 
     def fresh(let: Any) -> Any:
         variable = tirx.Var(let.var.name, let.var.ty)
         body = structural_map(let.body, ((tirx.Var, lambda v: variable if v.same_as(let.var) else v),))
         return tirx.Let(variable, let.value, body)
 
-    return structural_map(part, ((tirx.Let, fresh),))
+    return structural_map(part, ((tirx.Cast, _opaque), (tirx.Select, _decided), (tirx.Let, fresh)))
+
+
+_BITS = {"float32": "int32", "float64": "int64"}
+
+_COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
+
+
+def _is_constant_integer(expression: Any) -> bool:
+    """Whether an expression is arithmetic on constant integers."""
+    if isinstance(expression, tirx.Add | tirx.Sub | tirx.Mul):
+        return _is_constant_integer(expression.a) and _is_constant_integer(expression.b)
+    return isinstance(expression, tirx.IntImm)
+
+
+def _opaque(cast: Any) -> Any:
+    """A constant integer as a float that the simplifier does not look into; any other conversion as it is."""
+    target = str(cast.ty)
+    if target not in _BITS or not _is_constant_integer(cast.value):
+        return cast
+    number = tirx.const(float(int(Analyzer().simplify(cast.value))), target)
+    return tirx.reinterpret(target, tirx.reinterpret(_BITS[target], number))
+
+
+def _decided(select: Any) -> Any:
+    """The arm of a choice that constant integers decide; any other choice as it is."""
+    condition = select.condition
+    if not isinstance(condition, _COMPARISONS) or not all(map(_is_constant_integer, (condition.a, condition.b))):
+        return select
+    return select.true_value if bool(Analyzer().simplify(condition)) else select.false_value
 
 
 CALL, CHOICE, NAMES = "call", "choice", "names"

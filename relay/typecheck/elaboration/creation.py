@@ -1,7 +1,8 @@
 """Calls of the operators that make arrays: what Python's signatures leave open.
 
 An array that is made without a dtype takes, as a literal does, the dtype of what it meets: `zeros((3,))` is float64
-beside float64. `arange(n)` starts at 0, and `full(shape, v)` also takes a value that only the run knows.
+beside float64. `arange(n)` starts at 0. `full(shape, v)` is of integers, floats or truth values as v is, and also
+takes a value that only the run knows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from relay.errors import Span
-from relay.ir.types import BaseType
+from relay.ir.types import BOOL, BaseType
 from relay.operator import Operator, Relation, lookup
 from relay.typecheck.elaboration import operators
 from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
@@ -41,7 +42,12 @@ def open_dtype(
     names = (*operator.operands, *operator.attributes)
     if not isinstance(default, BaseType) or "dtype" in keywords or "dtype" in names[:arguments]:
         return
-    is_float = default.is_float or any(value.is_float for value in named.values() if isinstance(value, Number))
+    value = named.get("value") if operator is lookup("full") else None
+    if isinstance(value, Typed):  # a truth value: those of the run are not here
+        named["dtype"] = Object(BOOL)
+        return
+    is_float = default.is_float and not isinstance(value, Number)
+    is_float = is_float or any(value.is_float for value in named.values() if isinstance(value, Number))
     named["dtype"] = Object(session.solver.literal_base(0.0 if is_float else 0, span))
 
 

@@ -16,7 +16,7 @@ Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
 
 
 ParameterPlace: TypeAlias = tuple[int, int]
-"""A parameter: the identity of its function's surface code, and its position."""
+"""A parameter: the identity of the parameters of its function's surface code, and its position."""
 
 
 @attrs.frozen(eq=False)

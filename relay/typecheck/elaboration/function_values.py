@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import attrs
 
@@ -51,7 +51,7 @@ from relay.typecheck.elaboration.arguments import (
     surface_function,
     wrong_count,
 )
-from relay.typecheck.elaboration.decisions import CalledAtTypes
+from relay.typecheck.elaboration.decisions import CalledAtTypes, ParameterPlace
 from relay.typecheck.elaboration.effects import demand_purity
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -70,7 +70,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
     Zip,
 )
-from relay.typecheck.elaboration.functions import expand, instantiate
+from relay.typecheck.elaboration.functions import expand, instantiate, is_number
 from relay.typecheck.elaboration.higher_rank import at_fresh_types
 from relay.typecheck.elaboration.opened_functions import as_function
 from relay.typecheck.elaboration.session import Session
@@ -78,19 +78,24 @@ from relay.typecheck.unification import flat_shape, outer_unknowns, resolve, unk
 
 
 def function_value(
-    session: Session, out: Output, entity: Entity, span: Span | None, fixed: Mapping[int, Entity] | None = None
+    session: Session,
+    out: Output,
+    entity: Entity,
+    span: Span | None,
+    fixed: Mapping[int, Entity] | None = None,
+    numbers: Set[ParameterPlace] = frozenset(),
 ) -> Typed:
     """A function as a value of the typed IR. Its instance is made when its parameters' types are known.
 
     `fixed` are the parameters, by position, that specialise the function; the others are the value's. Without it, those
-    with a default are fixed.
+    with a default are fixed. `numbers`: the parameters whose arguments are known numbers.
     """
     if fixed is None:
         fixed = defaults(entity)
     if isinstance(entity, Object) and isinstance(entity.value, Operator):
         entity = operator_function(session, entity.value, out, span)
     if isinstance(entity, Derived):
-        return _derived_value(session, out, entity, span, fixed)
+        return _derived_value(session, out, entity, span, fixed, numbers)
     if isinstance(entity, Typed):
         chosen = as_function(session, out, entity)
         return entity if chosen is None else function_value(session, out, chosen, span)
@@ -123,7 +128,7 @@ def function_value(
             value = None if position in fixed else Typed(var, next(types))
             values.append(value)
             entities.append(value if value is not None else fixed[position])
-        instance = instantiate(session, entity, entities, values, span)
+        instance = instantiate(session, entity, entities, values, span, numbers)
         effects.include(instance.effects)
         demand_purity(session, entity, effects)
         place.items.append(Later((var,), lambda: instance.target))
@@ -210,10 +215,15 @@ def operator_function(session: Session, operator: Operator, out: Output, span: S
 
 
 def _derived_value(
-    session: Session, out: Output, entity: Derived, span: Span | None, fixed: Mapping[int, Entity]
+    session: Session,
+    out: Output,
+    entity: Derived,
+    span: Span | None,
+    fixed: Mapping[int, Entity],
+    numbers: Set[ParameterPlace],
 ) -> Typed:
     grad = entity.grad
-    function = function_value(session, out, entity.of, span, fixed)
+    function = function_value(session, out, entity.of, span, fixed, numbers)
     inner_type: Type = prune(function.type)  # type: ignore[assignment]
     type_: Type = session.solver.fresh(Kind.Type)
     if isinstance(inner_type, FunctionType):
@@ -387,6 +397,7 @@ def call_derived(
         seeds += 1 if base.grad.seedable else 0
         base = base.of
     fixed: dict[int, Entity] = {}
+    numbers: set[ParameterPlace] = set()
     if isinstance(base, GlobalFunction | LocalFunction):
         ordinary = arguments[: len(arguments) - seeds]
         try:
@@ -399,6 +410,11 @@ def call_derived(
         for position, entity in enumerate(entities):
             if id(entity) not in given or position in static or specialises(entity):
                 fixed[position] = entity
+            elif is_number(entity):
+                place = id(surface_function(base).parameters), position
+                numbers.add(place)
+                if place in session.decisions.specialising:
+                    fixed[position] = entity
             if position in static:
                 require_static(entity, surface_function(base), position, span)
         seed_arguments = arguments[len(arguments) - seeds :]
@@ -409,7 +425,7 @@ def call_derived(
         parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
         type_ = FunctionType(parameters, session.solver.fresh(Kind.Type), (), Effects())
         session.unify_at(base.type, type_, span, "the function")
-    function = function_value(session, out, callee, span, fixed)
+    function = function_value(session, out, callee, span, fixed, numbers)
     result = call_value(session, out, function, arguments, span, "the derivative", callee.grad.seedable)
     if not fixed or callee.grad.wrt is not None:
         return result

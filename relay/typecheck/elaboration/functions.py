@@ -52,6 +52,7 @@ from relay.typecheck.elaboration import (
     higher_rank,
     known_results,
     polymorphic_recursion,
+    range_numbers,
     returned_functions,
     size_conditions,
 )
@@ -108,8 +109,8 @@ def call_function(
         if position in static:
             require_static(entity, function, position, span)
         fixed = position in static or id(entity) not in given  # a default that was not overridden stays what it is
-        if not fixed and _is_number(entity):
-            place = id(function), position
+        if not fixed and is_number(entity):
+            place = id(function.parameters), position  # templates make a function of the same parameters anew each time
             fixed = place in session.decisions.specialising
             numbers.add(place)
         if isinstance(entity, LocalFunction) and (id(function), position) in session.decisions.of_several_types:
@@ -165,10 +166,10 @@ def _grows(session: Session, function: Function, entity: LocalFunction) -> bool:
     return others >= MOST_CLOSURES
 
 
-def _is_number(entity: Entity) -> bool:
+def is_number(entity: Entity) -> bool:
     """Whether an argument is a number, or a tuple of numbers, that is known before the run."""
     if isinstance(entity, Tuple):
-        return entity.form is None and bool(entity.items) and all(map(_is_number, entity.items))
+        return entity.form is None and bool(entity.items) and all(map(is_number, entity.items))
     return isinstance(entity, Number) and isinstance(entity.value, int | float)
 
 
@@ -393,7 +394,7 @@ def _new_instance(
                 declared = (Label(surface.span, "declared here"),) if is_shown else ()  # type: ignore[arg-type]
                 session.unify_at(var.type, annotation, span or surface.span, what, labels=declared)
             parameters.append(var)
-            received = Typed(var, annotation or var.type or result)
+            received = range_numbers.of_python(Typed(var, annotation or var.type or result))
             context.environment[surface] = expand(session, body, received, surface.span)
             made_sizes.note_any(session, context.environment[surface], surface.type)
         for entity, annotation, surface in known:

@@ -352,6 +352,8 @@ def _bound(session: Session, out: Output, bound: Entity, base: BaseType, span: S
     if isinstance(bound, Number):
         return _integer(int(bound.value), base)
     assert isinstance(bound, Typed)
+    if base == INT64 and resolve(bound.type) == scalar(INT32):
+        return operators.apply(session, out, lookup("cast"), [bound], {"dtype": INT64}, span, [])
     session.unify_at(bound.type, scalar(base), span, "a bound of range")
     return bound
 

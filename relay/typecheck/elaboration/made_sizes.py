@@ -25,6 +25,7 @@ from relay.ir.types import (
     BOOL,
     INT32,
     INT64,
+    BaseClass,
     Form,
     FunctionType,
     Kind,
@@ -78,8 +79,21 @@ def as_sizes(session: Session, out: Output, entity: Entity, span: Span | None) -
             return Tuple(tuple(as_sizes(session, out, i, span) for i in items), form)
         case Typed(atom) if not isinstance(atom, Constant) and resolve(entity.type) in (scalar(INT32), scalar(INT64)):
             return Size(make(session, out, entity, getattr(atom, "name", "size"), span), span)
+        case Typed(atom) if not isinstance(atom, Constant) and _is_python_integer(entity):
+            session.specialise_to_numbers()
+            session.solver.unify(entity.type, scalar(INT32))
+            return Size(make(session, out, entity, getattr(atom, "name", "size"), span), span)
         case _:
             return entity
+
+
+def _is_python_integer(entity: Typed) -> bool:
+    """Whether a value is made of integers that Python gave, whose dtype is open."""
+    type_ = prune(entity.type)
+    if not isinstance(type_, TensorType) or flat_shape(type_.shape):
+        return False
+    base = prune(type_.base)
+    return isinstance(base, Unknown) and bool(base.literals) and BaseClass.INTEGER in (base.classes or ())
 
 
 def mentioned(type_: Type) -> set[MadeDim]:

@@ -190,7 +190,7 @@ def _relation(
     signature = relation.base
     bound: dict[str, object] = {}
     if any(value is not None and value.of_range for value in found):
-        found[:] = range_numbers.adapted(session, out, signature, found)
+        found[:] = range_numbers.adapted(session, out, signature, operands, found)
     for position, value in enumerate(found):
         if value is not None:
             unify_token(session, operator, signature.token(position), _tensor(value).base, bound, position, described)

@@ -21,7 +21,7 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator import lookup
-from relay.typecheck.elaboration import operators
+from relay.typecheck.elaboration import operators, range_numbers
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Typed
 from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import Session
@@ -39,7 +39,8 @@ def length(session: Session, out: Output, xs: Typed, span: Span | None) -> Entit
     if xs.length is not None and xs.length.absolute is not None:
         return Number(xs.length.absolute, span)
     count = length64(session, out, xs, span)
-    return session.bind(out, OpCall("cast", (count.atom,), {"dtype": INT32}, span), scalar(INT32), "length", span)
+    size = session.bind(out, OpCall("cast", (count.atom,), {"dtype": INT32}, span), scalar(INT32), "length", span)
+    return range_numbers.of_range(size)
 
 
 def is_not_empty(session: Session, out: Output, xs: Typed, span: Span | None) -> Entity:

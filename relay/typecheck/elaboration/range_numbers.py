@@ -1,8 +1,9 @@
-"""Variables of `range` and `enumerate` take the integer dtype of what they meet.
+"""Counts take the dtype of what they meet: variables of `range` and `enumerate`, and lengths of lists that grow.
 
 They are int32 in the run, unless a bound is int64. Where one, or a sum or product of it and numbers, meets integers of
-64 bits, it is converted: in `x[i] * i` for an int64 x it is an int64, as a literal would be. It stays what it is
-everywhere else, also in a variable that a loop carries.
+64 bits or floats, it is converted: in `x[i] * i` for a float64 x it is a float64, as a literal would be, and so it is
+in `i * 0.1`, `i / 2` and `sqrt(i)`, whose dtype their uses decide. It stays what it is everywhere else, also in a
+variable that a loop carries.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from collections.abc import Sequence
 
 import attrs
 
+from relay.errors import Span
 from relay.ir.expr import OpCall
-from relay.ir.types import INT32, INT64, BaseClass, TensorType, Unknown, prune
+from relay.ir.types import INT32, INT64, BaseClass, BaseType, TensorType, Unknown, prune
 from relay.operator import lookup
 from relay.operator.relation import BaseSignature
 from relay.typecheck.elaboration.entities import Entity, Number, Output, Typed
 from relay.typecheck.elaboration.session import Session
+
+_FLOATS = frozenset({BaseClass.FLOAT})
 
 _KEEPING = ("add", "subtract", "multiply", "floor_divide", "mod", "negative")
 """What makes such a number of one and numbers."""
@@ -29,38 +33,76 @@ def note(name: str, operands: Sequence[Entity], result: Entity) -> Entity:
     ranges = [o for o in operands if isinstance(o, Typed) and o.of_range]
     if not ranges or not all(isinstance(o, Number) or o in ranges for o in operands):
         return result
-    return attrs.evolve(result, of_range=True)
+    return of_range(result)
 
 
 def adapted(
-    session: Session, out: Output, signature: BaseSignature, values: Sequence[Typed | None]
+    session: Session,
+    out: Output,
+    signature: BaseSignature,
+    operands: Sequence[Entity],
+    values: Sequence[Typed | None],
 ) -> list[Typed | None]:
-    """The operands of an operator, with numbers of ranges in the dtype of the integers that must have the same one."""
+    """The operands of an operator, with numbers of ranges in the dtype of what must have the same one."""
     found = list(values)
+    tokens = [signature.token(position) for position in range(len(values))]
     for position, value in enumerate(values):
         if value is None or not value.of_range:
             continue
-        token = signature.token(position).text
-        for other_position, other in enumerate(values):
-            if other is not None and not other.of_range and signature.token(other_position).text == token:
+        alike = [token.text == tokens[position].text for token in tokens]
+        for same, other, entity in zip(alike, values, operands, strict=True):
+            if not same:
+                continue
+            if isinstance(entity, Number) and entity.is_float:
+                found[position] = _as_float(session, out, value, entity.value, entity.span)
+            elif other is not None and not other.of_range:
                 found[position] = fitting(session, out, value, other.type)
+        takes_floats = any(same and token.classes == _FLOATS for same, token in zip(alike, tokens, strict=True))
+        if found[position] is value and takes_floats:
+            found[position] = _as_float(session, out, value, 0.0, value.atom.span)
     return found
 
 
 def fitting(session: Session, out: Output, value: Typed, wanted: object) -> Typed:
-    """A number of a range in the dtype of a tensor type, if that is int64, or open in a function's own type."""
-    type_ = prune(wanted)  # type: ignore[arg-type]
+    """A number of a range in the dtype of a tensor type: int64, a float, or one that is open in a function's type."""
+    type_, own = prune(wanted), _base(value)  # type: ignore[arg-type]
     if not value.of_range or not isinstance(type_, TensorType):
         return value
     base = prune(type_.base)
-    if base == INT64:
-        call = OpCall(lookup("cast").name, (value.atom,), {"dtype": INT64})
-        return session.bind(out, call, TensorType(INT64, ()), "index", value.atom.span)
+    if own in (INT32, INT64) and (base == INT64 or (isinstance(base, BaseType) and base.is_float)) and base != own:
+        return _cast(session, out, value, base)
+    if isinstance(base, Unknown) and base.classes == _FLOATS and own in (INT32, INT64):
+        return _cast(session, out, value, base)
     if session.generic and isinstance(base, Unknown) and not base.literals:
-        whole = session.solver.literal_base(1, value.atom.span)
-        session.solver.restrict(whole, frozenset({BaseClass.INTEGER}))
-        return Typed(value.atom, TensorType(whole, ()))
+        return Typed(value.atom, TensorType(session.solver.literal_base(1, value.atom.span), ()))
     return value
+
+
+def _as_float(session: Session, out: Output, value: Typed, like: float, span: Span | None) -> Typed:
+    """A number of a range as a float whose dtype its uses decide, as that of a literal."""
+    if _base(value) not in (INT32, INT64):
+        return value
+    return _cast(session, out, value, session.solver.literal_base(like, span))
+
+
+def _cast(session: Session, out: Output, value: Typed, base: BaseType | Unknown) -> Typed:
+    attributes: dict[str, object] = {"dtype": base}
+    session.pending_attributes.append(attributes)
+    call = OpCall(lookup("cast").name, (value.atom,), attributes)  # type: ignore[arg-type]
+    return session.bind(out, call, TensorType(base, ()), "index", value.atom.span)
+
+
+def _base(value: Typed) -> object:
+    type_ = prune(value.type)
+    return prune(type_.base) if isinstance(type_, TensorType) else None
+
+
+def of_python(value: Typed) -> Typed:
+    """A parameter that takes, if its argument is a Python integer, the dtype of what it meets, also if it is an integer
+    already."""
+    base = _base(value)
+    is_number = isinstance(base, Unknown) and bool(base.literals) and BaseClass.INTEGER in (base.classes or ())
+    return attrs.evolve(value, of_range=True) if is_number else value
 
 
 def of_range(value: Typed) -> Typed:

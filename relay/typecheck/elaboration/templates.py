@@ -13,6 +13,7 @@ about; the other names that end in two underscores are the structural operations
     partial__(f)             f, whose derivative leaves out references
     quiet__(f)               the same, and f prints nothing: it is computed again
     axes__(x, a, b)          x with the names of the axes of a and then of b
+    tensor__(x)              x as a tensor, if it is a number that is known before the run
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
 Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
@@ -57,7 +58,7 @@ from relay.typecheck.unification import resolve
 
 STRUCTURAL = (
     *("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__"),
-    *("often__", "partial__", "quiet__", "axes__"),
+    *("often__", "partial__", "quiet__", "axes__", "tensor__"),
 )
 """The structural operations."""
 
@@ -173,6 +174,8 @@ def apply(
             return attrs.evolve(of, function=function, partial=True)
         case "axes__":
             return _named(arguments)
+        case "tensor__":
+            return session.materialise(out, arguments[0], span) if isinstance(arguments[0], Number) else arguments[0]
         case "pick__":
             number = _position(arguments[1])
             return list(_leaves(session, out, arguments[0], span))[number]
@@ -195,7 +198,7 @@ def apply(
 
             return _with_lists(session, out, arguments[1], arguments[2], change, span)
         case "merge__":
-            others = list(_leaves(session, out, arguments[2], span))
+            others = list(_beside(session, out, arguments[1], arguments[2], span))
 
             def both(leaf: Entity, position: int) -> Entity:
                 return calls.apply(session, context, out, arguments[0], [leaf, others[position]], (), span, [])
@@ -294,7 +297,10 @@ def _opened(session: Session, out: Output, entity: Entity, span: Span | None) ->
 
 
 def _record(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
-    """As `_opened`, but a record is a Tuple, too, with its fields' names. Raises TypeCheckError for other data."""
+    """As `_opened`, but a record is a Tuple, too, with its fields' names, and a number that is known before the run,
+    as a parameter's default, is nothing that a derivative is by. Raises TypeCheckError for other data."""
+    if isinstance(entity, Number):
+        return Object(None)
     entity = _opened(session, out, entity, span)
     if isinstance(entity, Typed) and isinstance(stack := prune(entity.type), StackType):
         raise _no_list(stack, span)
@@ -329,6 +335,18 @@ def _leaves(session: Session, out: Output, entity: Entity, span: Span | None) ->
             yield from _leaves(session, out, item, span)
     elif isinstance(entity, Typed):
         yield entity
+
+
+def _beside(session: Session, out: Output, entity: Entity, other: Entity, span: Span | None) -> Iterator[Entity]:
+    """What stands in another structure of the same form where one has leaves."""
+    entity = _record(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        others = _record(session, out, other, span)
+        assert isinstance(others, Tuple)
+        for item, beside in zip(entity.items, others.items, strict=True):
+            yield from _beside(session, out, item, beside, span)
+    elif isinstance(entity, Typed):
+        yield other
 
 
 def _map(

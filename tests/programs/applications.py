@@ -1,0 +1,133 @@
+"""Programs of several fields, as users of NumPy and its relatives write them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from programs import Program
+from relay import relay
+
+random = np.random.default_rng(11)
+
+
+# ---- finance: a binomial tree with early exercise
+
+
+@relay
+def american_put(spot, strike, time, rate, volatility, n=5):
+    dt = time / n
+    up = np.exp(volatility * np.sqrt(dt))
+    p = (np.exp(rate * dt) - 1 / up) / (up - 1 / up)
+    values = np.maximum(strike - spot * up ** (2 * np.arange(n + 1) - n), 0)
+    for i in reversed(range(n)):
+        continuation = np.exp(-rate * dt) * (p * values[1:] + (1 - p) * values[:-1])
+        values = np.maximum(continuation, strike - spot * up ** (2 * np.arange(i + 1) - i))
+    return values[0]
+
+
+def _american_put(spot, strike, time, rate, volatility, n=5):
+    dt = time / n
+    up = np.exp(volatility * np.sqrt(dt))
+    p = (np.exp(rate * dt) - 1 / up) / (up - 1 / up)
+    values = np.maximum(strike - spot * up ** (2.0 * np.arange(n + 1) - n), 0)
+    for i in reversed(range(n)):
+        continuation = np.exp(-rate * dt) * (p * values[1:] + (1 - p) * values[:-1])
+        values = np.maximum(continuation, strike - spot * up ** (2.0 * np.arange(i + 1) - i))
+    return values[0]
+
+
+# ---- speech: the loss of connectionist temporal classification
+
+
+@relay
+def connectionist_loss(log_probabilities, labels, blank=0):
+    states = 2 * labels.shape[0] + 1
+    symbols = np.full(states, blank)
+    for i in range(labels.shape[0]):
+        symbols[2 * i + 1] = labels[i]
+    alpha = np.full(states, -1e30)
+    alpha[0] = log_probabilities[0, blank]
+    alpha[1] = log_probabilities[0, symbols[1]]
+    for t in range(1, log_probabilities.shape[0]):
+        new = np.full(states, -1e30)
+        for s in range(states):
+            a = alpha[s]
+            if s > 0:
+                a = np.logaddexp(a, alpha[s - 1])
+            if s > 1 and symbols[s] != blank and symbols[s] != symbols[s - 2]:
+                a = np.logaddexp(a, alpha[s - 2])
+            new[s] = a + log_probabilities[t, symbols[s]]
+        alpha = new
+    return -np.logaddexp(alpha[-1], alpha[-2])
+
+
+# ---- control: a pendulum under a linear policy
+
+
+class Pendulum(NamedTuple):
+    angle: Any
+    speed: Any
+
+
+@relay
+def pendulum_cost(policy, start, steps, dt=0.05):
+    state, cost = Pendulum(start, 0.0), 0.0
+    for k in range(steps):
+        force = np.clip(policy @ np.array([np.sin(state.angle), np.cos(state.angle), state.speed]), -2, 2)
+        speed = state.speed + dt * (9.81 * np.sin(state.angle) + force)
+        state = state._replace(angle=state.angle + dt * speed, speed=speed)
+        turned = np.mod(state.angle + np.pi, 2 * np.pi) - np.pi
+        cost += (turned**2 + 0.1 * speed**2) * (k + 1) / steps
+    return cost / steps
+
+
+# ---- statistics: averages over rounds and over lists
+
+
+@relay
+def averaged_gradient_descent(x, target, rounds):
+    """Steps that shrink with the round, and the mean of the places they lead to."""
+    mean, places = np.zeros(3), []
+    for i in range(rounds):
+        x -= 0.5 / np.sqrt(i + 1) * (x - target)
+        mean += (x - mean) / (i + 1)
+        if x.sum() < i:
+            places.append(x[0] * i)
+    return (mean**2).sum() + sum(places) / (len(places) + 1)
+
+
+def _averaged_gradient_descent(x, target, rounds):
+    mean, places = np.zeros(3), []
+    for i in range(rounds):
+        x = x - 0.5 / np.sqrt(i + 1) * (x - target)
+        mean += (x - mean) / (i + 1)
+        if x.sum() < i:
+            places.append(x[0] * i)
+    return (mean**2).sum() + sum(places) / (len(places) + 1)
+
+
+# ---- operations research: a knapsack whose size the call says
+
+
+@relay
+def knapsack(values, weights, capacity):
+    best = np.zeros(capacity + 1)
+    for i in range(len(values)):
+        for c in range(capacity, weights[i] - 1, -1):
+            best[c] = max(best[c], best[c - weights[i]] + values[i])
+    return best[capacity]
+
+
+_logits = random.normal(size=(4, 3))
+_option = tuple(map(np.float64, (100.0, 105.0, 0.5, 0.02, 0.3)))
+_descent = (random.normal(size=3), random.normal(size=3), 5)
+
+PROGRAMS = [
+    Program(american_put, _option, expected=_american_put(*_option)),
+    Program(connectionist_loss, (_logits - np.log(np.exp(_logits).sum(axis=1, keepdims=True)), np.array([1, 2]))),
+    Program(pendulum_cost, (random.normal(size=3), np.float64(0.3), 6)),
+    Program(averaged_gradient_descent, _descent, expected=_averaged_gradient_descent(*_descent)),
+    Program(knapsack, (np.array([60.0, 100.0, 120.0]), np.array([1, 2, 3]), 5), expected=220.0),
+]
