@@ -148,3 +148,37 @@ def test_declared_integers_stay_integers() -> None:
     with pytest.raises(TypeMismatch, match="float64 and int32"):
         between(np.float64(1.0), np.int32(2))
     assert Float32 != Float64
+
+
+@relay
+def scaled_before(x, n):
+    """n meets a float before it has to be an integer."""
+    step, total = 1.0 / n, 0.0
+    for i in reversed(range(n)):
+        total = total * step + x[i] * i
+    return total + np.zeros(n + 1).shape[0]
+
+
+def test_an_integer_from_python_meets_floats_first() -> None:
+    @relay
+    def calling(x):
+        return scaled_before(x, 3)
+
+    assert float(both(scaled_before, np.ones(3), 3)) == float(calling(np.ones(3))) == (2 / 3 + 1) / 3 + 4
+
+
+@relay
+def backwards(first, last):
+    number = 0
+    for i in reversed(range(first, last, 3)):
+        number = number * 10 + i
+    for i in reversed(range(last, first, -2)):
+        number = number * 10 + i
+    return number
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 7), (1, 8), (3, 2), (2, 9)])
+def test_reversed_ranges(first: int, last: int) -> None:
+    digits = [*reversed(range(first, last, 3)), *reversed(range(last, first, -2))]
+    expected = int("".join(map(str, digits)) or "0")
+    assert int(both(backwards, np.int32(first), np.int64(last))) == int(both(backwards, first, last)) == expected

@@ -16,7 +16,14 @@ random = np.random.default_rng(11)
 
 
 @relay
-def american_put(spot, strike, time, rate, volatility, n=5):
+def american_put(
+    spot,
+    strike,
+    time,
+    rate,
+    volatility,
+    n=5,  # relay: static
+):
     dt = time / n
     up = np.exp(volatility * np.sqrt(dt))
     p = (np.exp(rate * dt) - 1 / up) / (up - 1 / up)

@@ -42,6 +42,7 @@ from relay.typecheck.elaboration import (
     ordering,
     positions,
     python_functions,
+    range_numbers,
     records,
     sizes,
     special_methods,
@@ -418,6 +419,7 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
             if isinstance(type_, TensorType) and not session.solver.restrict(
                 type_.base, frozenset({BaseClass.INTEGER})
             ):
+                range_numbers.must_count(session, typed)
                 raise TypeMismatch(f"range needs integers, found {show(resolve(typed.type))}", span, help="int(x)")
     if isinstance(step, Number):
         return Range(start, stop, int(step.value))

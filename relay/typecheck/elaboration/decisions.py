@@ -38,6 +38,7 @@ class Decisions:
     of_all_sizes: set[Place] = attrs.field(factory=set)  # parameters that are functions, called at several sizes
     unrolled: set[LoopLabel] = attrs.field(factory=set)  # `while` loops whose rounds are known, of several types
     endless: set[LoopLabel] = attrs.field(factory=set)  # those that have too many rounds for that
+    counting: set[ParameterPlace] = attrs.field(factory=set)  # whose integers from Python have to be integers
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
 
     @property
@@ -101,6 +102,18 @@ class NumbersSpecialise(StartAnew):
 
     def note(self, decisions: Decisions) -> None:
         decisions.specialising.update(self.places)
+
+
+class NumberCounts(StartAnew):
+    """An integer from Python became a float, for it met some, and is needed as an integer: it converts where it meets
+    floats."""
+
+    def __init__(self, place: ParameterPlace) -> None:
+        super().__init__()
+        self.place = place
+
+    def note(self, decisions: Decisions) -> None:
+        decisions.counting.add(self.place)
 
 
 class ListGrows(StartAnew):

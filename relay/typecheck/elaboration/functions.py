@@ -394,7 +394,12 @@ def _new_instance(
                 declared = (Label(surface.span, "declared here"),) if is_shown else ()  # type: ignore[arg-type]
                 session.unify_at(var.type, annotation, span or surface.span, what, labels=declared)
             parameters.append(var)
-            received = range_numbers.of_python(Typed(var, annotation or var.type or result))
+            received = range_numbers.of_python(
+                session,
+                Typed(var, annotation or var.type or result),
+                (id(function.parameters), position),
+                annotation is not None,
+            )
             context.environment[surface] = expand(session, body, received, surface.span)
             made_sizes.note_any(session, context.environment[surface], surface.type)
         for entity, annotation, surface in known:

@@ -26,6 +26,7 @@ from relay.ir.types import (
     INT32,
     INT64,
     BaseClass,
+    BaseType,
     Form,
     FunctionType,
     Kind,
@@ -41,7 +42,7 @@ from relay.ir.types import (
 )
 from relay.operator import lookup
 from relay.typecheck.dims import follows_equal, is_dim
-from relay.typecheck.elaboration import sizes
+from relay.typecheck.elaboration import range_numbers, sizes
 from relay.typecheck.elaboration.decisions import CalledAtSizes, Place, SizeVaries
 from relay.typecheck.elaboration.entities import (
     Computed,
@@ -83,8 +84,19 @@ def as_sizes(session: Session, out: Output, entity: Entity, span: Span | None) -
             session.specialise_to_numbers()
             session.solver.unify(entity.type, scalar(INT32))
             return Size(make(session, out, entity, getattr(atom, "name", "size"), span), span)
+        case Typed(atom) if atom in session.places_of_numbers and _is_float(entity):
+            range_numbers.must_count(session, entity)
+            return entity
         case _:
             return entity
+
+
+def _is_float(entity: Typed) -> bool:
+    type_ = prune(entity.type)
+    base = prune(type_.base) if isinstance(type_, TensorType) else None
+    if isinstance(base, BaseType):
+        return base.is_float
+    return isinstance(base, Unknown) and base.classes == range_numbers.FLOATS
 
 
 def _is_python_integer(entity: Typed) -> bool:

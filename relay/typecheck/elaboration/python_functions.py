@@ -12,9 +12,16 @@ import numpy as np
 from relay.errors import FrontendError, Span, TypeCheckError
 from relay.ir.types import INT32, BaseClass, BaseType, Kind, TensorType, prune, scalar
 from relay.operator import lookup
-from relay.typecheck.elaboration import comparisons, growing, growing_items, growing_reductions, operators
+from relay.typecheck.elaboration import (
+    comparisons,
+    growing,
+    growing_items,
+    growing_reductions,
+    operators,
+    range_numbers,
+)
 from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Size, Tuple, Typed
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Range, Size, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
 from relay.typecheck.elaboration.objects import object_entity
@@ -152,11 +159,27 @@ def _divmod(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
     return Tuple(tuple(apply_named(session, out, n, list(arguments), {}, span, []) for n in names))
 
 
+def _reversed_range(session: Session, out: Output, xs: Range, span: Span | None) -> Entity:
+    """The numbers of a range whose bounds the run knows, from the last one on."""
+
+    def call(name: str, *operands: Entity) -> Entity:
+        return apply_named(session, out, name, list(operands), {}, span, [])
+
+    # one bound may be int64 where the other is int32
+    start, stop = (range_numbers.of_range(b) if isinstance(b, Typed) else b for b in (xs.start, xs.stop))
+    step, one = Number(xs.step, span), Number(1 if xs.step > 0 else -1, span)
+    beyond = call("subtract", call("subtract", stop, one), start)
+    last = call("add", start, call("multiply", call("floor_divide", beyond, step), step))
+    return Range(last, call("subtract", start, step), -xs.step)
+
+
 def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     xs = arguments[0]
     if isinstance(xs, Typed) and growing.is_growing(xs):
         return growing_items.sliced(session, out, xs, None, None, Number(-1, span), span)
     found = elements(session, out, xs, span)
+    if found is None and isinstance(xs, Range):
+        return _reversed_range(session, out, xs, span)
     if found is None:
         raise TypeCheckError(
             "`reversed` needs a length that is known", span, help="use range(n - 1, -1, -1), or x[::-1]"

@@ -83,7 +83,7 @@ def apply_named(
     size_conditions.note(session, name, operands, result)
     if (told := size_conditions.known(name, operands, result)) is not result:
         return told
-    return range_numbers.note(name, operands, result)
+    return range_numbers.note(session, name, operands, result)
 
 
 def _is_growing(entity: Entity) -> bool:

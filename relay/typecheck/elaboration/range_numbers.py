@@ -14,25 +14,30 @@ import attrs
 
 from relay.errors import Span
 from relay.ir.expr import OpCall
-from relay.ir.types import INT32, INT64, BaseClass, BaseType, TensorType, Unknown, prune
+from relay.ir.types import INT32, INT64, BaseClass, BaseType, TensorType, Unknown, prune, scalar
 from relay.operator import lookup
 from relay.operator.relation import BaseSignature
+from relay.typecheck.elaboration.decisions import NumberCounts, ParameterPlace
 from relay.typecheck.elaboration.entities import Entity, Number, Output, Typed
 from relay.typecheck.elaboration.session import Session
+from relay.typecheck.unification import flat_shape
 
-_FLOATS = frozenset({BaseClass.FLOAT})
+FLOATS = frozenset({BaseClass.FLOAT})
 
 _KEEPING = ("add", "subtract", "multiply", "floor_divide", "mod", "negative")
 """What makes such a number of one and numbers."""
 
 
-def note(name: str, operands: Sequence[Entity], result: Entity) -> Entity:
+def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> Entity:
     """The result of Python's arithmetic, known as a number of a range if it is made of one and literals only."""
     if name not in _KEEPING or not isinstance(result, Typed):
         return result
     ranges = [o for o in operands if isinstance(o, Typed) and o.of_range]
     if not ranges or not all(isinstance(o, Number) or o in ranges for o in operands):
         return result
+    for operand in ranges:
+        if operand.atom in session.places_of_numbers:
+            session.places_of_numbers[result.atom] = session.places_of_numbers[operand.atom]
     return of_range(result)
 
 
@@ -57,7 +62,7 @@ def adapted(
                 found[position] = _as_float(session, out, value, entity.value, entity.span)
             elif other is not None and not other.of_range:
                 found[position] = fitting(session, out, value, other.type)
-        takes_floats = any(same and token.classes == _FLOATS for same, token in zip(alike, tokens, strict=True))
+        takes_floats = any(same and token.classes == FLOATS for same, token in zip(alike, tokens, strict=True))
         if found[position] is value and takes_floats:
             found[position] = _as_float(session, out, value, 0.0, value.atom.span)
     return found
@@ -71,9 +76,10 @@ def fitting(session: Session, out: Output, value: Typed, wanted: object) -> Type
     base = prune(type_.base)
     if own in (INT32, INT64) and (base == INT64 or (isinstance(base, BaseType) and base.is_float)) and base != own:
         return _cast(session, out, value, base)
-    if isinstance(base, Unknown) and base.classes == _FLOATS and own in (INT32, INT64):
+    is_array = isinstance(base, Unknown) and bool(base.literals) and bool(flat_shape(type_.shape))
+    if isinstance(base, Unknown) and (base.classes == FLOATS or is_array) and own in (INT32, INT64):
         return _cast(session, out, value, base)
-    if session.generic and isinstance(base, Unknown) and not base.literals:
+    if session.generic and own in (INT32, INT64) and isinstance(base, Unknown) and not base.literals:
         return Typed(value.atom, TensorType(session.solver.literal_base(1, value.atom.span), ()))
     return value
 
@@ -97,12 +103,25 @@ def _base(value: Typed) -> object:
     return prune(type_.base) if isinstance(type_, TensorType) else None
 
 
-def of_python(value: Typed) -> Typed:
+def of_python(session: Session, value: Typed, place: ParameterPlace, is_annotated: bool) -> Typed:
     """A parameter that takes, if its argument is a Python integer, the dtype of what it meets, also if it is an integer
-    already."""
+    already. In a scheme every argument may be one."""
     base = _base(value)
     is_number = isinstance(base, Unknown) and bool(base.literals) and BaseClass.INTEGER in (base.classes or ())
-    return attrs.evolve(value, of_range=True) if is_number else value
+    is_open = session.generic and not is_annotated and isinstance(prune(value.type), Unknown)
+    if not is_number and not is_open:
+        return value
+    if place in session.decisions.counting:
+        session.solver.unify(value.type, scalar(INT32))
+    session.places_of_numbers[value.atom] = place
+    return attrs.evolve(value, of_range=True)
+
+
+def must_count(session: Session, value: Typed) -> None:
+    """Start anew where an integer from Python, or a sum or product of one, has become a float and must not."""
+    place = session.places_of_numbers.get(value.atom)
+    if place is not None and place not in session.decisions.counting:
+        raise NumberCounts(place)
 
 
 def of_range(value: Typed) -> Typed:
