@@ -229,6 +229,30 @@ def test_what_decorators_do_not_take() -> None:
     ]
 
 
+def test_type_variables_of_python() -> None:
+    text = """
+    import typing
+    from typing import TypeVar, TypeVarTuple
+    from relay import relay, Tensor, Float
+
+    T, B = TypeVar("T"), typing.TypeVar("B")
+    Ts = TypeVarTuple("Ts")
+
+    @relay
+    def same(x: T) -> T:
+        return x
+
+    @relay
+    def doubled(x: Tensor[B, (3,)], y: Tensor[Float, (*Ts, 3)]) -> tuple[Tensor[B, (3,)], Tensor[Float, (*Ts,)]]:
+        return x, y.sum(axis=-1)
+
+    @relay
+    def other(x: T, y: T) -> T:
+        return x + y
+    """
+    assert said(text) == ["18 error: operand 1 of `+` must be a tensor, and T is annotated as any type"]
+
+
 def test_donations_of_what_is_no_parameter() -> None:
     text = """
     from relay import relay, Tensor, Float

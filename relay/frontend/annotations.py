@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import typing
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -116,7 +117,7 @@ class AnnotationReader:
             case ast.Constant(value=None):
                 return to_type(None)
             case ast.Constant(value=str(text)):
-                return self._string(node, text)
+                return self._string(node, lambda inside, tree: inside.type(tree), text)
             case ast.Subscript(value=head, slice=inside):
                 return self._application(node, self._object(head), inside)
             case ast.Name() | ast.Attribute():
@@ -131,11 +132,18 @@ class AnnotationReader:
             case _:
                 raise self._error(node, "this is not a type", TENSOR_HELP)
 
-    def parameter(self, node: ast.expr) -> Type:
-        """The type of a parameter, which may be a polymorphic function. Raises FrontendError."""
+    def parameter(self, node: ast.expr, may_be_none: bool = False) -> Type:
+        """The type of a parameter, which may be a polymorphic function; `A | None` is A, of one that is None if nothing
+        is given for it (`may_be_none`). Raises FrontendError."""
+        other = self._or_none(node)
+        if other is not None and not may_be_none:
+            what = "a parameter that may be None is None where nothing is given for it"
+            raise self._error(node, what, "write `= None` behind the annotation, or take an Option")
+        if other is not None:
+            return self.parameter(other)
         match node:
             case ast.Constant(value=str(text)):
-                return self._string(node, text, parameter=True)
+                return self._string(node, lambda inside, tree: inside.parameter(tree, may_be_none), text)
             case ast.Subscript(value=head, slice=inside) if self._object(head) is Forall:
                 items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
                 if len(items) != 2 or not isinstance(items[0], ast.List):
@@ -349,14 +357,27 @@ class AnnotationReader:
         except ZeroDivisionError:
             raise self._error(node, "a division by zero", None) from None
 
-    def _string(self, node: ast.expr, text: str, parameter: bool = False) -> Type:
+    def _or_none(self, node: ast.expr) -> ast.expr | None:
+        """The other part of `A | None`, `Optional[A]` and `Union[A, None]`; None for anything else."""
+        match node:
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                parts = [left, right]
+            case ast.Subscript(value=head, slice=inside) if self._object(head) in (typing.Optional, typing.Union):
+                parts = list(inside.elts) if isinstance(inside, ast.Tuple) else [inside]
+                if self._object(head) is typing.Optional:
+                    parts.append(ast.Constant(None))
+            case _:
+                return None
+        others = [part for part in parts if not (isinstance(part, ast.Constant) and part.value is None)]
+        return others[0] if len(others) == 1 < len(parts) else None
+
+    def _string(self, node: ast.expr, read: Callable[[AnnotationReader, ast.expr], Type], text: str) -> Type:
         span = self._span(node)
         try:
             tree = ast.parse(text.strip(), mode="eval")
         except SyntaxError as error:
             raise FrontendError(f"this annotation is not valid Python: {error.msg}", span) from None
-        inside = attrs.evolve(self, whole=span)
-        return inside.parameter(tree.body) if parameter else inside.type(tree.body)
+        return read(attrs.evolve(self, whole=span), tree.body)
 
     def _object(self, node: ast.expr) -> object:
         """What a dotted name means in the scope."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -38,8 +39,10 @@ def lower_body(
     """
     node = context.node
     parameters = []
-    for argument in all_parameters(node):
-        type_ = _annotation(context, reader.parameter, argument.annotation, argument.arg, evaluated)
+    for argument, default in zip(all_parameters(node), all_defaults(node.args), strict=True):
+        may_be_none = isinstance(default, ast.Constant) and default.value is None
+        read = functools.partial(reader.parameter, may_be_none=may_be_none)
+        type_ = _annotation(context, read, argument.annotation, argument.arg, evaluated)
         var = Var(argument.arg, type_, context.file.parameter_span(argument))
         context.rename(argument.arg, var, var.span or context.file.function_span(node))
         parameters.append(var)

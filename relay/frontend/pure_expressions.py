@@ -13,6 +13,7 @@ import functools
 import importlib
 import math
 from collections.abc import Mapping
+from typing import TypeVar, TypeVarTuple
 
 import attrs
 import numpy as np
@@ -129,5 +130,5 @@ class PureExpressions:
 def _pure_functions() -> tuple[object, ...]:
     relay = importlib.import_module("relay")
     found = [getattr(relay, name) for name in _RELAY]
-    found += [*(getattr(np, name) for name in _NUMPY), dataclasses.dataclass]
+    found += [*(getattr(np, name) for name in _NUMPY), dataclasses.dataclass, TypeVar, TypeVarTuple]
     return (*found, *(f for f in vars(math).values() if callable(f)))

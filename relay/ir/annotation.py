@@ -253,7 +253,10 @@ def to_type(item: object) -> Type:
     definition = getattr(item, "__relay_type__", None)  # what stands for a data type carries it
     if definition is not None and definition is not item:
         return to_type(definition)
-    if item is typing.Any:
+    if item is str:
+        help = "leave the annotation out: text is known before a program runs, and is part of it"
+        raise FrontendError("str is no type of Relay", help=help)
+    if item is typing.Any or item is ANY:
         help = 'for what may be of any type, make a variable: `A = relay.type_var("A")`, and write `x: A`'
         raise FrontendError("Any is no type of Relay", help=help)
     if isinstance(item, types.UnionType) or typing.get_origin(item) is typing.Union:

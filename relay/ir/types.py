@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import typing
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -111,8 +112,20 @@ def _types(types: Iterable[Type]) -> tuple[Type, ...]:
     return tuple(types)
 
 
+class Written:
+    """A type that Python evaluates in an annotation, where it may be one of several: `Tensor[Float, (n,)] | None`."""
+
+    __slots__ = ()
+
+    def __or__(self, other: object) -> object:
+        return typing.Union[self, other]  # noqa: UP007
+
+    def __ror__(self, other: object) -> object:
+        return typing.Union[other, self]  # noqa: UP007
+
+
 @attrs.frozen
-class TensorType:
+class TensorType(Written):
     """Tensor[base, shape]. `shape` may be given as a sequence or as one shape variable. `axes` names the axes, where a
     user did: types that differ in it only are equal, and finished modules have none (`relay.ir.axes`)."""
 
@@ -169,7 +182,7 @@ UNIT = TupleType(())
 
 
 @attrs.frozen
-class FunctionType:
+class FunctionType(Written):
     """fn(parameters) -> result. `where` holds what a polymorphic function demands of its arguments; `effects` says what
     a call does beside giving its result (`relay.ir.effects`). These tell users of the type; types that differ in
     effects only are equal."""
@@ -195,7 +208,7 @@ class QuantifiedType:
 
 
 @attrs.frozen
-class RefType:
+class RefType(Written):
     """A mutable cell."""
 
     content: Type
@@ -252,7 +265,7 @@ class DataDefinition:
 
 
 @attrs.frozen
-class DataType:
+class DataType(Written):
     """A data type by its definition. `arguments` stand for the definition's parameters, each of the parameter's
     kind."""
 

@@ -52,7 +52,7 @@ def _parts(found: Type, expected: Type, where: str) -> Iterator[str]:
                 name = form.names[position] if form is not None and form.names else f"item {position}"
                 yield from _parts(x, y, f"{where}{name}: ")
         case TupleType(items), TupleType(others):
-            yield f"{where}it has {_count(items)}, not {_count(others)}"
+            yield f"{where}it has {_count(items)}, not {len(others)}"
         case FunctionType(p1, r1), FunctionType(p2, r2) if len(p1) == len(p2):
             for position, (x, y) in enumerate(zip(p1, p2, strict=True)):
                 yield from _parts(x, y, f"{where}parameter {position}: ")

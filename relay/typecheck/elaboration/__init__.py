@@ -73,7 +73,7 @@ from relay.ir.types import (
 from relay.ir.types import axis_names as names_of_axes
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import higher_rank
-from relay.typecheck.elaboration.arguments import surface_function
+from relay.typecheck.elaboration.arguments import defaults, surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.decisions import Decisions, StartAnew
 from relay.typecheck.elaboration.entities import (
@@ -87,7 +87,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.function_values import call_derived
-from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
+from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate, require_fitting
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.returned_functions import (
     Chosen,
@@ -544,6 +544,11 @@ def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argumen
                 session.unify_at(value.type, probe, parameter.span, f"argument {parameter.name} of {function.name}")
             except TypeMismatch as error:
                 session.report(error)
+    for position, default in defaults(entity).items() if session.generic else ():
+        try:
+            require_fitting(default, function, position, None)
+        except TypeMismatch as error:
+            session.report(error)
     session.solver.run()
     session.stop()
     if any(map(_is_empty, arguments)):

@@ -70,15 +70,18 @@ def bind_arguments(
     arguments: Sequence[Entity],
     keywords: Sequence[tuple[str, Entity]],
     span: Span | None,
+    bound: int = 0,
 ) -> list[Entity]:
-    """One entity for each parameter, as Python binds arguments. Raises TypeCheckError."""
+    """One entity for each parameter, as Python binds arguments; the first ones, `bound`, are not written in the call,
+    as the value of a method is not. Raises TypeCheckError."""
     function = surface_function(callee)
     signature = function.signature or tuple(Parameter() for _ in function.parameters)
     defined = (Label(function.span, "defined here"),) if function.span is not None else ()
     positional = [i for i, p in enumerate(signature) if p.kind != "keyword_only"]
     if len(arguments) > len(positional):
         least = sum(signature[i].default is None for i in positional)
-        raise TypeCheckError(wrong_count(function.name, least, len(positional), len(arguments)), span, labels=defined)
+        counts = (n - bound for n in (least, len(positional), len(arguments)))
+        raise TypeCheckError(wrong_count(function.name, *counts), span, labels=defined)
     found: dict[int, Entity] = dict(enumerate(arguments))
     names = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind != "positional_only"}
     for name, entity in keywords:
@@ -102,7 +105,8 @@ def bind_arguments(
             given = len(arguments) + len(keywords)
             text = f"{function.name} needs a value for {parameter.name!r}"
             if given < needed:
-                text = f"{wrong_count(function.name, needed, len(signature), given)}; {parameter.name!r} is missing"
+                counts = (n - bound for n in (needed, len(signature), given))
+                text = f"{wrong_count(function.name, *counts)}; {parameter.name!r} is missing"
             raise TypeCheckError(text, span, labels=defined)
         result.append(_default(callee, default))
     return result

@@ -174,7 +174,7 @@ def apply(
             if own is None:
                 help = "decorate its method __call__ with @relay, or the class with @relay.data"
                 raise TypeCheckError("methods of this class are no part of Relay", span, help=help)
-            return call_function(session, out, own, [record, *arguments], keywords, span)
+            return call_function(session, out, own, [record, *arguments], keywords, span, 1)
         case _:
             raise TypeCheckError("this value is no function", span, help="write `*` for a product")
 

@@ -27,6 +27,7 @@ from relay.ir.types import (
     INT32,
     Application,
     BaseClass,
+    TupleType,
     Type,
     Unknown,
     prune,
@@ -36,7 +37,7 @@ from relay.typecheck.elaboration.decisions import Decisions
 from relay.typecheck.elaboration.entities import (
     Consequence,
 )
-from relay.typecheck.elaboration.mistakes import Mistakes, clash_notes, not_for_all, shown, undecided
+from relay.typecheck.elaboration.mistakes import Mistakes, clash_notes, not_for_all, shown, undecided, with_defaults
 from relay.typecheck.hints import Hints
 from relay.typecheck.unification import NESTED, Clash, Solver, resolve
 
@@ -219,7 +220,9 @@ class Constraints(Mistakes):
             self.solver.unify(found, expected)
         except Clash as clash:
             notes = clash_notes(clash, found, expected)
-            message = f"{what} must be {show(resolve(expected))}, found {shown(found)}"
+            wanted = resolve(expected)
+            wanted = with_defaults(wanted) if isinstance(wanted, TupleType) else wanted
+            message = f"{what} must be {show(wanted)}, found {shown(found)}"
             raise TypeMismatch(message, span, notes=notes, help=help, labels=labels) from None
 
     def unify_base_at(self, left: object, right: object, span: Span | None) -> None:

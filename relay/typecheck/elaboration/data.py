@@ -242,7 +242,7 @@ def call_method(
     assert owner is not None
     function = GlobalFunction(owner.methods[method.name]())
     own = [] if method.name in owner.static else [method.value]
-    return call_function(session, out, function, [*own, *arguments], keywords, span)
+    return call_function(session, out, function, [*own, *arguments], keywords, span, len(own))
 
 
 def replace(

@@ -11,9 +11,11 @@ from relay.operator import Operator
 from relay.typecheck.differences import name_unknowns
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
+    Computed,
     Entity,
     Number,
     Object,
+    Size,
     Tuple,
     Typed,
 )
@@ -32,6 +34,10 @@ def kind_of(entity: Entity) -> str:
     match entity:
         case Tuple(_, form):
             return "a tuple" if form is None else f"a {form.cls.__name__}"
+        case Size() | Computed():
+            return "a number"
+        case Number(value):
+            return f"the number {value}"
         case Object(None):
             return "None"
         case Object(str() as text):

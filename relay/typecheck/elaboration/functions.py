@@ -24,10 +24,12 @@ from relay.ir.expr import (
     Lambda,
     LoopLabel,
     Project,
+    Static,
     Var,
 )
 from relay.ir.types import (
     ANY,
+    BaseType,
     FunctionType,
     Kind,
     QuantifiedType,
@@ -65,6 +67,7 @@ from relay.typecheck.elaboration.arguments import (
     surface_function,
 )
 from relay.typecheck.elaboration.decisions import ListGrows, ParameterPlace
+from relay.typecheck.elaboration.descriptions import kind_of
 from relay.typecheck.elaboration.entities import (
     Computed,
     Consequence,
@@ -98,9 +101,10 @@ def call_function(
     arguments: Sequence[Entity],
     keywords: Sequence[tuple[str, Entity]],
     span: Span | None,
+    bound: int = 0,
 ) -> Entity:
-    """Call a decorated or nested function."""
-    entities = bind_arguments(callee, arguments, keywords, span)
+    """Call a decorated or nested function; so many arguments are not written in the call, as the value of a method."""
+    entities = bind_arguments(callee, arguments, keywords, span, bound)
     values: list[Typed | None] = []
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
     static, function = static_positions(callee), surface_function(callee)
@@ -366,6 +370,7 @@ def _new_instance(
                     session, context, surface.type, any_stays=stays, what=what, span=surface.span, call=span
                 )
             if value is None:
+                require_fitting(entity, function, position, span)
                 context.environment[surface] = effects.declared_pure(entity, surface, function.name, span)
                 if isinstance(annotation, FunctionType):
                     known.append((entity, annotation, surface))
@@ -496,6 +501,36 @@ def _packed(
         return entity
     instance.returned = packed.node
     return packed.values
+
+
+def require_fitting(entity: Entity, function: Function, position: int, span: Span | None) -> None:
+    """Raise TypeMismatch if an argument that specialises a function is none that its annotation allows: None where a
+    tensor is written, text, another function than is written. None is what nothing is given for."""
+    parameter = function.parameters[position]
+    written = parameter.type
+    default = function.signature[position].default if position < len(function.signature) else None
+    if written is None or isinstance(written, TypeId | QuantifiedType):
+        return
+    match entity:
+        case Object(None):
+            fits = written == TupleType(()) or (isinstance(default, Static) and default.value is None)
+        case GlobalFunction() | LocalFunction() | Derived():
+            fits = isinstance(written, FunctionType)
+        case Object(value):
+            fits = isinstance(written, FunctionType) and callable(value)
+        case Tuple():
+            fits = not isinstance(written, TensorType | FunctionType)
+        case Number() if isinstance(written, TensorType):
+            is_whole = isinstance(written.base, BaseType) and not written.base.is_float
+            fits = written.shape == () and not (entity.is_float and is_whole)
+        case Number():
+            fits = False
+        case _:
+            fits = True
+    if not fits:
+        declared = (Label(parameter.span, "declared here"),) if parameter.span is not None and span is not None else ()
+        message = f"argument {parameter.name} of {function.name} must be {show(written)}, found {kind_of(entity)}"
+        raise TypeMismatch(message, span or parameter.span, labels=declared)
 
 
 def _check_known_function(

@@ -91,14 +91,14 @@ def shown(type_: Type) -> str:
             whole = base.classes is None or BaseClass.INTEGER in base.classes
             return "an integer" if whole and all(isinstance(n.value, int) for n in base.literals) else "a number"
         case known:
-            return show(_with_defaults(known))
+            return show(with_defaults(known))
 
 
-def _with_defaults(type_: Type) -> Type:
+def with_defaults(type_: Type) -> Type:
     """A type in which numbers whose dtype is still open, in tuples, have the dtype that they get alone."""
     match type_:
         case TupleType(items, form):
-            return TupleType(tuple(map(_with_defaults, items)), form)
+            return TupleType(tuple(map(with_defaults, items)), form)
         case TensorType(Unknown() as base, shape) if base.literals:
             whole = all(isinstance(n.value, int) for n in base.literals)
             return TensorType(INT32 if whole else FLOAT32, shape, type_.axes)

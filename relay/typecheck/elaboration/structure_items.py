@@ -18,6 +18,7 @@ from relay.typecheck.elaboration.entities import (
     Tuple,
     Typed,
 )
+from relay.typecheck.elaboration.mistakes import shown
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import index, slice_number, tensor_type
 from relay.typecheck.unification import resolve
@@ -32,10 +33,13 @@ def chosen_item(session: Session, out: Output, entity: Tuple, index_: Typed, spa
         return growing_items.item(session, out, growing.as_growing(session, out, entity, span), index_, span)
     try:
         whole = operators.apply(session, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
-    except TypeMismatch as error:
-        error.help = "items that the run chooses have one type; an index that is known may choose among several"
-        error.needing_value()
-        raise
+    except TypeMismatch:
+        kinds = list(dict.fromkeys(shown(i.type) if isinstance(i, Typed) else "a number" for i in entity.items))
+        raise TypeMismatch(
+            f"items that the run chooses must have one type, found {kinds[0]} and {kinds[-1]}",
+            span,
+            help="an index that is known before the run may choose among items of several types",
+        ).needing_value() from None
     return index(session, out, whole, [index_], span)
 
 

@@ -214,7 +214,7 @@ def call_method(
     if isinstance(method.value, Tuple):
         own = records.own_method(method.value, method.name)
         if own is not None:
-            return call_function(session, out, own, [method.value, *arguments], keywords, span)
+            return call_function(session, out, own, [method.value, *arguments], keywords, span, 1)
         return records.call_method(method.value, method.name, arguments, keywords, span)
     if method.name in ("flatten", "ravel") and not arguments and not keywords:
         arguments = [Number(-1, span)]
