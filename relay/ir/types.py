@@ -334,6 +334,10 @@ def prune(x: Unknown | Type | Base | Dim) -> Type | Base | Dim | Shape:
 
     A dim in which such variables occur is settled.
     """
+    if not isinstance(x, Unknown):
+        return settled(x) if isinstance(x, DimExpr) else x
+    if x.binding is None:
+        return x
     seen = []
     while isinstance(x, Unknown) and x.binding is not None:
         seen.append(x)

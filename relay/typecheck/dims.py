@@ -20,7 +20,7 @@ from relay.operator.relation import Undetermined
 
 def resolve(dim: Dim) -> Dim:
     """The dim itself, or what a solver variable was found to be."""
-    return prune(dim)  # type: ignore[return-value]
+    return dim if type(dim) is int else prune(dim)  # type: ignore[return-value]
 
 
 def resolve_shape(shape: Shape) -> Shape:

@@ -72,6 +72,9 @@ def broadcast(*shapes: Shape, **attributes: object) -> Shape:
     open_question: DimConstraint | None = None
     for axis in range(-rank, 0):
         dims = [resolve(shape[axis]) for shape in shapes if len(shape) >= -axis]
+        if type(dims[0]) is int and all(type(dim) is int and dim == dims[0] for dim in dims):
+            result.append(dims[0])
+            continue
         dim, open_dims = _broadcast_dim(dims, shapes)
         result.append(dim)
         waiting += open_dims

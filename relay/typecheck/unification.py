@@ -366,6 +366,8 @@ def _literal_reason(*sides: Unknown) -> str | None:
 
 def flat_shape(shape: Shape) -> Shape:
     """A shape with its bound variables replaced."""
+    if all(type(dim) is int for dim in shape):
+        return shape
     dims: list[object] = []
     for dim in shape:
         value = prune(dim)
