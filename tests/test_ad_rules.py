@@ -461,6 +461,17 @@ def test_a_gradient_gets_the_numbers_that_specialise_the_function():
         relay.grad(wrong, wrt=0)(x, 3)
 
 
+def in_rows(x, rows=2):
+    return (x.reshape(rows, x.shape[0] // rows).sum(0) ** 2).sum()
+
+
+def test_a_number_specialises_the_function_that_a_transformation_makes():
+    f = relay(in_rows)
+    g = relay(lambda x: relay.jacobian(f, wrt=0)(x, 2))
+    x = np.arange(4.0)
+    close(g(x), [4.0, 8.0, 4.0, 8.0])
+
+
 def chosen(x, mode):
     return x * x if mode == "square" else x * x * x
 

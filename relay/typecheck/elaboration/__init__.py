@@ -42,7 +42,7 @@ from typing import NamedTuple, TypeAlias
 
 import attrs
 
-from relay.errors import RelayError, Span, TypeCheckError, TypeMismatch
+from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.derivative import cotangent_type, gradient_definition
@@ -353,7 +353,10 @@ def _run(
         try:
             return session, _attempt(session, definition, arguments, symbolic)
         except StartAnew as found:
+            before = decisions.content()
             found.note(decisions)
+            if decisions.content() == before:  # there would be no end
+                raise InternalError(f"an elaboration starts anew and knows no more: {type(found).__name__}") from found
 
 
 def _attempt(

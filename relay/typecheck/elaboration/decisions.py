@@ -15,8 +15,8 @@ Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
 """A parameter of a loop, or a component of one; or the result of a function, or, at -1, one of its parameters."""
 
 
-ParameterPlace: TypeAlias = tuple[int, int]
-"""A parameter: the identity of the parameters of its function's surface code, and its position."""
+ParameterPlace: TypeAlias = tuple[LoopLabel, int]
+"""A parameter: the label of its function, which stays when the function is made anew, and its position."""
 
 
 @attrs.frozen(eq=False)
@@ -40,6 +40,15 @@ class Decisions:
     endless: set[LoopLabel] = attrs.field(factory=set)  # those that have too many rounds for that
     counting: set[ParameterPlace] = attrs.field(factory=set)  # whose integers from Python have to be integers
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
+
+    def content(self) -> tuple[object, ...]:
+        """What is known, to be compared with what is known later."""
+        places = frozenset(self.growing), frozenset(self.of_all_sizes)
+        parameters = (frozenset(found) for found in (self.specialising, self.of_several_types, self.counting))
+        functions = frozenset(self.kept), frozenset(self.differing)
+        loops = frozenset(self.unrolled), frozenset(self.endless)
+        varying = {place: frozenset(axes) for place, axes in self.varying.items()}
+        return (*places, *parameters, *functions, *loops, varying, dict(self.results))
 
     @property
     def nested(self) -> bool:

@@ -411,7 +411,7 @@ def call_derived(
             if id(entity) not in given or position in static or specialises(entity):
                 fixed[position] = entity
             elif is_number(entity):
-                place = id(surface_function(base).parameters), position
+                place = surface_function(base).label, position
                 numbers.add(place)
                 if place in session.decisions.specialising:
                     fixed[position] = entity

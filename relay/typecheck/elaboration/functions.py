@@ -114,10 +114,10 @@ def call_function(
             require_static(entity, function, position, span)
         fixed = position in static or id(entity) not in given  # a default that was not overridden stays what it is
         if not fixed and is_number(entity):
-            place = id(function.parameters), position  # templates make a function of the same parameters anew each time
+            place = function.label, position
             fixed = place in session.decisions.specialising
             numbers.add(place)
-        if isinstance(entity, LocalFunction) and (id(function), position) in session.decisions.of_several_types:
+        if isinstance(entity, LocalFunction) and (function.label, position) in session.decisions.of_several_types:
             fixed = fixed or not _grows(session, function, entity)
         if higher_rank.is_polymorphic(parameter) and not _is_passed_on(entity):
             entities[position] = higher_rank.checked(session, out, entity, parameter, function.name, span)
@@ -379,7 +379,7 @@ def _new_instance(
             if of_any and not stays:
                 session.functions_of_any[var] = where
             if surface.type is None and isinstance(entity, LocalFunction):
-                session.function_parameters[var] = id(function), position
+                session.function_parameters[var] = function.label, position
             elif isinstance(entity, Typed) and entity.atom in session.function_parameters:  # which is passed on
                 session.function_parameters[var] = session.function_parameters[entity.atom]
             if is_entry and surface in session.function_arguments:
@@ -402,7 +402,7 @@ def _new_instance(
             received = range_numbers.of_python(
                 session,
                 Typed(var, annotation or var.type or result),
-                (id(function.parameters), position),
+                (function.label, position),
                 annotation is not None,
             )
             context.environment[surface] = expand(session, body, received, surface.span)
