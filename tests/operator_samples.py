@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +10,7 @@ import attrs
 import ml_dtypes
 import numpy as np
 from guarded import guarded
+from matrix import SEED, everything
 
 import relay
 from relay import RelayFunction
@@ -34,10 +33,7 @@ OPERATORS = {
     if operator.reference.__module__.startswith("relay.")  # not those of other tests
 }
 DTYPES = ("float32", "float64", "int32", "uint8", "bool", "float16", "bfloat16", "int64")
-SEED = int(os.environ.get("RELAY_TEST_SEED", datetime.date.today().toordinal()))
-"""What chooses the samples that are compiled; it changes daily, and failing tests print it."""
-
-COMPILED = 10**9 if os.environ.get("RELAY_TEST_ALL") else 2
+COMPILED = 10**9 if everything() else 2
 """How many samples of each operator are compiled, beside that with the corners of a dtype."""
 
 LARGEST = 3000

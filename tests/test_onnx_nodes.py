@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
-import os
 import warnings
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
+from matrix import SEED, everything
 from onnx_nodes import RULES, Array, NoCall
-from operator_samples import OPERATORS, SEED, Sample, compiled, reference
+from operator_samples import OPERATORS, Sample, compiled, reference
 
 from relay.ir.types import base_of_dtype
 
-COMPILED = 10**9 if os.environ.get("RELAY_TEST_ALL") else 2
+COMPILED = 10**9 if everything() else 2
 """How many of a node's tests are compiled; others each day. All run on the interpreter's side, the references."""
 
 NOT_CALLS = {

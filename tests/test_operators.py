@@ -25,11 +25,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from matrix import SEED
 from operator_samples import (
     DTYPES,
     OF,
     OPERATORS,
-    SEED,
     Array,
     Sample,
     as_list,

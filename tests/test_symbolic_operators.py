@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from operator_samples import OF, OPERATORS, SEED, Array, Sample, differentiable, program
+from matrix import SEED
+from operator_samples import OF, OPERATORS, Array, Sample, differentiable, program
 from test_symbolic import outcome, resized, values
 
 import relay as R
