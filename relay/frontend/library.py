@@ -7,6 +7,8 @@ sorted_rows__   the numbers of a tensor of rank 1, in order
 best__          the first element with the largest (or smallest) key; best_or__ has a default for a list of nothing
 index__         where a value stands first, or -1
 count__         how often a value stands in a list
+rows__          the parts of a tensor along its first axis; column__ of a list of tuples
+alone__         the elements of a list as tuples of one, joined__ with those of another list, as_lists__ as lists
 pick__          a choice of the run
 itself__        its argument
 """
@@ -88,6 +90,24 @@ def count__(xs, value):
             count += 1
     return count
 
+def rows__(x):
+    return [row for row in x]
+
+def column__(
+    xs,
+    place,  # relay: static
+):
+    return [x[place] for x in xs]
+
+def alone__(xs):
+    return [(x,) for x in xs]
+
+def joined__(xs, ys):
+    return [(*x, y) for x, y in zip(xs, ys)]
+
+def as_lists__(xs):
+    return [[*x] for x in xs]
+
 def pick__(condition, a, b):
     return a if condition else b
 """
@@ -95,7 +115,7 @@ def pick__(condition, a, b):
 
 @functools.cache
 def _definitions() -> dict[str, Definition]:
-    names = {name: getattr(builtins, name) for name in ("range", "len", "min", "enumerate")}
+    names = {name: getattr(builtins, name) for name in ("range", "len", "min", "enumerate", "zip")}
     return lower_text(_TEXT, "<relay.library>", {**names, "sort__": lookup("sort")})
 
 

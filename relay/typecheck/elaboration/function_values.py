@@ -425,8 +425,10 @@ def call_derived(
         parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
         type_ = FunctionType(parameters, session.solver.fresh(Kind.Type), (), Effects())
         session.unify_at(base.type, type_, span, "the function")
-    function = function_value(session, out, callee, span, fixed, numbers)
-    result = call_value(session, out, function, arguments, span, "the derivative", callee.grad.seedable)
+    result = _by_lists(session, out, callee, arguments, fixed, numbers, span)
+    if result is None:
+        function = function_value(session, out, callee, span, fixed, numbers)
+        result = call_value(session, out, function, arguments, span, "the derivative", callee.grad.seedable)
     if not fixed or callee.grad.wrt is not None:
         return result
     count = len(arguments) - (1 if callee.grad.seedable else 0)
@@ -435,6 +437,33 @@ def call_derived(
     if not isinstance(result, Tuple):
         return result
     return Tuple((result.items[0], _in_places(result.items[1], count, len(callee.grad.keeping), fixed)))
+
+
+def _by_lists(
+    session: Session,
+    out: Output,
+    callee: Derived,
+    arguments: Sequence[Entity],
+    fixed: Mapping[int, Entity],
+    numbers: Set[ParameterPlace],
+    span: Span | None,
+) -> Entity | None:
+    """The call of `grad(f)`, if that is by lists whose length only the run knows; None otherwise."""
+    from relay.typecheck.elaboration import listed_gradients
+
+    ordinary = arguments[: len(arguments) - (1 if callee.grad.seedable else 0)]
+    places = listed_gradients.listed(session, out, callee.grad, ordinary, fixed, span)
+    if not places:
+        return None
+    of = function_value(session, out, callee.of, span, fixed, numbers)
+    stacked = listed_gradients.without_lists(session, out, of, len(ordinary), places, span)
+    wrt = callee.grad.wrt
+    if wrt is not None:
+        wrt = tuple(position - sum(f < position for f in fixed) for position in wrt)
+    given = [listed_gradients.stacked(session, out, a, span) if i in places else a for i, a in enumerate(ordinary)]
+    derived = Derived(stacked, attrs.evolve(callee.grad, wrt=wrt))  # type: ignore[misc]
+    result = call_derived(session, out, derived, [*given, *arguments[len(ordinary) :]], (), span)
+    return listed_gradients.rows(session, out, result, span)
 
 
 def _cotangent(session: Session, out: Output, value: Typed, expected: Type, span: Span | None) -> Typed:

@@ -36,6 +36,7 @@ from relay.ir.types import (
     TensorType,
     TupleType,
     Type,
+    Unknown,
     prune,
     scalar,
 )
@@ -44,6 +45,7 @@ from relay.typecheck.elaboration import made_sizes, operators, positions
 from relay.typecheck.elaboration.decisions import ListGrows
 from relay.typecheck.elaboration.entities import Entity, Later, Length, Number, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import plain
 
@@ -89,6 +91,8 @@ def as_growing(session: Session, out: Output, entity: Entity, span: Span | None)
         entity = expand(session, out, entity, span)
     if isinstance(entity, Typed) and is_growing(entity):
         return entity
+    if session.generic and isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown):
+        raise SchemeOnly(span, "whether this is a list")
     if not isinstance(entity, Tuple):
         raise TypeCheckError("only a list can grow", span, help="start with `xs = []`")
     xs = empty(session, out, session.solver.fresh(Kind.Type), span)

@@ -51,7 +51,8 @@ def use_library(found: Callable[[str], Definition]) -> None:
     _library = found
 
 
-def _written(session: Session, out: Output, name: str, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def written(session: Session, out: Output, name: str, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """Call one of them."""
     return call_function(session, out, GlobalFunction(_library(name)), arguments, (), span)
 
 
@@ -141,22 +142,22 @@ def sorted_(
                 span,
                 help="along an axis: relay.sort(x, axis=0)",
             )
-        return _written(session, out, "sorted_rows__", [xs, reverse], span)
+        return written(session, out, "sorted_rows__", [xs, reverse], span)
     items = _few(session, out, xs, span)
     if items is None:
-        all_keys = xs if key is None else _written(session, out, "keys__", [xs, key], span)
+        all_keys = xs if key is None else written(session, out, "keys__", [xs, key], span)
         if growing.is_growing(all_keys):
             assert isinstance(all_keys, Typed)
             _require_order(growing.element_type(all_keys), span)
-        order_ = _written(session, out, "order__", [all_keys, reverse], span)
-        return _written(session, out, "chosen__", [xs, order_], span)
+        order_ = written(session, out, "order__", [all_keys, reverse], span)
+        return written(session, out, "chosen__", [xs, order_], span)
     keys = [_key(session, context, out, key, item, span) for item in items]
     downward = is_constant_bool(reverse)
     order = None if downward is None else _known_order(session, keys, downward, span)
     if order is not None:
         return Tuple(tuple(items[i] for i in order), Form(list))
     some = [growing.as_growing(session, out, Tuple(tuple(part), Form(list)), span) for part in (keys, items)]
-    places = _written(session, out, "order__", [some[0], reverse], span)
+    places = written(session, out, "order__", [some[0], reverse], span)
     assert isinstance(places, Typed)
     chosen = []
     for i in range(len(items)):
@@ -237,12 +238,12 @@ def _extreme(
         if default is None:
             some = positions.is_not_empty(session, out, whole, span)
             _require(session, out, some, f"{name} of nothing", span)
-            return _written(session, out, "best__", given, span)
-        return _written(session, out, "best_or__", [*given, default], span)
+            return written(session, out, "best__", given, span)
+        return written(session, out, "best_or__", [*given, default], span)
     items = _few(session, out, whole, span) if key is not None or isinstance(whole, Tuple) else None
     if items is None:
         if key is not None and default is None:
-            return _written(session, out, "best__", [whole, key, object_entity(largest, span)], span)
+            return written(session, out, "best__", [whole, key, object_entity(largest, span)], span)
         if options:
             raise TypeCheckError(
                 f"{name} with a key or default needs a list, or a length that is known",
@@ -262,7 +263,7 @@ def _extreme(
         known = is_constant_bool(better)
         if known is None:
             given = [better, Tuple((item, new)), Tuple((best, score))]
-            chosen = _written(session, out, "pick__", given, span)
+            chosen = written(session, out, "pick__", given, span)
             assert isinstance(chosen, Tuple)
             best, score = chosen.items
         elif known:
@@ -292,7 +293,7 @@ def list_method(
                 raise TypeCheckError("the value is not in the list", span, help="test before: `if v in xs:`")
             return Number(found[0], span)
         xs = growing.as_growing(session, out, Tuple(xs.items, Form(list)), span)
-    result = _written(session, out, f"{name}__", [xs, arguments[0]], span)
+    result = written(session, out, f"{name}__", [xs, arguments[0]], span)
     if name == "index":
         found_ = apply_named(session, out, "greater_equal", [result, Number(0)], {}, span, [])
         _require(session, out, found_, "the value is not in the list", span)

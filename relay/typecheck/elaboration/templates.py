@@ -14,6 +14,7 @@ about; the other names that end in two underscores are the structural operations
     quiet__(f)               the same, and f prints nothing: it is computed again
     axes__(x, a, b)          x with the names of the axes of a and then of b
     tensor__(x)              x as a tensor, if it is a number that is known before the run
+    unstacked__(a)           a with lists in place of what is stacked (`listed_gradients`)
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
 Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
@@ -58,7 +59,7 @@ from relay.typecheck.unification import resolve
 
 STRUCTURAL = (
     *("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__"),
-    *("often__", "partial__", "quiet__", "axes__", "tensor__"),
+    *("often__", "partial__", "quiet__", "axes__", "tensor__", "unstacked__"),
 )
 """The structural operations."""
 
@@ -164,6 +165,10 @@ def apply(
             return _dot(session, out, arguments[0], arguments[1], span)
         case "blank__":
             return _blank(session, context, out, arguments[0], arguments[1], span)
+        case "unstacked__":
+            from relay.typecheck.elaboration import listed_gradients
+
+            return listed_gradients.rows(session, out, arguments[0], span)
         case "often__":
             return writing_nothing(arguments[0], "jacobian", span)
         case "partial__" | "quiet__":
