@@ -440,6 +440,34 @@ def test_requirements_find_what_would_go_wrong() -> None:
     assert requirement_holds("power", np.int32([1, 2]), np.int32([0, -3])) is False
 
 
+def test_indices_beyond_int64_are_out_of_range() -> None:
+    """As unsigned numbers; they do not count from the end, also where they have to be narrowed first."""
+    x, last = np.arange(6, dtype=np.float32), np.uint64(2**64 - 1)
+
+    @relay.relay
+    def element(x, i):  # type: ignore[no-untyped-def]
+        return x[i]
+
+    @relay.relay
+    def window(x, i):  # type: ignore[no-untyped-def]
+        return relay.dynamic_slice(x, i, (1,))
+
+    @relay.relay
+    def along(x, i):  # type: ignore[no-untyped-def]
+        return relay.take_along_axis(x, i)
+
+    @relay.relay
+    def vectors(x, i):  # type: ignore[no-untyped-def]
+        return relay.gather_nd(x, i)
+
+    whole = np.array([last])
+    for f, index in ((element, last), (element, whole), (window, whole), (along, whole), (vectors, whole[:, None])):
+        for way in (f, f.interpret):
+            with pytest.raises(relay.errors.ExecutionError, match="out of range"):
+                way(x, index)
+            assert float(np.asarray(way(x, index - last + np.uint64(3))).reshape(())) == 3.0
+
+
 def test_requirements_vanish_for_constants_that_meet_them() -> None:
     emitter = Emitter()
     x = emitter.value(Var("x", TensorType(INT32, (3,))))

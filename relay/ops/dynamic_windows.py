@@ -11,7 +11,7 @@ import numpy as np
 from relay.errors import ShapeError
 from relay.ir.dims import subtract
 from relay.ir.expr import Constant
-from relay.ir.types import INT64, Dim, Shape, show_shape
+from relay.ir.types import INT64, UINT64, Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops import stages
 from relay.ops.indexing import from_start
@@ -66,11 +66,12 @@ def _update_window_shape(shape: Shape, new: Shape, starts: Shape) -> Shape:
 def _windows_in_range(x: Value, starts: Value, extents: Shape) -> Value | None:
     """0 <= start <= dim - extent, where a negative start counts from the end."""
     wide = starts if starts.base == INT64 else starts.op("cast", dtype=INT64)
+    counts = starts.base == UINT64  # those beyond int64 are negative now
     if not all(isinstance(dim, int) for dim in (*x.shape, *extents)):
         inside = []
         for axis, (dim, extent) in enumerate(zip(x.shape, extents, strict=True)):
             start = wide.op("index", np.array(axis, np.int32))
-            from_zero = (start < 0).op("where", start.op("add", dim), start)
+            from_zero = start if counts else (start < 0).op("where", start.op("add", dim), start)
             inside.append((from_zero >= 0) & (from_zero <= subtract(dim, extent)))
         return functools.reduce(lambda a, b: a & b, inside)
     dims_of_x, extents = numbers(x.shape), numbers(extents)
@@ -80,7 +81,7 @@ def _windows_in_range(x: Value, starts: Value, extents: Shape) -> Value | None:
     room = starts.emitter.value(
         Constant(np.asarray([d - e for d, e in zip(dims_of_x, extents, strict=True)], np.int64))
     )
-    from_zero = (wide < 0).op("where", wide + shape, wide)
+    from_zero = wide if counts else (wide < 0).op("where", wide + shape, wide)
     return ((from_zero >= 0) & (from_zero <= room)).op("all")
 
 

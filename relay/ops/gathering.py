@@ -12,7 +12,7 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.expr import Constant
-from relay.ir.types import INT32, INT64, Shape, show_shape
+from relay.ir.types import INT32, INT64, UINT64, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops import scalar, stages
 from relay.ops.indexing import from_start, in_range
@@ -210,7 +210,8 @@ def _vectors_in_range(x: Value, indices: Value, *updates: Value, **attributes: A
         return functools.reduce(lambda a, b: a & b, inside)
     extents = np.asarray(numbers(named), np.int64)
     wide = indices if indices.base == INT64 else indices.op("cast", dtype=INT64)
-    low, high = (indices.emitter.value(Constant(e)) for e in (-extents, extents))
+    lowest = 0 * extents if indices.base == UINT64 else -extents  # those beyond int64 are negative now
+    low, high = (indices.emitter.value(Constant(e)) for e in (lowest, extents))
     return ((wide >= low) & (wide < high)).op("all")
 
 

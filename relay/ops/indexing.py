@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relay.ir.dims import Dim, maximum, subtract
-from relay.ir.types import BOOL, FLOAT32, INT32, INT64, BaseType
+from relay.ir.types import BOOL, FLOAT32, INT32, INT64, UINT64, BaseType
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import (
@@ -37,7 +37,8 @@ def in_range(indices: Value, extent: Dim) -> Value | None:
         return None
     small = indices.base not in (INT32, INT64)  # and cannot hold the extent
     wide = indices.op("cast", dtype=INT64) if small else indices
-    inside = (wide >= subtract(0, extent)) & (wide < extent)
+    lowest = 0 if indices.base == UINT64 else subtract(0, extent)  # those beyond int64 are negative now
+    inside = (wide >= lowest) & (wide < extent)
     return inside.op("all") if inside.ndim else inside
 
 
@@ -189,12 +190,15 @@ def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | No
 
 
 def _take_position(index: Element, extent: Any, mode: str) -> Element:
-    if mode == "clip":
-        if not isinstance(extent, int):
-            at = scalar.cast(index, BaseType(str(extent.ty)))
-            return tirx.max(tirx.min(at, extent - 1), tirx.const(0, str(at.ty)))
-        return tirx.min(tirx.max(scalar.cast(index, INT32), 0), max(extent - 1, 0))
-    return from_start(index, extent)
+    if mode != "clip":
+        return from_start(index, extent)
+    result = INT32 if isinstance(extent, int) else BaseType(str(extent.ty))
+    if str(index.ty) in ("int8", "int16", "uint8", "uint16"):  # which may be too small for the extent
+        index = scalar.cast(index, INT32)
+    own = str(index.ty)  # another one may be too small for the index
+    last = max(extent - 1, 0) if isinstance(extent, int) else tirx.max(extent - 1, tirx.const(0, str(extent.ty)))
+    last = tirx.const(last, own) if isinstance(last, int) else scalar.cast(last, BaseType(own))
+    return scalar.cast(tirx.max(tirx.min(index, last), tirx.const(0, own)), result)
 
 
 def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
@@ -236,6 +240,9 @@ _REPEATED = np.array([[2, 0, 2], [-1, 1, 2]], np.int32)
         case((2, 3), np.array(-1, np.int32), axis=-1),
         case((2, 3), np.zeros((0,), np.int64)),
         case((3,), np.array([5, -7, 1], np.int32), mode="clip"),
+        case((3,), np.array([2**40, -(2**40), 2**32 + 1, 2**31, 2], np.int64), mode="clip"),
+        case((3,), np.array([2**63, 2**64 - 1, 2**32 + 1, 1], np.uint64), mode="clip"),
+        case((300,), np.array([-128, 127, 3], np.int8), mode="clip"),
         case((2, 0), np.array([1, 0], np.int8)),
     ),
 )
@@ -247,6 +254,8 @@ def take(x: Tensor, indices: Tensor, axis: int = 0, mode: str = "raise") -> Tens
     >>> relay.take(np.float32([1, 2, 3]), np.int32([2, 0, 2]))
     array([3., 1., 3.], dtype=float32)
     """
+    if mode == "clip" and indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(x.shape[axis])).astype(np.int64)
     return np.asarray(np.take(x, indices, axis=axis, mode=mode))  # type: ignore[call-overload]
 
 
