@@ -37,6 +37,7 @@ INTERNAL = (
 
 SAMPLES = {
     "signatures": """
+        import typing
         from typing import Any, NamedTuple
         import relay
         from relay import Float, Fn, Ref, Tensor, dims, grad, jacobian
@@ -89,6 +90,17 @@ SAMPLES = {
 
         double = relay.relay(lambda x: x * 2.0)
 
+        @relay
+        def biased(x: Row, bias: Tensor[Float, (3,)] | None = None, scale: typing.Optional[float] = None) -> Row:
+            return x if bias is None else x + bias
+
+        @relay
+        def unbiased(x: Row):
+            return biased(x, "none")  # M: argument bias of biased must be Tensor[float32, (3,)], found the string
+
+        reveal_type(biased(a, None, 2.0))  # M: "Array"
+        biased(a, a, scale=None)
+        biased(a, "none")  # M: Argument 2 to "biased" has incompatible type "str"
         reveal_type(f(a, 2))  # M: "Array"
         f(a, 2, k=3.0)
         f()  # M: Missing positional arguments "x", "n" in call to "f"

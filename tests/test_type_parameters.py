@@ -96,6 +96,45 @@ def test_what_type_parameters_cannot_have(head: str, message: str) -> None:
 
 
 @FROM_312
+def test_type_parameters_of_what_is_around() -> None:
+    found = executed(
+        """
+        from __future__ import annotations
+
+        @relay.data
+        class Box[A]:
+            item: A
+            more: list[Box[A]]
+
+            def mapped[B](self, f: Fn[[A], B], other: A) -> B:
+                return f(self.item)
+
+        class Layer[T]:
+            @staticmethod
+            @relay.relay
+            def same(x: T) -> T:
+                return x
+
+        def outer[U]():
+            @relay.relay
+            def inner[A](x: U, y: A) -> tuple[A, U]:
+                return y, x
+            return inner
+
+        @relay.relay
+        def opened(b: Box[float]):
+            return b.mapped(lambda v: v + 1.0, 2.0)
+
+        nested = outer()
+        """,
+        "<type parameters around>",
+    )
+    assert str(found["Layer"].same.type) == "forall (T: Type). fn(T) -> T"
+    assert str(found["nested"].type) == "forall (U: Type) (A: Type). fn(U, A) -> (A, U)"
+    assert float(found["opened"](found["Box"](1.0, []))) == 2.0
+
+
+@FROM_312
 def test_data_types_with_type_parameters() -> None:
     found = executed(
         """

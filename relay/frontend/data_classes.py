@@ -422,7 +422,9 @@ def _method(
     static = not isinstance(function, FunctionType)
     python = function if isinstance(function, FunctionType) else function.__func__
     first = reading.cls if isinstance(function, classmethod) else MISSING
-    definition = lower_function(python, {**reading.neighbours, reading.cls.__name__: reading.cls}, first=first)
+    names = {**reading.neighbours, reading.cls.__name__: reading.cls}
+    names |= {parameter.__name__: parameter for parameter in type_parameters(reading.cls)}
+    definition = lower_function(python, names, first=first)
     parameters = definition.function.parameters
     if not static:
         if not parameters:

@@ -89,7 +89,7 @@ def refuse_signature(context: Context) -> None:
             )
 
 
-def type_parameters(file: SourceFile, node: FunctionNode) -> dict[str, object]:
+def type_parameters(file: SourceFile, node: FunctionNode | ast.stmt) -> dict[str, object]:
     """The type parameters of a function, `def f[n, *S](..)`. Raises FrontendError for those with a bound or default."""
     found: dict[str, object] = {}
     for parameter in getattr(node, "type_params", ()):  # Python 3.12

@@ -247,6 +247,9 @@ def lower_definition(
 def _context(file: SourceFile, scope: Scope, node: FunctionNode) -> Context:
     name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
     parameters = type_parameters(file, node)
+    for outer in file.generic_around(node):
+        further = type_parameters(file, outer)
+        parameters = {**{n: p for n, p in further.items() if scope.resolve(n) is MISSING}, **parameters}
     if parameters:
         scope = ParameterScope(parameters, scope)
     context = Context(file, scope, node, name, _PythonTranslator(), None)

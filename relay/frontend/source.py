@@ -34,6 +34,15 @@ class SourceFile:
         self.codes: dict[int, dict[tuple[str, int], list[CodeType]]] = {}  # what Python makes of it, by compiler flags
         self._is_ascii = source.text.isascii()
         self._lines = [] if self._is_ascii else source.text.split("\n")
+        self._generic: list[ast.stmt] | None = None  # classes and functions that have type parameters
+
+    def generic_around(self, node: FunctionNode) -> list[ast.stmt]:
+        """The classes and functions with type parameters, `class Layer[T]`, around a function, from outside."""
+        if self._generic is None:
+            statements = (n for n in ast.walk(self.tree) if isinstance(n, ast.stmt))
+            self._generic = [n for n in statements if getattr(n, "type_params", ())]
+        place = node.lineno, node.col_offset
+        return [g for g in self._generic if g.lineno <= place[0] <= (g.end_lineno or 0) and _holds(g, place)]
 
     def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern | ast.alias | ast.withitem) -> Span:
         """The stretch of a node. A `with` item and the like stand for their first expression."""
@@ -81,6 +90,12 @@ class SourceFile:
         if self._is_ascii:
             return offset + 1
         return len(self._lines[line - self.source.first_line].encode()[:offset].decode(errors="replace")) + 1
+
+
+def _holds(outer: ast.stmt, place: tuple[int, int]) -> bool:
+    """Whether a function that begins at a place, line and offset, stands in a statement."""
+    functions = (n for n in ast.walk(outer) if isinstance(n, ast.FunctionDef | ast.Lambda) and n is not outer)
+    return any((n.lineno, n.col_offset) == place for n in functions)
 
 
 _parsed: WeakValueDictionary[str, SourceFile] = WeakValueDictionary()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from mypy.nodes import ARG_POS, FuncDef, MypyFile, SymbolTableNode, TypeInfo
+from mypy.typeops import make_simplified_union
 from mypy.types import (
     AnyType,
     CallableType,
@@ -147,6 +148,10 @@ class Signatures:
 
     def _taken(self, written: Type, analysed: Type, found: relay_types.Type | None) -> Type:
         """What Python may pass for an annotation. A name for a type means what Relay finds."""
+        other = _or_none(written)
+        if other is not None:
+            taken = self._taken(other, analysed, found)
+            return taken if taken is analysed else make_simplified_union([taken, NoneType()])
         arrays = [self.named("relay.array.ArrayLike"), self.named("numpy.generic")]
         what = kind(written)
         if what is None and isinstance(found, relay_types.TensorType) and isinstance(written, UnboundType):
@@ -180,6 +185,22 @@ def _has_axes(type_: relay_types.TensorType) -> bool:
 def anything() -> AnyType:
     """The type of what may be anything."""
     return AnyType(TypeOfAny.special_form)
+
+
+def _or_none(written: Type) -> Type | None:
+    """The other part of `A | None` and `Optional[A]`; None for anything else."""
+    match written:
+        case UnionType(items=items):
+            others = [item for item in items if not _is_none(item)]
+            return others[0] if len(others) == 1 < len(items) else None
+        case UnboundType(name=name, args=[item]) if name.rpartition(".")[2] == "Optional":
+            return item
+        case _:
+            return None
+
+
+def _is_none(written: Type) -> bool:
+    return isinstance(written, NoneType) or (isinstance(written, UnboundType) and written.name == "None")
 
 
 def kind(written: Type) -> str | None:
