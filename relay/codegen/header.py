@@ -75,11 +75,15 @@ def header(native: Native, name: str) -> str:
     frees = "".join(
         f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
     )
-    made = list(_made(native.result, 0))
     cells: dict[Pool, int] = {}
-    references = dict(_references(native.parameters, cells))
+    given = dict(_given(native.parameters, cells))
     tops = "".join(f"  self->table[{pool.slot}] = self->cells[{number}];\n" for pool, number in cells.items())
-    makers = "".join(_maker(name, number, pool) for pool, number in cells.items())
+    makers = "".join(_maker(name, number, pool) for pool, number in cells.items() if pool.cells)
+    makers += "".join(_list_maker(name, number, pool, cells) for pool, number in cells.items() if not pool.cells)
+    pools = dict(cells)
+    returned = dict(_returned(native.result, 0, pools))
+    made = [(position, layout) for position, layout in returned.items() if isinstance(layout, SizedLayout)]
+    makers += "".join(_content_of(name, number, pool, pools) for pool, number in pools.items())
     if native.arena is not None:
         frees += f"  {name}_free_arena(self->table[{native.arena + 2}]);\n"
     free_arena = _FREE_ARENA.replace("NAME", name) if native.arena is not None else ""
@@ -94,9 +98,9 @@ def header(native: Native, name: str) -> str:
     return f"""/* How to call the function {name}, which Relay has compiled. Link with -ldl.
 
    inputs:
-{_described(inputs, references={place: (cells[pool], name) for place, pool in references.items()})}
+{_described(inputs, {p: _received_text(name, p, layout, cells) for p, layout in given.items()})}
    outputs, whose memory the caller provides, row by row:
-{_described(outputs, native.replaced, dict(made), name)}
+{_described(outputs, {p: _returned_text(name, p, layout, pools) for p, layout in returned.items()}, native.replaced)}
 
    TVM's runtime (libtvm_ffi.so, libtvm_runtime.so) has to be loaded before {name}_open, with dlopen(.., RTLD_GLOBAL) or
    by linking with it. One {name}_t is for one call at a time. */
@@ -205,70 +209,90 @@ static inline void NAME_free_arena(int64_t chunk) {
 """
 
 
-def _made(layout: Layout, position: int) -> Iterator[tuple[int, SizedLayout]]:
-    """The tensors in a result whose size the run makes, with the positions of their first words among the leaves.
+Found = tuple[int, "SizedLayout | RowLayout | StackLayout"]
+"""The position of a part's first leaf, and the part."""
 
-    Raises Unwritable for lists, which lie in pools.
+
+def _given(parameters: Sequence[Layout], pools: dict[Pool, int]) -> Iterator[Found]:
+    """The references and lists among the arguments. Their pools, and those that these lead to, get numbers in `pools`.
+
+    Raises Unwritable for data, and where there is a tensor in a pool whose size is not known.
     """
+    position = 0
+    for layout in parameters:
+        for place, part in _parts(layout, position, "it takes"):
+            if not isinstance(part, SizedLayout):
+                _number(part.pool, pools, "it takes", sized=False)
+                yield place, part
+        position += sum(1 for _ in leaves(layout))
+
+
+def _returned(layout: Layout, position: int, pools: dict[Pool, int]) -> Iterator[Found]:
+    """The tensors whose size the run makes, references and lists in a result, as `_given`."""
+    for place, part in _parts(layout, position, "it returns"):
+        if not isinstance(part, SizedLayout):
+            _number(part.pool, pools, "it returns", sized=True)
+        yield place, part
+
+
+def _parts(layout: Layout, position: int, what: str) -> Iterator[Found]:
     match layout:
-        case SizedLayout():
+        case SizedLayout() | StackLayout():
             yield position, layout
         case TupleLayout(items):
             for item in items:
-                yield from _made(item, position)
+                yield from _parts(item, position, what)
                 position += sum(1 for _ in leaves(item))
-        case StackLayout():
-            raise Unwritable("it returns a list; a C header is for tensors and tuples of them")
+        case RowLayout(pool) if pool.cells:
+            yield position, layout
         case RowLayout() | DataLayout():
-            what = "a reference" if isinstance(layout, RowLayout) and layout.pool.cells else "data"
-            raise Unwritable(f"it returns {what}; a C header is for tensors and tuples of them")
+            raise Unwritable(f"{what} data; a C header is for tensors, tuples, references and lists")
         case _:
             pass
 
 
-def _references(parameters: Sequence[Layout], cells: dict[Pool, int]) -> Iterator[tuple[int, Pool]]:
-    """The positions of references among the leaves of the arguments, and their pools, which get numbers in `cells`.
-
-    Raises Unwritable for lists and data, and for references to anything but tensors of a known size.
-    """
-    position = 0
-    pending = list(reversed(parameters))
-    while pending:
-        match pending.pop():
-            case TupleLayout(items):
-                pending += reversed(items)
-            case RowLayout(pool) if pool.cells:
-                _check_content(pool.element)
-                cells.setdefault(pool, len(cells))
-                yield position, pool
-                position += 1
-            case TensorLayout():
-                position += 1
-            case StackLayout():
-                raise Unwritable("it takes a list; a C header is for tensors, tuples of them, and references to them")
-            case _:
-                raise Unwritable("it takes data; a C header is for tensors, tuples of them, and references to them")
+def _number(pool: Pool, pools: dict[Pool, int], what: str, sized: bool) -> None:
+    """Give numbers to a pool and to those that its rows lead to."""
+    if pool in pools:
+        return
+    pools[pool] = len(pools)
+    for _, part in _parts(pool.element, 0, what):
+        if not isinstance(part, SizedLayout):
+            _number(part.pool, pools, what, sized)
+        elif not sized:
+            raise Unwritable("a reference or a list holds tensors whose size only the run knows")
 
 
-def _check_content(layout: Layout) -> None:
+def _received_text(name: str, position: int, layout: Layout, pools: Mapping[Pool, int]) -> tuple[int, str]:
+    if isinstance(layout, StackLayout):
+        text = f"int64_t each, a list that {name}_list{pools[layout.pool]} has made, and its length"
+        return 2, f"     {position} and {position + 1}: {text}"
+    assert isinstance(layout, RowLayout)
+    return 1, f"     {position}: int64_t, a reference that {name}_cell{pools[layout.pool]} has made"
+
+
+def _returned_text(name: str, position: int, layout: Layout, pools: Mapping[Pool, int]) -> tuple[int, str]:
     match layout:
-        case TensorLayout():
-            pass
-        case TupleLayout(items) if not isinstance(layout, SizedLayout):
-            for item in items:
-                _check_content(item)
+        case SizedLayout(_, base, dims):
+            words = 1 + dims.count(ANY)
+            shape = "".join("[any]" if dim is ANY else f"[{dim}]" for dim in dims)
+            return words, (
+                f"     {position} to {position + words - 1}: {_C_TYPES[base.name]} {shape}, whose size the run makes:"
+                f" an int64_t each, which {name}_read{position} reads"
+            )
+        case StackLayout():
+            number = pools[layout.pool]
+            text = f"a list: where it begins, b, and its length; its elements are {name}_item{number}(.., b + i)"
+            return 2, f"     {position} and {position + 1}: int64_t each, {text}"
         case _:
-            raise Unwritable("a reference holds something else than tensors of a known size, for which C has no header")
+            assert isinstance(layout, RowLayout)
+            return 1, f"     {position}: int64_t, a reference, which {name}_content{pools[layout.pool]} reads"
 
 
 def _maker(name: str, number: int, pool: Pool) -> str:
-    """The functions with which C makes references of a kind, and reads and writes what they hold."""
+    """The function with which C makes references of a kind."""
     sizes = [int(str(part.bytes)) for part in pool.leaves()]
-    lines = "".join(
-        f"    memory = realloc((void*)place[{2 + n}], (size_t)room * {max(size, 1)});\n"
-        f"    if (!memory) return -1;\n    place[{2 + n}] = (int64_t)memory;\n"
-        for n, size in enumerate(sizes)
-    )
+    lines = _growth(sizes)
     clears = "".join(
         f"  memset((char*)place[{2 + n}] + made * {size}, 0, {size});\n" for n, size in enumerate(sizes) if size
     )
@@ -286,7 +310,63 @@ static inline int64_t {name}_cell{number}({name}_t* self) {{
 {clears}  return self->cells[{number}]++;
 }}
 
-/* Where a part of what it holds is, until the next run or the next reference is made. */
+"""
+
+
+def _list_maker(name: str, number: int, pool: Pool, pools: Mapping[Pool, int]) -> str:
+    """The function with which C makes lists of a kind."""
+    row = _element(pool)
+    return f"""\
+/* A new list of so many elements, which are zeros: element i is the reference {name}_item{number}(.., list + i), to
+   {_content(row)}. -1 if there is not enough memory. */
+static inline int64_t {name}_list{number}({name}_t* self, int64_t count) {{
+  int64_t* place = self->table + {pool.slot};
+  int64_t made = self->cells[{number}], n;
+  if (made + count > place[1]) {{
+    void* memory;
+    int64_t room = 2 * (made + count);
+{_growth([8])}    place[1] = room;
+  }}
+  for (n = 0; n < count; ++n) {{
+    int64_t cell = {name}_cell{pools[row]}(self);
+    if (cell < 0) return -1;
+    ((int64_t*)place[2])[made + n] = cell;
+  }}
+  self->cells[{number}] += count;
+  return made;
+}}
+
+"""
+
+
+def _growth(sizes: Sequence[int]) -> str:
+    """Room for more rows, whose parts have these sizes."""
+    return "".join(
+        f"    memory = realloc((void*)place[{2 + n}], (size_t)room * {max(size, 1)});\n"
+        f"    if (!memory) return -1;\n    place[{2 + n}] = (int64_t)memory;\n"
+        for n, size in enumerate(sizes)
+    )
+
+
+def _element(pool: Pool) -> Pool:
+    """The pool of the references that are the elements of a list."""
+    assert isinstance(pool.element, RowLayout)
+    return pool.element.pool
+
+
+def _content_of(name: str, number: int, pool: Pool, pools: Mapping[Pool, int]) -> str:
+    """The functions with which C reads and writes what references of a kind hold, or reads the elements of lists."""
+    if not pool.cells:
+        return f"""\
+/* An element of a list: a reference, which {name}_content{pools[_element(pool)]} reads. */
+static inline int64_t {name}_item{number}({name}_t* self, int64_t place) {{
+  return ((const int64_t*)self->table[{pool.slot} + 2])[place];
+}}
+
+"""
+    sizes = [int(str(part.bytes)) for part in pool.leaves()]
+    return f"""\
+/* Where a part of what a reference holds is, until the next run or the next reference is made: {_content(pool)}. */
 static inline void* {name}_content{number}({name}_t* self, int64_t cell, int part) {{
   static const int64_t sizes[] = {{{", ".join(map(str, sizes)) or "0"}}};
   return (char*)self->table[{pool.slot} + 2 + part] + cell * sizes[part];
@@ -333,29 +413,18 @@ def _type_text(leaf: TensorLayout) -> str:
 
 def _described(
     layouts: Sequence[TensorLayout],
+    parts: Mapping[int, tuple[int, str]],
     replaced: Mapping[int, int] | None = None,
-    made: Mapping[int, SizedLayout] | None = None,
-    name: str = "",
-    references: Mapping[int, tuple[int, str]] | None = None,
 ) -> str:
+    """A line for each leaf. `parts` have lines of their own: how many leaves they are, by the first one's position."""
     lines = []
-    words = 0  # of a tensor that has been described
+    words = 0  # of a part that has been described
     for number, leaf in enumerate(layouts):
-        if made and number in made:
-            layout = made[number]
-            words = 1 + layout.dims.count(ANY)
-            shape = "".join("[any]" if dim is ANY else f"[{dim}]" for dim in layout.dims)
-            lines.append(
-                f"     {number} to {number + words - 1}: {_C_TYPES[layout.base.name]} {shape}, whose size the run"
-                " makes:"
-                f" an int64_t each, which {name}_read{number} reads"
-            )
+        if number in parts:
+            words, line = parts[number]
+            lines.append(line)
         words -= 1
         if words >= 0:
-            continue
-        if references and number in references:
-            kind, of = references[number]
-            lines.append(f"     {number}: int64_t, a reference that {of}_cell{kind} has made")
             continue
         names = sorted({v.name for dim in leaf.dims for v in variables(dim) if isinstance(v, TypeId)})
         note = f", for any {', '.join(names)} that the inputs agree in" if names else ""
