@@ -363,6 +363,12 @@ def map_parts(
     `var` is given.
     """
     keeps = var is _same and not dims
+    if keeps and expression.__class__ is OpCall:  # most expressions: quicker than going through the cases
+        arguments = expression.arguments
+        new_arguments = tuple(map(atom, arguments))
+        if all(map(is_, new_arguments, arguments)):
+            return expression
+        return OpCall(expression.operator, new_arguments, expression.attributes, expression.span)
     match expression:
         case Var() | Constant() | Global() | Static():
             return atom(expression)

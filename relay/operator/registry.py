@@ -81,9 +81,11 @@ def get_env() -> Environment:
 
 def lookup(name: str) -> Operator:
     """The operator of this name. Raises KeyError."""
-    operator = _environment.find(name)
+    operator = _environment._operators.get(name)  # nearly all are found here, and all passes ask often
     if operator is None:
-        raise KeyError(name)
+        operator = _environment.find(name)
+        if operator is None:
+            raise KeyError(name)
     return operator
 
 

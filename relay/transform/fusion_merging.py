@@ -75,6 +75,9 @@ class _Merging:
         self.levels: dict[Draft, dict[int, Level]] = {}
         self.spaces: dict[Draft, dict[Level, Shape]] = {}
         self.in_blocks: set[Draft] = set()  # groups whose parts have loops of their own
+        self._reads: dict[Draft, dict[Var, None]] = {}  # what is asked again and again of groups
+        self._intricate: dict[Draft, bool] = {}
+        self._plain: dict[Draft, bool] = {}
         self._operators: Counter[str] | None = None  # of the calls of the block, once somebody asks
         self.readers: dict[Var, list[Draft]] = {}  # of tensors, the last one in the block first; some are merged
 
@@ -162,17 +165,22 @@ class _Merging:
 
     def _read(self, draft: Draft) -> dict[Var, None]:
         """What a group reads of others, or of what is no call of this block."""
-        inner = {self.calls.target(i) for i in draft.members}
-        found: dict[Var, None] = {}
-        for i in sorted(draft.members):
-            found.update((a, None) for a in self.calls.call(i).arguments if isinstance(a, Var) and a not in inner)
+        found = self._reads.get(draft)
+        if found is None:
+            inner = {self.calls.target(i) for i in draft.members}
+            found = self._reads[draft] = {}
+            for i in sorted(draft.members):
+                found.update((a, None) for a in self.calls.call(i).arguments if isinstance(a, Var) and a not in inner)
         return found
 
     # ---- whether they can
 
     def _merge(self, one: Draft, other: Draft) -> Draft | None:
         """One group of two, if that is possible and pays."""
-        first, second = sorted((one, other), key=lambda d: d.place)
+        first, second = (one, other) if one.place <= other.place else (other, one)
+        in_blocks = bool({first, second} & self.in_blocks) or self._are_both_intricate(first, second)
+        if not (in_blocks or first.anchors or second.anchors) and self._is_small(first):
+            return None
         members = first.members | second.members
         if len(members) > LIMIT or not (self._is_plain(first) and self._is_plain(second)):
             return None
@@ -183,7 +191,6 @@ class _Merging:
         place = self._place(first, second)
         if place is None:
             return None
-        in_blocks = bool({first, second} & self.in_blocks) or self._are_both_intricate(first, second)
         found = self._block_by_block(first, second) if in_blocks else self._in_one_space(first, second)
         in_blocks = in_blocks and found is not None
         if found is None:
@@ -203,10 +210,13 @@ class _Merging:
 
     def _is_plain(self, draft: Draft) -> bool:
         """Whether a group is made of loops of ours, and changes nothing in place."""
-        operators = map(self.calls.operator, draft.members)
-        return not any(i in self.calls.updated for i in draft.results) and all(
-            operator.compute is not None and not operator.arbitrary for operator in operators
-        )
+        known = self._plain.get(draft)
+        if known is None:
+            operators = map(self.calls.operator, draft.members)
+            known = self._plain[draft] = not any(i in self.calls.updated for i in draft.results) and all(
+                operator.compute is not None and not operator.arbitrary for operator in operators
+            )
+        return known
 
     def _is_read_inside_only(self, i: int, members: set[int]) -> bool:
         return (
@@ -247,7 +257,13 @@ class _Merging:
 
     def _are_both_intricate(self, first: Draft, second: Draft) -> bool:
         """Whether there are several intricate calls, which one loop has not registers enough for."""
-        return all(any(self.calls.is_intricate(i) for i in draft.members) for draft in (first, second))
+        return self._is_intricate(first) and self._is_intricate(second)
+
+    def _is_intricate(self, draft: Draft) -> bool:
+        known = self._intricate.get(draft)
+        if known is None:
+            known = self._intricate[draft] = any(map(self.calls.is_intricate, draft.members))
+        return known
 
     def _block_by_block(self, first: Draft, second: Draft) -> tuple[dict[Level, Shape], dict[int, Level]] | None:
         """The spaces and levels of a group of two that go over the same elements in the same order; None if they do

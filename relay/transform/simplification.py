@@ -13,7 +13,10 @@ operators                           the table `algebra.RULES`, from the facts in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakSet
+from operator import is_not
+from weakref import WeakKeyDictionary, WeakSet
+
+import attrs
 
 from relay.ir.expr import (
     Arm,
@@ -90,6 +93,21 @@ _SETTLED: dict[frozenset[Exactness], WeakSet[Block]] = {}
 """The bodies in which no equation of these kinds fits."""
 
 
+@attrs.frozen(eq=False)
+class _Checked:
+    """A call that none of the equations of these kinds fits, where its operands were bound to calls that had been
+    checked as here (None: to something else). Equations see no more of a program than that."""
+
+    call: OpCall
+    kinds: frozenset[Exactness]
+    operands: tuple[object, ...]
+    mark: object  # what stands for this among the operands of others
+
+
+_CHECKED: WeakKeyDictionary[Var, _Checked] = WeakKeyDictionary()
+"""What was found of the call that a variable is bound to when it was looked at last."""
+
+
 class _Simplifier:
     """One walk over a body. `changed` says whether an equation fitted somewhere."""
 
@@ -99,6 +117,7 @@ class _Simplifier:
         self.changed = False
         self.atoms: dict[Var, Atom] = {}
         self.definitions: dict[Var, MakeTuple | OpCall | Construct] = {}
+        self.marks: dict[Atom, object] = {}  # of the variables that are bound to calls which no equation fits
         self.dropped: dict[LoopLabel, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}  # what Next and Exit keep
         self.rounds: dict[LoopLabel, list[tuple[Atom, ...]]] = {}
         self.exits: dict[LoopLabel, list[tuple[Atom, ...]]] = {}
@@ -146,6 +165,11 @@ class _Simplifier:
             match value:
                 case OpCall() | MakeTuple() | Construct() | Project():
                     made = map_atoms(value, self.atom)
+                    given = made
+                    if isinstance(made, OpCall) and self.is_checked(made, targets[0]):
+                        self.definitions[targets[0]] = made
+                        out.append(rebound(binding, made))
+                        continue
                     known = self.known(made, targets[0])
                     if known is not None:
                         self.equate(targets[0], known)
@@ -155,6 +179,8 @@ class _Simplifier:
                         if not isinstance(made, OpCall):
                             self.equate(targets[0], made)
                             continue
+                        if made is given:
+                            self.check_off(made, targets[0])
                     if not isinstance(made, Project):
                         assert isinstance(made, OpCall | MakeTuple | Construct)
                         self.definitions[targets[0]] = made
@@ -176,6 +202,21 @@ class _Simplifier:
                 case _:
                     out.append(rebound(binding, map_atoms(value, self.atom)))
         return None
+
+    def is_checked(self, call: OpCall, target: Var) -> bool:
+        """Whether it is known that no equation fits a call."""
+        found = _CHECKED.get(target)
+        if found is None or found.call is not call or not self.kinds <= found.kinds:
+            return False
+        if any(map(is_not, map(self.marks.get, call.arguments), found.operands)):
+            return False
+        self.marks[target] = found.mark
+        return True
+
+    def check_off(self, call: OpCall, target: Var) -> None:
+        """Note that no equation fits a call."""
+        self.marks[target] = mark = object()
+        _CHECKED[target] = _Checked(call, self.kinds, tuple(map(self.marks.get, call.arguments)), mark)
 
     def known(self, value: Expr, target: Var) -> Atom | None:
         """The atom that an expression equals, if there is one."""
