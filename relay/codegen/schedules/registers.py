@@ -17,8 +17,9 @@ from relay.codegen.tir import Expression, Statement, buffer, outermost, sequence
 
 _NAME = "element_of_stage"
 
-MANY = 8
-"""Expressions with fewer names than this stay as they are: the analyses are quick, and the code is shorter."""
+MANY = 4
+"""Expressions with fewer names than this stay as they are: the analyses are quick, and the code is shorter. With seven
+names one of TVM's passes can take 30 ms."""
 
 
 def named(value: Expression) -> tuple[Expression, Statement]:
