@@ -1,6 +1,7 @@
 """Time Relay against other frameworks in one run and print medians and ratios. See README.md beside this file."""
 
 import argparse
+import compileall
 import importlib.util
 import json
 import os
@@ -54,6 +55,7 @@ def process(
 ) -> Report:
     """Run one process, in which some variables are set."""
     environment = {**os.environ, **{variable: str(threads) for variable in THREAD_VARIABLES}, **variables}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     results = folder / f"{contender}.{names[0]}.npz"
     command = [sys.executable, str(HERE / "measure.py"), contender, str(seconds), str(threads), str(results), *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -115,6 +117,12 @@ def line(name: str, contender: str, rounds: list[Report], relay_median: float | 
     return f"  {contender:<14}{duration(middle):>10}{f'±{spread:.0%}':>7}{ratio:>9}{first:>12}{remark}"
 
 
+def compile_to_byte_code() -> None:
+    """What installing a package does: no first result waits until Python has compiled Relay itself."""
+    for folder in (HERE, HERE.parent / "relay"):
+        compileall.compile_dir(folder, quiet=2)
+
+
 def table(names: list[str], chosen: list[str], number_of_rounds: int, seconds: float, threads: int) -> None:
     """Measure with so many threads, and print."""
     rounds: dict[str, list[Report]] = {contender: [] for contender in chosen}
@@ -160,6 +168,7 @@ def main() -> None:
         f"Python {platform.python_version()}, {versions}; {options.rounds} rounds of {options.seconds} s.\n"
         "Ratio: time over Relay's; above 1 Relay is faster, below 1 slower."
     )
+    compile_to_byte_code()
     for threads in dict.fromkeys(map(int, options.threads.split(","))):
         table(names, chosen, options.rounds, options.seconds, threads)
 

@@ -27,10 +27,10 @@ FEWEST = 6
 _SMALL = 4
 """What a kernel costs beside what it stores, in stores of a vector or number."""
 
-_CALLS = 6
+_CALLS = 12
 """So many calls of kernels cost as much as a store."""
 
-_REST = 24
+_REST = 20
 """What all other code costs."""
 
 
@@ -42,14 +42,16 @@ def compiled(functions: dict[Any, Any], kernels: Collection[Any], threads: int, 
         return None
     machine = tir.target(threads, calls, repeats=False)
     module = tir.lowered(functions, machine)
-    apart = _apart(module, {kernel.name_hint for kernel in kernels}, calls)
+    names = {kernel.name_hint for kernel in kernels}
+    apart = _apart(module, names, calls)
     near: dict[Any, Any] = {}
     far: dict[Any, Any] = {}
     for variable, function in module.functions_items():
-        if variable.name_hint in apart:
-            far[variable] = function.with_attr("global_symbol", _symbol(variable.name_hint))
+        name = variable.name_hint
+        if name in apart:
+            far[variable] = function.with_attr("global_symbol", _symbol(name))
         else:
-            near[variable] = _calling(function, apart)
+            near[variable] = function if name in names else _calling(function, apart)
     # LLVM's options are the process's: without calls, those of the other file make no difference.
     plain = tir.target(threads, repeats=False)
     return both(lambda: tir.machine_code(IRModule(near), machine), lambda: tir.machine_code(IRModule(far), plain))

@@ -262,6 +262,8 @@ def subtract(left: Dim, right: Dim) -> Dim:
 
 
 def _combine(left: Dim, right: Dim, sign: int) -> Dim:
+    if left.__class__ is int and right.__class__ is int:  # most are
+        return left + sign * right
     left, right = settled(left), settled(right)
     if isinstance(left, int) and isinstance(right, int):
         return left + sign * right
@@ -275,6 +277,8 @@ def _combine(left: Dim, right: Dim, sign: int) -> Dim:
 
 def multiply(left: Dim, right: Dim) -> Dim:
     """left * right"""
+    if left.__class__ is int and right.__class__ is int:  # most are
+        return left * right
     left, right = settled(left), settled(right)
     if isinstance(left, int) and isinstance(right, int):
         return left * right

@@ -180,6 +180,8 @@ class Facts:
         return self._outer.at_least(left, right) if answer is None and self._outer is not None else answer
 
     def _at_least(self, left: Dim, right: Dim) -> bool | None:
+        if left.__class__ is int and right.__class__ is int:
+            return left >= right
         difference = self.normal(subtract(left, right))
         if isinstance(difference, int):
             return difference >= 0

@@ -41,7 +41,8 @@ def made_in_type(type_: Type | None) -> Iterator[MadeDim]:
     """The sizes in a type, each perhaps several times."""
     if isinstance(type_, TensorType):
         for dim in type_.shape:
-            yield from made_in(dim)
+            if dim.__class__ is not int:
+                yield from made_in(dim)
     elif type_ is not None:
         found: list[MadeDim] = []
 
@@ -72,9 +73,9 @@ def mentioned_here(binding: Binding) -> Iterator[MadeDim]:
 def mentioned(bindings: Iterable[Binding]) -> dict[MadeDim, None]:
     """The sizes that bindings mention, also in their blocks, in order."""
     found: dict[MadeDim, None] = {}
-    for binding in bindings:
-        for inner in walk(Block((binding,), Dead())):
-            found.update(dict.fromkeys(mentioned_here(inner)))
+    for binding in walk(Block(tuple(bindings), Dead())):
+        for dim in mentioned_here(binding):
+            found[dim] = None
     return found
 
 
