@@ -182,6 +182,65 @@ ROWS: dict[str, tuple[tuple[tuple[int, ...], ...], str, dict[str, str]]] = {
         {"torch": "x.logsumexp(1)", "jax": "jax.nn.logsumexp(x, 1)"}),
 }  # fmt: skip
 
+GRADIENTS: dict[str, tuple[tuple[tuple[int, ...], ...], str, dict[str, str]]] = {
+    # the same, with the gradients of all but the last array, which is the cotangent of the expression
+    "d softmax 1000x1000": (
+        ((1000, 1000), (1000, 1000)), "relay.softmax(x)", {"torch": "F.softmax(x, -1)", "jax": "jax.nn.softmax(x)"}),
+    "d softmax 10000x10": (
+        ((10000, 10), (10000, 10)), "relay.softmax(x)", {"torch": "F.softmax(x, -1)", "jax": "jax.nn.softmax(x)"}),
+    "d layer_norm 1000x512": (
+        ((1000, 512), (512,), (512,), (1000, 512)), "relay.layer_norm(x, y, z)",
+        {"torch": "F.layer_norm(x, (512,), y, z)",
+         "jax": "(x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5) * y + z"}),
+    "d gelu 1e6": (
+        ((1000000,), (1000000,)), "relay.gelu(x)", {"torch": "F.gelu(x)", "jax": "jax.nn.gelu(x, approximate=False)"}),
+    "d silu 1e6": (((1000000,), (1000000,)), "relay.silu(x)", {"torch": "F.silu(x)", "jax": "jax.nn.silu(x)"}),
+    "d tanh 1e6": (((1000000,), (1000000,)), "relay.tanh(x)", {"torch": "torch.tanh(x)", "jax": "jnp.tanh(x)"}),
+    "d relu 1e6": (((1000000,), (1000000,)), "relay.relu(x)", {"torch": "F.relu(x)", "jax": "jax.nn.relu(x)"}),
+    "d cross entropy 1000x1000": (
+        ((1000, 1000), ()), "relay.cross_entropy(x, relay.arange(0, 1000))",
+        {"torch": "F.cross_entropy(x, torch.arange(1000))",
+         "jax": "-jnp.take_along_axis(jax.nn.log_softmax(x), jnp.arange(1000)[:, None], 1).mean()"}),
+    "d conv 3x3 64": (
+        ((1, 64, 56, 56), (64, 64, 3, 3), (1, 64, 56, 56)), "relay.conv2d(x, y, padding=1)",
+        {"torch": "F.conv2d(x, y, padding=1)", "jax": "conv(x, y, (1, 1), ((1, 1), (1, 1)))"}),
+    "d conv 3x3 stride 2": (
+        ((8, 32, 28, 28), (64, 32, 3, 3), (8, 64, 14, 14)), "relay.conv2d(x, y, stride=2, padding=1)",
+        {"torch": "F.conv2d(x, y, stride=2, padding=1)", "jax": "conv(x, y, (2, 2), ((1, 1), (1, 1)))"}),
+    "d max pool 2x2": (
+        ((8, 32, 28, 28), (8, 32, 14, 14)), "relay.max_pool2d(x, (2, 2), 2)",
+        {"torch": "F.max_pool2d(x, 2)",
+         "jax": "jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), 'VALID')"}),
+    "d max pool 3x3": (
+        ((1, 64, 112, 112), (1, 64, 56, 56)), "relay.max_pool2d(x, (3, 3), 2, padding=1)",
+        {"torch": "F.max_pool2d(x, 3, 2, 1)"}),
+    "d mean pool 2x2": (
+        ((8, 32, 28, 28), (8, 32, 14, 14)), "relay.avg_pool2d(x, (2, 2), 2)", {"torch": "F.avg_pool2d(x, 2)"}),
+    "d gather rows": (
+        ((10000, 64), (5000, 64)), "relay.take(x, relay.arange(0, 5000) * 2, axis=0)",
+        {"torch": "x[torch.arange(5000) * 2]", "jax": "x[jnp.arange(5000) * 2]"}),
+    "d batch_norm 32x64x28x28": (
+        ((32, 64, 28, 28), (64,), (64,), (32, 64, 28, 28)),
+        "(x - relay.mean(x, axis=(0, 2, 3), keepdims=True))"
+        " / relay.sqrt(relay.var(x, axis=(0, 2, 3), keepdims=True) + 1e-5)"
+        " * relay.reshape(y, (1, 64, 1, 1)) + relay.reshape(z, (1, 64, 1, 1))",
+        {"torch": "F.batch_norm(x, None, None, y, z, training=True)",
+         "jax": "(x - x.mean((0, 2, 3), keepdims=True)) / jnp.sqrt(x.var((0, 2, 3), keepdims=True) + 1e-5)"
+                " * y[:, None, None] + z[:, None, None]"}),
+    "d matmul 512": (
+        ((512, 512), (512, 512), (512, 512)), "x @ y", {"torch": "x @ y", "jax": "x @ y"}),
+    "d matmul 64x784x512": (
+        ((64, 784), (784, 512), (64, 512)), "x @ y", {"torch": "x @ y", "jax": "x @ y"}),
+    "d x + row": (((1000, 1000), (1000,), (1000, 1000)), "x * 2 + y", {"torch": "x * 2 + y", "jax": "x * 2 + y"}),
+    "d cumsum 1000x1000": (
+        ((1000, 1000), (1000, 1000)), "relay.cumsum(x, axis=1)", {"torch": "x.cumsum(1)", "jax": "jnp.cumsum(x, 1)"}),
+    "d max 1000x1000 last": (
+        ((1000, 1000), (1000,)), "relay.max(x, axis=1)", {"torch": "x.amax(1)", "jax": "x.max(1)"}),
+    "d x[::2, ::2]": (((2000, 2000), (1000, 1000)), "x[::2, ::2]", {"torch": "x[::2, ::2]", "jax": "x[::2, ::2]"}),
+}  # fmt: skip
+
+ALL = {**ROWS, **GRADIENTS}
+
 THREADS = ("RELAY_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 SETTINGS = {
     **dict.fromkeys(THREADS, "1"),
@@ -201,17 +260,20 @@ AVX2 = {
 
 def _inputs(name: str) -> list[np.ndarray]:
     random = np.random.default_rng(0)
-    return [random.standard_normal(shape).astype(np.float32) for shape in ROWS[name][0]]
+    return [random.standard_normal(shape).astype(np.float32) for shape in ALL[name][0]]
 
 
 # ---- the processes
 
 
 def _relay(name: str, folder: Path) -> dict[str, Callable[[], object]]:
-    shapes, expression, _ = ROWS[name]
-    names = ", ".join("xyz"[: len(shapes)])
+    shapes, expression, _ = ALL[name]
+    names = ", ".join("xyz"[: len(shapes) - (name in GRADIENTS)])
     path = folder / f"row{len(list(folder.iterdir()))}.py"
-    path.write_text(f"from relay import relay\n\n\n@relay\ndef f({names}):\n    return {expression}\n")
+    text = f"from relay import relay\n\n\n@relay\ndef f({names}):\n    return {expression}\n"
+    if name in GRADIENTS:
+        text += "\n\nf = relay.grad(f, seedable=True)\n"
+    path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -229,8 +291,9 @@ def _relay(name: str, folder: Path) -> dict[str, Callable[[], object]]:
 def _others(name: str, _: Path) -> dict[str, Callable[[], object]]:
     made: dict[str, Callable[[], object]] = {}
     inputs = _inputs(name)
-    names = ", ".join("xyz"[: len(inputs)])
-    for framework, expression in ROWS[name][2].items():
+    differentiated = name in GRADIENTS
+    names = ", ".join("xyz"[: len(inputs) - differentiated])
+    for framework, expression in ALL[name][2].items():
         if importlib.util.find_spec(framework) is None:
             continue
         text = f"lambda {names}: {expression}"
@@ -240,19 +303,41 @@ def _others(name: str, _: Path) -> dict[str, Callable[[], object]]:
             import torch
 
             torch.set_num_threads(1)
-            torch.set_grad_enabled(False)
+            torch.set_grad_enabled(differentiated)
             tensors = [torch.from_numpy(x) for x in inputs]
-            made[framework] = partial(eval(text, {"torch": torch, "F": torch.nn.functional}), *tensors)
+            function = eval(text, {"torch": torch, "F": torch.nn.functional})
+            if differentiated:
+                *operands, cotangent = tensors
+                for operand in operands:
+                    operand.requires_grad_()
+                made[framework] = partial(_torch_gradients, function, operands, cotangent)
+            else:
+                made[framework] = partial(function, *tensors)
         else:
             import jax
 
             def conv(x: Any, y: Any, strides: Any, padding: Any, **more: Any) -> Any:
                 return jax.lax.conv_general_dilated(x, y, strides, padding, **more)
 
-            scope = {"jax": jax, "jnp": jax.numpy, "conv": conv}
+            function = eval(text, {"jax": jax, "jnp": jax.numpy, "conv": conv})
             arrays = [jax.numpy.asarray(x) for x in inputs]
-            made[framework] = _waiting(jax.jit(eval(text, scope)), arrays)
+            if differentiated:
+                function = partial(_jax_gradients, function)
+            made[framework] = _waiting(jax.jit(function), arrays)
     return made
+
+
+def _torch_gradients(function: Any, operands: Any, cotangent: Any) -> Any:
+    import torch
+
+    return torch.autograd.grad(function(*operands), operands, cotangent)
+
+
+def _jax_gradients(function: Any, *arrays: Any) -> Any:
+    import jax
+
+    *operands, cotangent = arrays
+    return jax.vjp(function, *operands)[1](cotangent)
 
 
 def _waiting(function: Any, arrays: Any) -> Callable[[], object]:
@@ -319,7 +404,7 @@ def main() -> None:
         for python, which in ((sys.executable, "relay"), (given.python, "others"))
     ]  # fmt: skip
     print(f"{'':28} {'Relay µs':>9} {'ratio':>6}  others, µs")
-    for name in ROWS:
+    for name in ALL:
         if given.names and not any(part in name for part in given.names):
             continue
         for process in processes:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from guarded import guarded
 
 import relay as R
 from relay import relay
+from relay.codegen.assembly import text
 from relay.lowering import lowering
 from relay.transform.outlining import fuse
 
@@ -169,3 +171,56 @@ def test_rows_that_end_within_a_vector() -> None:
         x = np.random.default_rng(0).uniform(0.6, 1.5, size=(3, columns))
         for found, expected in zip(reductions(x), reductions.interpret(x), strict=True):
             np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-12)
+
+
+PLANES = (
+    "relay.mean(x, axis=(0, 2, 3))",
+    "relay.sum(x * y, axis=(2, 3))",
+    "relay.max(x + z, axis=(1, 2, 3))",
+    "relay.sum(relay.exp(x) * relay.mean(x, axis=(2, 3), keepdims=True), axis=(0, 2, 3))",
+    "relay.argmax(relay.reshape(x, (-1, 13 * 9)), axis=1)",
+    "relay.sum(x[:, :, 1:12, :], axis=(2, 3))",
+    "relay.sum(x[:, :, :, 1:], axis=(2, 3))",
+    "relay.sum(relay.transpose(x, (0, 1, 3, 2)), axis=(2, 3))",
+    "relay.sum(x * relay.cast(relay.arange(0, 9), relay.Float32), axis=(1, 2, 3))",
+    "relay.all(x < 9, axis=(2, 3))",
+    "relay.sum(x)",
+    "x * relay.reshape(relay.mean(x, axis=(0, 2, 3)), (5, 1, 1)) + y",
+    "x - z",
+)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_axes_behind_each_other_are_one_loop(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reductions and elementwise stages over planes of images, alone and with what goes along some axes only."""
+    from relay.codegen.schedules import loops
+
+    monkeypatch.setattr(loops, "PARALLEL_WORK", 0)
+    monkeypatch.setenv("RELAY_NUM_THREADS", str(threads))
+    f = R.from_source(f"def f(x, y, z):\n    return ({', '.join(PLANES)})\n", {"relay": R})
+    random = np.random.default_rng(0)
+    arguments = [random.normal(size=shape).astype(np.float32) for shape in ((4, 5, 13, 9), (5, 1, 1), (13, 1))]
+    wanted = f.interpret(*arguments)
+    for end in (False, True):
+        found = f(*(guarded(argument, end=end) for argument in arguments))
+        for body, one, other in zip(PLANES, found, wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=3e-6, atol=3e-5, err_msg=body)
+
+
+def test_planes_are_one_loop() -> None:
+    """The sum of a channel over images of 14 by 10 has two loops, the inner one over 140 places."""
+    f = R.from_source("def f(x):\n    return relay.sum(x, axis=(0, 2, 3))\n", {"relay": R})
+    loops = text(f.core(np.ones((4, 3, 14, 10), np.float32)), 1)
+    assert "T.vectorized(64)" in loops and "T.grid(4, 14" not in loops  # two of four vectors each, and what is left
+
+
+@pytest.mark.parametrize(
+    "body", ["relay.maximum(relay.atan(x - m), 0.0)", "relay.sum(relay.acos(x - m), axis=-1)", "relay.exp(x - m) * 2"]
+)
+@pytest.mark.parametrize("shape", [(4, 8), (5, 1)])
+def test_names_in_the_values_of_names(body: str, shape: tuple[int, int]) -> None:
+    """What an element less the largest one is, the compiler may simplify: twice, where a name's value holds it."""
+    f = R.from_source(f"def f(x):\n    m = relay.max(x, axis=-1, keepdims=True)\n    return {body}\n", {"relay": R})
+    for rows in (shape[0], shape[0] + 1):  # the second time a size is symbolic
+        x = np.random.default_rng(0).uniform(0, 1, (rows, shape[1])).astype(np.float32)
+        np.testing.assert_allclose(np.asarray(f(x)), np.asarray(f.interpret(x)), rtol=3e-6, atol=3e-6)

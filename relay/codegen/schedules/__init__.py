@@ -14,7 +14,7 @@ from relay.codegen.schedules import product as products
 from relay.codegen.schedules import short_rows, turned
 from relay.codegen.schedules.blocks import in_blocks
 from relay.codegen.schedules.clusters import Cluster, Step, clusters
-from relay.codegen.schedules.elementwise import elements, share_flat
+from relay.codegen.schedules.elementwise import elements, outer_axes, share_flat
 from relay.codegen.schedules.emission import Emission, Given, Place, key
 from relay.codegen.schedules.loops import decoded, loop, nested, shared
 from relay.codegen.schedules.packing import Packing
@@ -215,7 +215,7 @@ def _alone(e: Emission, step: Step) -> list[Statement]:
         squares = turned.recognise(e, step.whole)
         if squares is not None:
             return turned.share(e, squares)
-        count = max(len(lead.extents) - 1, 0)
+        count = outer_axes(e, step.whole)
     else:
         found = recognise(e, lead)
         made = products.emit(e, found, step) if found is not None else None

@@ -95,6 +95,16 @@ def flat(e: Emission, stages: Sequence[Stage], fixed: Sequence[Any]) -> Callable
     return whole
 
 
+def outer_axes(e: Emission, stages: Sequence[Stage]) -> int:
+    """How many first axes of stages have loops of their own, so that the others are one loop, through memory if it is
+    more than the last of them."""
+    most = len(stages[0].extents) - 1
+    for count in range(1, most):
+        if flat(e, stages, [tirx.Var("at", e.index) for _ in range(count)]) is not None:
+            return count
+    return max(most, 0)
+
+
 def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) -> list[Statement]:
     """All elements with these first indices of stages over the same axes."""
     count, lead = len(fixed), stages[0]

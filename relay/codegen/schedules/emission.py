@@ -17,6 +17,7 @@ from relay.codegen.schedules.stage import (
     NAMES,
     Extent,
     Stage,
+    equal,
     features,
     is_one,
     loads,
@@ -122,9 +123,7 @@ class Emission:
     def offset(self, indices: Sequence[Any], dims: Sequence[Extent]) -> Expression:
         """The position of an element in row major order."""
         position: Any = None
-        for index, dim in zip(indices, dims, strict=True):
-            if isinstance(dim, int) and dim == 1:
-                continue
+        for index, dim in _joined(indices, dims):
             if isinstance(index, int):
                 step = number(index, self.index)
             else:
@@ -174,6 +173,17 @@ class Emission:
                 if key(tensor) not in self.places and key(tensor) not in self.values:
                     pending.append(tensor.op.body[tensor.value_index])
         return found
+
+    def without_reads(self, expression: Expression) -> Expression:
+        """An expression with what it reads from memory left out."""
+
+        def load(tensor: Any, indices: Sequence[Any]) -> Expression:
+            if key(tensor) in self.places or key(tensor) in self.values:
+                return tirx.Var("element", str(tensor.dtype))
+            body = tensor.op.body[tensor.value_index]
+            return rewritten(body, self.bound([a.var for a in tensor.op.axis], indices), load)
+
+        return rewritten(expression, {}, load)
 
     def flat(self, stage: Stage, fixed: Sequence[Expression]) -> Callable[[Expression], Expression] | None:
         """A stage's element as a function of its position among those with the first indices `fixed`; None if it is
@@ -270,3 +280,20 @@ class Emission:
     def fill(self, buffer: Any, width: int, element: Callable[[Expression], Expression]) -> list[Statement]:
         """buffer[v] := element(v) as a vector."""
         return loop(width, self.index, lambda v: [tirx.BufferStore(buffer, element(v), [v])], "VECTORIZED")
+
+
+def _joined(indices: Sequence[Any], dims: Sequence[Extent]) -> list[tuple[Any, Extent]]:
+    """The indices of axes of more than one element, with the extents: i // d and i % d of axes behind each other are i
+    of one axis, in which TVM sees neighbours."""
+    found: list[tuple[Any, Extent]] = []
+    for index, dim in zip(indices, dims, strict=True):
+        if is_one(dim):
+            continue
+        if found and isinstance(index, tirx.FloorMod) and isinstance(dim, int) and isinstance(found[-1][1], int):
+            before, size = found[-1]
+            whole = tirx.indexdiv(index.a, index.b)
+            if isinstance(index.b, tirx.IntImm) and int(index.b.value) == dim and equal(before, whole):
+                found[-1] = index.a, size * dim
+                continue
+        found.append((index, dim))
+    return found

@@ -12,9 +12,9 @@ from tvm_ffi import structural_map
 from relay.codegen.schedules.clusters import Cluster
 from relay.codegen.schedules.elementwise import at, lanes, made
 from relay.codegen.schedules.emission import Emission, key
-from relay.codegen.schedules.loops import cast, enough, loop, nested, number
+from relay.codegen.schedules.loops import cast, decoded, enough, loop, nested, number
 from relay.codegen.schedules.registers import named
-from relay.codegen.schedules.stage import Extent, Stage, is_one, mentions, rewritten, volume
+from relay.codegen.schedules.stage import Extent, Stage, extent, is_one, mentions, rewritten, same, volume
 from relay.codegen.schedules.transposition import run
 from relay.codegen.tir import Expression, Statement, tirx
 from relay.ir.types import BaseType
@@ -37,7 +37,7 @@ def reduce(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> list[S
     )
     if plain and rest and not is_one(rest[-1]) and goes_along_columns(e, lead):
         return _along_columns(e, cluster, fixed, done)
-    if plain and is_long(lead.reduced[-1]) and runs_along(e, lead, lead.reduced_axes[-1]):
+    if plain and is_long(volume(lead.reduced[-in_one(e, cluster) :])) and runs_along(e, lead, lead.reduced_axes[-1]):
         if not rest or not goes_together(e, cluster):
             return nested(rest, e.index, lambda indices: along_rows(e, cluster, fixed, [indices], done))
         *outer, last = rest
@@ -104,6 +104,35 @@ def together(
 
 def is_long(extent: Extent) -> bool:
     return not isinstance(extent, int) or extent >= LONG
+
+
+def in_one(e: Emission, cluster: Cluster) -> int:
+    """How many of the last reduced axes are one run through memory in all that is read along them."""
+    lead, count = cluster.lead, 1
+    if e.index != "int32" or cluster.whole:
+        return count
+    while count < len(lead.reduced) and all(_runs_through(e, stage, count + 1) for stage in cluster.reductions):
+        count += 1
+    return count
+
+
+def _runs_through(e: Emission, stage: Stage, count: int) -> bool:
+    """Whether the last `count` reduced axes stand behind each other wherever one of them stands."""
+    axes, sizes, first = stage.reduced_axes[-count:], stage.reduced[-count:], stage.op.body[0]
+    if any(mentions(e.without_reads(part), axis) for part in (*first.source, first.condition) for axis in axes):
+        return False
+    for tensor, indices in e.reads(stage):
+        among = [any(mentions(index, axis) for axis in axes) for index in indices]
+        if not any(among):
+            continue
+        start = among.index(True)
+        if among != [start <= n < start + count for n in range(len(indices))]:
+            return False
+        if not all(index.same_as(axis) for index, axis in zip(indices[start:], axes, strict=False)):
+            return False
+        if not same([extent(dim) for dim in tensor.shape[start : start + count]], sizes):
+            return False
+    return True
 
 
 def goes_along_columns(e: Emission, stage: Stage) -> bool:
@@ -336,14 +365,14 @@ def tiles(
 
 
 def _boundary(
-    e: Emission, stage: Stage, indices: Sequence[Expression], ahead: Sequence[Expression]
+    e: Emission, stage: Stage, indices: Sequence[Expression], steps: Sequence[Expression]
 ) -> Expression | None:
     """How many elements of a row come before the first boundary of a vector in memory; None if it starts at one."""
     tensor, read = max(_reduced_reads(e, stage), key=lambda found: len(found[1]))
     place = e.places[key(tensor)]
     if place.address is None:
         return None
-    variables = {**e.bound(stage.axes, indices), **e.bound(stage.reduced_axes, [*ahead, tirx.const(0, e.index)])}
+    variables = {**e.bound(stage.axes, indices), **e.bound(stage.reduced_axes, steps)}
     first = e.offset([rewritten(index, variables) for index in read], place.dims)
     itemsize, in_vector = BaseType(str(tensor.dtype)).dtype.itemsize, e.lanes(str(tensor.dtype))
     position = tirx.indexdiv(place.address, tirx.const(itemsize, "int64")) + cast(first, "int64")
@@ -365,7 +394,8 @@ def along_rows(
     writes them takes all of them.
     """
     lanes_ = width_of(e, cluster)
-    *outer, inner = cluster.lead.reduced
+    last = cluster.lead.reduced[-in_one(e, cluster) :] if part is None else cluster.lead.reduced[-1:]
+    outer, inner = cluster.lead.reduced[: -len(last)], volume(last)
     whole_size = volume(cluster.lead.reduced)
     several = not isinstance(whole_size, int) or whole_size >= VERY_LONG
     together = len(cluster.whole) + len(cluster.reductions)
@@ -380,7 +410,7 @@ def along_rows(
             buffers.append(found)
             statements += made_
 
-    first_axis: Extent = cluster.lead.reduced[0] if part is None else part[1] - part[0]
+    first_axis: Extent = [*outer, inner][0] if part is None else part[1] - part[0]
 
     def row(ahead: Sequence[Expression]) -> list[Statement]:
         def block(
@@ -392,7 +422,7 @@ def along_rows(
 
                 def update(v: Expression, indices: Any = indices, into: Any = into) -> list[Statement]:
                     counts = None if among is None else among(v)
-                    steps = [*ahead, first + v]
+                    steps = [*ahead, *decoded(first + v, last, e.index)]
                     steps[0] = steps[0] if part is None else part[0] + steps[0]
                     return updates(e, cluster, into, v, [*fixed, *indices], steps, counts)
 
@@ -421,7 +451,8 @@ def along_rows(
                 *block(size - width, width, lambda v: v >= start + (count + 1) * width - size),
             ]
 
-        boundary = _boundary(e, cluster.lead, [*fixed, *rows[0]], ahead) if len(rows) > 1 else None
+        first = [*ahead, *(tirx.const(0, e.index) for _ in last)]
+        boundary = _boundary(e, cluster.lead, [*fixed, *rows[0]], first) if len(rows) > 1 else None
         return plain() if boundary is None else enough(inner, VERY_LONG, aligned, plain)
 
     statements += nested([first_axis, *outer[1:]] if outer else (), e.index, row)

@@ -3,6 +3,9 @@
 TVM's analyses put the values of names (`Let`) in place of them, which takes exponential time where values contain
 names that are used more than once. They do not look through memory: so where an expression has many names, each is
 stored to a small buffer, which LLVM keeps in a register.
+
+They also fail where the value of a name holds other names with values that they simplify, so names that are few stand
+before all that uses them.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ def with_registers(statement: Statement) -> Statement:
 
     def store(one: Any) -> Any:
         made, allocations = _stored(one, None, 1)
-        return sequence([*allocations, *made]) if allocations else one
+        return sequence([*allocations, *made])
 
     for node, change in ((tirx.For, vector), (tirx.SeqStmt, scalar), (tirx.BufferStore, store)):
         statement = structural_map(statement, ((node, change),))
@@ -87,25 +90,35 @@ def _in_registers(
 
 
 def _stored(statement: Statement, lane: Expression | None, width: int) -> tuple[list[Statement], list[Statement]]:
-    """A store as stores to registers and itself, and what makes the registers; other statements as they are."""
+    """A store as stores to registers and itself, and what makes the registers, or with its few names first; other
+    statements as they are."""
     if not isinstance(statement, tirx.BufferStore):
         return [statement], []
     names = _definitions(statement.value)
     guarded = CHOICE in features(statement.value)  # what is named may be read in one case only
-    if len(names) < MANY or guarded or any(str(name.ty) in ("bool", "bfloat16") for name, _ in names):
+    if not names or guarded or any(str(name.ty) in ("bool", "bfloat16") for name, _ in names):
         return [statement], []
+    if len(names) < MANY:
+        whole = _bare(statement.value)
+        for name, value in reversed(names):
+            whole = tirx.Let(name, _bare(value), whole)
+        return [tirx.BufferStore(statement.buffer, whole, list(statement.indices))], []
     at = tirx.const(0, "int32") if lane is None else lane
     registers = {name: buffer(f"register{number}", (width,), str(name.ty)) for number, (name, _) in enumerate(names)}
 
     def read(part: Expression) -> Expression:
-        bare = structural_map(part, ((tirx.Let, lambda let: let.body),))
         return structural_map(
-            bare, ((tirx.Var, lambda v: tirx.BufferLoad(registers[v], [at]) if v in registers else v),)
+            _bare(part), ((tirx.Var, lambda v: tirx.BufferLoad(registers[v], [at]) if v in registers else v),)
         )
 
     stores = [tirx.BufferStore(registers[name], read(value), [at]) for name, value in names]
     last = tirx.BufferStore(statement.buffer, read(statement.value), list(statement.indices))
     return [*stores, last], [tirx.AllocBuffer(register) for register in registers.values()]
+
+
+def _bare(expression: Expression) -> Expression:
+    """An expression without the definitions of its names."""
+    return structural_map(expression, ((tirx.Let, lambda let: let.body),))
 
 
 def _definitions(expression: Expression) -> list[tuple[Any, Expression]]:

@@ -29,7 +29,6 @@ from relay.codegen.schedules.stage import (
     extent,
     is_one,
     mentions,
-    rewritten,
     same,
     volume,
 )
@@ -80,7 +79,7 @@ def recognise(e: Emission, steps: Sequence[Cluster], count: int, remembered: Seq
     reads: dict[Any, Any] = {}
     for stage in stages:
         if count > 1 and any(
-            mentions(_without_reads(e, body), v) for body in _bodies(stage) for v in stage.axes[:count]
+            mentions(e.without_reads(body), v) for body in _bodies(stage) for v in stage.axes[:count]
         ):
             return None
         for tensor, indices in e.reads(stage):
@@ -140,18 +139,6 @@ def _stored_dtypes(e: Emission, stages: Sequence[Stage], remembered: Sequence[An
         for n, dtype in enumerate(stage.dtypes)
         if stage.op in remembered or e.places[stage.op, n].buffer is not None
     }
-
-
-def _without_reads(e: Emission, expression: Expression) -> Expression:
-    """An expression with what it reads from memory left out."""
-
-    def load(tensor: Any, indices: Sequence[Any]) -> Expression:
-        if key(tensor) in e.places or key(tensor) in e.values:
-            return tirx.Var("element", str(tensor.dtype))
-        body = tensor.op.body[tensor.value_index]
-        return rewritten(body, e.bound([a.var for a in tensor.op.axis], indices), load)
-
-    return rewritten(expression, {}, load)
 
 
 def _has_rows(stage: Stage, count: int, tensor: Any, indices: Sequence[Any]) -> bool:
