@@ -25,7 +25,7 @@ import numpy as np
 from relay.ir.dims import Dim, multiply
 from relay.ir.types import Shape
 from relay.operator import Columns
-from relay.ops import scalar, stages
+from relay.ops import phases, scalar, stages
 from relay.ops.lazy import te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
 from relay.ops.samples import Case, case, cases
@@ -201,6 +201,11 @@ def _transposed(
     dtype = str(y.dtype)
     if 0 in dims(y) or 0 in shape or 0 in dims(weight):
         return stages.full(shape, 0, dtype)
+    if groups == 1 and phases.has_phases(sizes, extents, over):
+        channels = batch, out, inner
+        return phases.in_phases(
+            _first(y, last), _weight_first(weight, last), channels, numbers(extents), numbers(sizes), over, dtype, last
+        )
     share = out if groups == 1 else out // groups
     source, filters = _first(_spread(y, over, sizes, last), last), _weight_first(weight, last)
 
