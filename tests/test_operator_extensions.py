@@ -285,6 +285,49 @@ def test_a_wrong_reference_or_shape_rule_is_an_error_at_the_call() -> None:
         assert f"return relay.{name}(x)" in str(raised.value)
 
 
+def failing(x: Any) -> Any:
+    raise ValueError("no type today")
+
+
+@pytest.mark.parametrize(
+    ("relation", "message"),
+    [
+        (Relation("T -> T", lambda shape: (1.5, *shape[1:])), "1.5 is no extent of an axis"),
+        (Relation("T -> T", lambda shape: (True,)), "True is no extent of an axis"),
+        (Relation("T -> T", lambda shape: (shape[0] - 5,)), "no extent is less than 0"),
+        (lambda x: "float", "the type rule of strange returned 'float', which is no type of tensors"),
+        (lambda x: None, "the type rule of strange returned None, which is no type of tensors"),
+        (lambda x: TensorType(x.base, (-3,)), "no extent is less than 0"),
+        (lambda x: x.elements, "the type rule of strange failed: 'TensorType' object has no attribute 'elements'"),
+        (failing, "the type rule of strange failed: no type today"),
+    ],
+)
+def test_a_rule_that_gives_no_type_is_an_error_at_the_call(relation: Any, message: str) -> None:
+    relay.register_op(relation=relation, compute=lambda x: x, no_gradient="none", name="strange")(triple)
+    function = relay.from_source("def call(x):\n    return relay.strange(x)\n", {"relay": relay})
+    with pytest.raises(TypeMismatch) as raised:
+        function.interpret(X)
+    assert message in str(raised.value) and "return relay.strange(x)" in str(raised.value)
+
+
+def test_what_a_shape_rule_subtracts_has_to_be_there() -> None:
+    rule = Relation("T -> T", lambda shape: (shape[0] - 2,))
+
+    @relay.register_op(relation=rule, compute=lambda x: x, no_gradient="none")
+    def inner_part(x: Tensor) -> Tensor:
+        """Without the ends. x: (T, s) -> (T, s)."""
+        return x[1:-1]
+
+    (n,) = relay.dims("n")
+    names = {"relay": relay, "Tensor": Tensor, "Float": relay.Float, "n": n}
+    text = "def call(x: Tensor[Float, (n,)]):\n    return relay.inner_part(x)\n"
+    function = relay.from_source(text, names)
+    assert str(function.type).endswith("-> Tensor[float32, (n - 2,)] where n >= 2")
+    assert function.interpret(np.ones(5, np.float32)).shape == (3,)
+    with pytest.raises(TypeMismatch, match="no extent is less than 0"):
+        function.interpret(np.ones(1, np.float32))
+
+
 # ---- other distributions
 
 

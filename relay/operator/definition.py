@@ -30,7 +30,7 @@ from relay.ir.types import (
     base_of_dtype,
 )
 from relay.operator.composition import Composition
-from relay.operator.relation import Relation, infer_function_type, infer_relation
+from relay.operator.relation import Relation, apply_types, infer_function_type, infer_relation
 from relay.operator.symbolic import Value
 from relay.operator.undetermined import Undetermined
 
@@ -235,7 +235,7 @@ class Operator:
             return result
         if isinstance(self.relation, QuantifiedType | FunctionType):
             return infer_function_type(self.name, self.relation, types)
-        inferred = self.relation(*((tuple(types),) if self.variadic else types), **attributes)
+        inferred = apply_types(self.name, self.relation, (tuple(types),) if self.variadic else types, attributes)
         if isinstance(inferred, TupleType):
             self._check_several()
         return inferred

@@ -17,9 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
+import numpy as np
 
 from relay.errors import RelayError, TypeMismatch
-from relay.ir.dims import DimExpr
+from relay.ir.dims import Dim, DimExpr
 from relay.ir.dims import substitute as substitute_dims
 from relay.ir.expr import AttributeValue
 from relay.ir.facts import facts
@@ -34,13 +35,14 @@ from relay.ir.types import (
     RefType,
     Shape,
     StackType,
+    SymbolicSize,
     TensorType,
     TupleType,
     Type,
     TypeId,
     show,
 )
-from relay.operator.lengths import Length, dim_of, lengths, unknown
+from relay.operator.lengths import Length, dim_of, is_length, lengths, unknown
 from relay.operator.undetermined import Undetermined as Undetermined
 
 _CLASSES = {
@@ -132,7 +134,37 @@ class Relation:
             raise TypeMismatch(f"the shape rule {name} failed: {error}") from error
         if not isinstance(found, tuple | list):
             raise TypeMismatch(f"the shape rule {name} returned {found!r}, which is no shape")
-        return tuple(map(dim_of, found))
+        return tuple(extent(dim, name, found) for dim in found)
+
+
+def extent(given: object, rule: str, shape: Sequence[object]) -> Dim:
+    """A dim that a user's shape rule has returned. Raises TypeMismatch for what is none, and for less than 0."""
+    dim = int(given) if isinstance(given, np.integer) else dim_of(given)
+    if isinstance(dim, bool) or not is_length(dim):
+        raise TypeMismatch(f"the shape rule {rule} returned {tuple(shape)!r}, and {given!r} is no extent of an axis")
+    if facts().need(dim, 0) is False:
+        raise TypeMismatch(f"the shape rule {rule} returned {tuple(shape)!r}, and no extent is less than 0")
+    return dim
+
+
+def apply_types(name: str, rule: Callable[..., Type], types: Sequence[object], attributes: Mapping[str, Any]) -> Type:
+    """The result's type by a function of types. Raises TypeMismatch where one of a user's fails, or gives no type of
+    tensors."""
+    if _knows_dims(rule):
+        return rule(*types, **attributes)
+    try:
+        found = rule(*types, **attributes)
+    except (RelayError, Undetermined, SymbolicSize):
+        raise
+    except Exception as error:
+        raise TypeMismatch(f"the type rule of {name} failed: {error}") from error
+    for part in found.items if isinstance(found, TupleType) else (found,):
+        if not isinstance(part, TensorType):
+            raise TypeMismatch(f"the type rule of {name} returned {found!r}, which is no type of tensors")
+        for dim in part.shape:
+            if not isinstance(dim, TypeId):
+                extent(dim, name, part.shape)
+    return found
 
 
 _Function = TypeVar("_Function", bound=Callable[..., object])

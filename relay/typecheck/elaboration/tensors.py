@@ -117,7 +117,8 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
             if found is None and not hasattr(module, name):
                 import difflib
 
-                public = [n for n in dir(module) if not isinstance(getattr(module, n, None), types.ModuleType)]
+                names = (n for n in dir(module) if not n.startswith("_"))
+                public = [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
                 close = difflib.get_close_matches(name, public, n=1)
                 raise TypeCheckError(
                     f"{module.__name__} has no {name!r}", span, help=f"did you mean {close[0]!r}?" if close else None
