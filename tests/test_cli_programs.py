@@ -182,6 +182,9 @@ def test_opt_knows_the_order_of_stages(tmp_path: Path, capsys: pytest.CaptureFix
 def test_programs_that_are_none(tmp_path: Path, program: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["opt", str(tmp_path / "missing.relay")]) == 2
     assert "cannot read" in capsys.readouterr().err
+    for folder in (".", "..", str(tmp_path)):
+        assert main(["opt", folder]) == 2
+        assert capsys.readouterr().err == f"relay opt: cannot read {folder}: Is a directory\n"
     wrong = tmp_path / "wrong.relay"
     wrong.write_text("fn f(%x: ()) -> () { %y }")
     for command in ("opt", "run", "check"):

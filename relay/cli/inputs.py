@@ -38,13 +38,13 @@ def read_program(name: str) -> Module:
 def check_program(name: str) -> Module:
     """As `read_program`, also of an untyped program."""
     path = Path(name)
-    beside = path.with_suffix(".npz")
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors mark UTF-8
     except OSError as error:
         raise Refusal(f"cannot read {name}: {_reason(error)}") from None
     except UnicodeDecodeError as error:
         raise Refusal(f"cannot read {name}: it is no text in UTF-8, from byte {error.start} on") from None
+    beside = path.with_suffix(".npz")
     return parse(text, name, constants=read_arrays(str(beside)) if beside.is_file() else None)
 
 
