@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from guarded import guarded
 
 import relay as R
 from relay import relay
@@ -98,3 +99,65 @@ def test_rows_that_are_added_have_kernels_of_their_own() -> None:
     x, b = np.random.default_rng(0).normal(size=(30, 40)), np.arange(40.0)
     assert sum(name.startswith("fused") for name in fuse(lowering(2)(biased.typed(x, b))).functions) == 2
     np.testing.assert_allclose(biased(x, b), biased.interpret(x, b), rtol=1e-12)
+
+
+# ---- added up
+
+
+@relay
+def added(x):  # type: ignore[no-untyped-def]
+    return R.sum(R.tanh(R.exp(x)) * x, keepdims=True)
+
+
+@relay
+def largest(x):  # type: ignore[no-untyped-def]
+    e = R.exp(x)
+    return R.max(R.sin(e)), e
+
+
+@relay
+def product(x):  # type: ignore[no-untyped-def]
+    return R.prod(1.0 + 1e-5 * R.tanh(R.log(R.exp(0.5 * x) + 1.0)))
+
+
+SUMS = added, largest, product
+
+
+def alone(function: R.RelayFunction) -> R.RelayFunction:
+    """The function without programs that were compiled with other limits."""
+    function.reload()
+    return function
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("function", SUMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", [(300,), (2 * BLOCK + 1,), (3, BLOCK - 1), (7, 101), ((1 << 18) + 13,)], ids=str)
+def test_a_sum_of_all_elements_is_a_part_of_the_kernel(
+    function: R.RelayFunction, shape: tuple[int, ...], threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("relay.transform.fusion_merging.FAR", 300)
+    monkeypatch.setattr("relay.transform.fusion_merging.LARGE", 1)
+    monkeypatch.setenv("RELAY_NUM_THREADS", threads)
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    module = fuse(lowering(2)(alone(function).typed(x)))
+    assert [name.startswith("fused") for name in module.functions].count(True) == 1
+    expected = function.interpret(x.astype(np.float64))
+    for end in (False, True):
+        found = function(guarded(x, end=end))
+        for one, other in zip(*(r if isinstance(r, tuple) else (r,) for r in (found, expected)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5 * x.size**0.5)
+    alone(function)
+
+
+def test_what_no_sum_takes_in() -> None:
+    """Smaller tensors, float64, and what is not all of the elements."""
+
+    def kernels(body, shape: tuple[int, ...], dtype: type = np.float32) -> int:  # type: ignore[no-untyped-def]
+        module = fuse(lowering(2)(alone(relay(body)).typed(np.zeros(shape, dtype))))
+        return [name.startswith("fused") for name in module.functions].count(True)
+
+    large = (1 << 22,)
+    assert kernels(lambda x: R.sum(R.tanh(R.exp(x))), large) == 1
+    assert kernels(lambda x: R.sum(R.tanh(R.exp(x))), (1 << 21,)) == 2
+    assert kernels(lambda x: R.sum(R.tanh(R.exp(x))), large, np.float64) == 2
+    assert kernels(lambda x: R.sum(R.tanh(R.exp(x)), axis=0), (1 << 11, 1 << 11)) == 2

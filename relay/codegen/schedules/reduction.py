@@ -459,7 +459,7 @@ def along_rows(
     for whole, left_over, indices in zip(totals, rests, rows, strict=True):
         names = []
         for (stage, total), (_, rest) in zip(_shares(cluster, whole), _shares(cluster, left_over), strict=True):
-            statements += _folded(e, stage, total, rest, width, lanes_)
+            statements += folded(e, stage, total, rest, width, lanes_)
             for buffer, dtype in zip(rest, stage.dtypes, strict=True):
                 names.append(tirx.Var("result", dtype))
                 statements.append(tirx.Bind(names[-1], tirx.BufferLoad(buffer, [0])))
@@ -467,7 +467,7 @@ def along_rows(
     return statements
 
 
-def _folded(
+def folded(
     e: Emission, stage: Stage, total: Sequence[Any], rest: Sequence[Any], width: int, lanes_: int
 ) -> list[Statement]:
     """All of `width` lanes of two lists of buffers combined in the first lane of the second one.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from relay.codegen.schedules.clusters import Cluster
 from relay.codegen.schedules.emission import Emission
 from relay.codegen.schedules.loops import PARALLEL_WORK, cast, enough, loop, shared
 from relay.codegen.schedules.reduction import (
+    Finish,
     along_rows,
     are_plain,
     combined,
@@ -19,7 +20,7 @@ from relay.codegen.schedules.reduction import (
     runs_along,
     width_of,
 )
-from relay.codegen.schedules.stage import is_one
+from relay.codegen.schedules.stage import Extent, is_one
 from relay.codegen.tir import Expression, Statement, tirx
 
 
@@ -35,21 +36,38 @@ def reduce_in_parts(e: Emission, cluster: Cluster) -> list[Statement] | None:
     if isinstance(lead.reduced[0], int) and lead.reduced[0] < 2 * step * e.threads:
         return None
     indices = [zero for _ in lead.extents]
+    return in_parts(
+        *(e, cluster, lead.reduced[0], step),
+        lambda begin, end, keep: along_rows(e, cluster, (), [indices], keep, (begin, end)),
+        lambda: reduce(e, cluster, ()),
+    )
+
+
+def in_parts(
+    e: Emission,
+    cluster: Cluster,
+    total: Extent,
+    step: int,
+    part: Callable[[Expression, Expression, Finish], list[Statement]],
+    serial: Callable[[], list[Statement]],
+) -> list[Statement]:
+    """`part(begin, end, keep)` on each thread, and then the results of all combined; `serial()` if there is little to
+    do. There are at least two steps for each thread, if the number is known."""
     parts, statements = [], []
     for stage, dtype in zip(cluster.reductions, dtypes_of(cluster), strict=True):
         place, made_ = e.scratch((stage.op, "parts"), dtype, (e.threads,), None, 0)
         parts.append(place.buffer)
         statements += made_
 
-    def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+    def on_thread(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
         def keep(_: Sequence[Expression], results: Sequence[Expression]) -> list[Statement]:
             at_ = cast(number_, e.index)
             return [tirx.BufferStore(buffer, result, [at_]) for buffer, result in zip(parts, results, strict=True)]
 
-        return along_rows(e, cluster, (), [indices], keep, (begin, end))
+        return part(begin, end, keep)
 
     def parallel() -> list[Statement]:
-        shares = shared(lead.reduced[0], PARALLEL_WORK, e.threads, e.index, part, list, step)
+        shares = shared(total, PARALLEL_WORK, e.threads, e.index, on_thread, list, step)
         totals, made_ = registers_of(e, cluster, 1)
 
         def add(number_: Expression) -> list[Statement]:
@@ -58,7 +76,8 @@ def reduce_in_parts(e: Emission, cluster: Cluster) -> list[Statement] | None:
                 for s, t, b in zip(cluster.reductions, totals, parts, strict=True)
             ]
 
-        results = finish(e, cluster, ())(indices, [tirx.BufferLoad(total, [0]) for total in totals])
+        indices = [tirx.const(0, e.index) for _ in cluster.lead.extents]
+        results = finish(e, cluster, ())(indices, [tirx.BufferLoad(total_, [0]) for total_ in totals])
         return [*statements, *shares, *made_, *loop(e.threads, e.index, add), *results]
 
-    return enough(lead.work, PARALLEL_WORK, parallel, lambda: reduce(e, cluster, ()))
+    return enough(cluster.lead.work, PARALLEL_WORK, parallel, serial)
