@@ -11,6 +11,7 @@ rows__          the parts of a tensor along its first axis; column__ of a list o
 alone__         the elements of a list as tuples of one, joined__ with those of another list, as_lists__ as lists
 pick__          a choice of the run
 itself__        its argument
+solve__         x with a x = b, inverse__ the inverse, determinant__ and log_determinant__, of a square matrix a
 """
 
 from __future__ import annotations
@@ -110,13 +111,54 @@ def as_lists__(xs):
 
 def pick__(condition, a, b):
     return a if condition else b
+
+def eliminated__(a, b):
+    # Gauss: the upper triangle and the right sides, and the sign of the exchange of rows
+    rows, sign = arange__(a.shape[0]), 1.0
+    for k in range(a.shape[0]):
+        sizes = where__(rows < k, -1.0, abs__(a[:, k]))
+        place = argmax__(sizes)
+        row, right = a[place], b[place]
+        a[place], b[place] = a[k], b[k]
+        a[k], b[k] = row, right
+        sign = sign if place == k else -sign
+        factors = where__(rows > k, a[:, k] / row[k], 0.0)
+        a = a - factors[:, None] * row
+        b = b - factors[:, None] * right
+    return a, b, sign
+
+def solve__(a, b):
+    columns = reshape__(b, (b.shape[0], 1)) if b.ndim == 1 else b
+    upper, right, _ = eliminated__(a, columns)
+    return reshape__(triangular_solve__(upper, right, lower=False), b.shape)
+
+def inverse__(a):
+    return solve__(a, eye__(a.shape[0], dtype=a.dtype))
+
+def triangle__(a):
+    upper, _, sign = eliminated__(a, zeros_like__(a[:, :1]))
+    return diagonal__(upper), sign
+
+def determinant__(a):
+    pivots, sign = triangle__(a)
+    return sign * prod__(pivots)
+
+def log_determinant__(a):
+    pivots, sign = triangle__(a)
+    return sign * prod__(sign__(pivots)), sum__(log__(abs__(pivots)))
 """
+
+_OPERATORS = (
+    *("sort", "arange", "where", "abs", "argmax", "reshape", "triangular_solve", "eye", "zeros_like", "diagonal"),
+    *("prod", "sign", "sum", "log"),
+)
+"""The operators that the text mentions."""
 
 
 @functools.cache
 def _definitions() -> dict[str, Definition]:
     names = {name: getattr(builtins, name) for name in ("range", "len", "min", "enumerate", "zip")}
-    return lower_text(_TEXT, "<relay.library>", {**names, "sort__": lookup("sort")})
+    return lower_text(_TEXT, "<relay.library>", {**names, **{f"{name}__": lookup(name) for name in _OPERATORS}})
 
 
 use_library(lambda name: _definitions()[name])

@@ -127,11 +127,131 @@ def knapsack(values, weights, capacity):
     return best[capacity]
 
 
+# ---- tracking: the likelihood of a Kalman filter
+
+
+@relay
+def kalman_filter(dynamics, observation, noise, error, seen):
+    n = dynamics.shape[0]
+    x, p, total = np.zeros(n), np.eye(n), 0.0
+    for z in seen:
+        x = dynamics @ x
+        p = dynamics @ p @ dynamics.T + noise
+        s = observation @ p @ observation.T + error
+        gain = np.linalg.solve(s, observation @ p).T
+        surprise = z - observation @ x
+        _, log_determinant = np.linalg.slogdet(s)
+        total -= 0.5 * (surprise @ np.linalg.solve(s, surprise) + log_determinant + len(z) * np.log(2 * np.pi))
+        x = x + gain @ surprise
+        p = (np.eye(n) - gain @ observation) @ p
+    return total
+
+
+def _kalman_filter(dynamics, observation, noise, error, seen):
+    n = len(dynamics)
+    x, p, total = np.zeros(n), np.eye(n), 0.0
+    for z in seen:
+        x = dynamics @ x
+        p = dynamics @ p @ dynamics.T + noise
+        s = observation @ p @ observation.T + error
+        gain = np.linalg.solve(s, observation @ p).T
+        surprise = z - observation @ x
+        total -= 0.5 * (surprise @ np.linalg.solve(s, surprise) + np.linalg.slogdet(s)[1] + len(z) * np.log(2 * np.pi))
+        x = x + gain @ surprise
+        p = (np.eye(n) - gain @ observation) @ p
+    return total
+
+
+# ---- regression: the likelihood of a Gaussian process
+
+
+@relay
+def gaussian_process(logarithms, x, y):
+    length, height, noise = np.exp(logarithms)
+    squares = ((x[:, None, :] - x[None, :, :]) ** 2).sum(axis=-1)
+    covariance = height * np.exp(-0.5 * squares / length**2) + noise * np.eye(len(x))
+    return 0.5 * y @ np.linalg.solve(covariance, y) + 0.5 * np.log(np.linalg.det(covariance))
+
+
+# ---- memory: one reading of a neural Turing machine
+
+
+@relay
+def addressed_memory(memory, head, x, weights):
+    h = np.tanh(head["hidden"] @ np.hstack([x, weights]))
+    key, strength, gate = head["key"] @ h, np.exp(head["strength"] @ h), relay.sigmoid(head["gate"] @ h)
+    alike = memory @ key / (np.linalg.norm(memory, axis=1) * np.linalg.norm(key) + 1e-8)
+    found = gate * relay.softmax(strength * alike) + (1 - gate) * weights
+    shift = relay.softmax(head["shift"] @ h)
+    moved = shift[0] * np.roll(found, 1) + shift[1] * found + shift[2] * np.roll(found, -1)
+    sharp = moved**2 / (moved**2).sum()
+    return ((sharp @ memory) ** 2).sum()
+
+
+# ---- signals: a spectrum by the fast transform, recursively
+
+
+@relay
+def transformed(re, im):
+    n = re.shape[0]
+    if n == 1:
+        return re, im
+    (a, b), (c, d) = transformed(re[::2], im[::2]), transformed(re[1::2], im[1::2])
+    angle = -2 * np.pi * np.arange(n // 2) / n
+    p, q = np.cos(angle) * c - np.sin(angle) * d, np.sin(angle) * c + np.cos(angle) * d
+    return np.concatenate([a + p, a - p]), np.concatenate([b + q, b - q])
+
+
+@relay
+def spectrum(x):
+    re, im = transformed(x, np.zeros_like(x))
+    return ((re**2 + im**2) * np.arange(len(x))).sum()
+
+
+# ---- optimisation: conjugate gradients until they converge
+
+
+@relay
+def conjugate_gradients(a, b, tolerance=1e-12):
+    x, rest = np.zeros_like(b), b
+    direction, size, history = rest, rest @ rest, []
+    while np.sqrt(size) > tolerance and len(history) < 10 * len(b):
+        along = a @ direction
+        step = size / (direction @ along)
+        x, rest = x + step * direction, rest - step * along
+        new = rest @ rest
+        direction, size = rest + new / size * direction, new
+        history.append(size)
+    assert np.allclose(a @ x, b)
+    return np.column_stack([x, b]).sum(axis=0), np.array(history).shape[0]
+
+
 _logits = random.normal(size=(4, 3))
 _option = tuple(map(np.float64, (100.0, 105.0, 0.5, 0.02, 0.3)))
 _descent = (random.normal(size=3), random.normal(size=3), 5)
 
+_track = (
+    np.array([[1.0, 0.1], [0.0, 1.0]]),
+    np.array([[1.0, 0.5], [0.0, 1.0]]),
+    0.1 * np.eye(2),
+    np.array([[0.5, 0.1], [0.1, 0.4]]),
+    random.normal(size=(3, 2)),
+)
+_head = {
+    "hidden": random.normal(size=(4, 5)),
+    "key": random.normal(size=(3, 4)),
+    "strength": random.normal(size=4),
+    "gate": random.normal(size=4),
+    "shift": random.normal(size=(3, 4)),
+}
+_signal = random.normal(size=4)
+
 PROGRAMS = [
+    Program(kalman_filter, _track, expected=_kalman_filter(*_track)),
+    Program(gaussian_process, (np.array([0.1, 0.2, -1.0]), random.normal(size=(4, 2)), random.normal(size=4))),
+    Program(addressed_memory, (random.normal(size=(3, 3)), _head, random.normal(size=2), np.ones(3) / 3)),
+    Program(spectrum, (_signal,), expected=(np.abs(np.fft.fft(_signal)) ** 2 * np.arange(4)).sum()),
+    Program(conjugate_gradients, (np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0])), differentiable=False),
     Program(american_put, _option, expected=_american_put(*_option)),
     Program(connectionist_loss, (_logits - np.log(np.exp(_logits).sum(axis=1, keepdims=True)), np.array([1, 2]))),
     Program(pendulum_cost, (random.normal(size=3), np.float64(0.3), 6)),

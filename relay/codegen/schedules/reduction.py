@@ -14,7 +14,7 @@ from relay.codegen.schedules.elementwise import at, lanes, made
 from relay.codegen.schedules.emission import Emission, key
 from relay.codegen.schedules.loops import cast, decoded, enough, loop, nested, number
 from relay.codegen.schedules.registers import named
-from relay.codegen.schedules.stage import Extent, Stage, extent, is_one, mentions, rewritten, same, volume
+from relay.codegen.schedules.stage import Extent, Stage, extent, is_one, mentions, same, volume
 from relay.codegen.schedules.transposition import run
 from relay.codegen.tir import Expression, Statement, tirx
 from relay.ir.types import BaseType
@@ -373,7 +373,7 @@ def _boundary(
     if place.address is None:
         return None
     variables = {**e.bound(stage.axes, indices), **e.bound(stage.reduced_axes, steps)}
-    first = e.offset([rewritten(index, variables) for index in read], place.dims)
+    first = e.offset([e.element(index, variables) for index in read], place.dims)
     itemsize, in_vector = BaseType(str(tensor.dtype)).dtype.itemsize, e.lanes(str(tensor.dtype))
     position = tirx.indexdiv(place.address, tirx.const(itemsize, "int64")) + cast(first, "int64")
     return cast(tirx.bitwise_and(-position, tirx.const(in_vector - 1, "int64")), e.index)

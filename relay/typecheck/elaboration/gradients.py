@@ -71,7 +71,8 @@ def define_gradient(
         backward = instantiate(session, of, arguments, arguments, code.span)
         instance.effects.include(backward.effects)
         expected = gradients[0] if len(gradients) == 1 else TupleType(gradients)
-        session.unify_at(backward.result, expected, code.span, f"the result of {code.name}")
+        help = "there is one cotangent for each parameter, None only for integers; zeros: relay.zeros_like(x)"
+        session.unify_at(backward.result, expected, code.span, f"the result of {code.name}", help=help)
         instance.rule = CustomGradient(backward.name, None if forward is None else forward.name)
         return None
 

@@ -17,6 +17,7 @@ from relay.typecheck.elaboration import (
     growing,
     growing_items,
     growing_reductions,
+    matrices,
     operators,
     range_numbers,
 )
@@ -43,7 +44,10 @@ def call(
     name = getattr(function, "__name__", "function")
     given = list(arguments)
     dtype: Entity | None = None
-    for key, entity in keywords:
+    named = dict(keywords)
+    for key, default in _DEFAULTS.get(name, ())[max(len(given) - 2, 0) :]:
+        given.append(named.pop(key, Number(default, span)))
+    for key, entity in named.items():
         if key != "dtype" or rule is not _array:
             raise TypeCheckError(f"{name} takes no argument {key!r} here", span)
         dtype = entity
@@ -191,6 +195,9 @@ def _array(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     """`np.array([[a, b], [c, d]])`: stacked, from the inside out."""
     (entity,) = arguments
     if isinstance(entity, Typed) and growing.is_growing(entity):
+        whole = growing_reductions.as_tensor(session, out, entity, span)
+        if whole is not None:
+            return whole
         entity = growing_reductions.stacked(session, out, entity, span)
     items = _items(session, out, entity, span)
     if items is None:
@@ -239,8 +246,22 @@ _RULES: list[tuple[object, Rule]] = [
     (np.asarray, _array),
     (np.dot, _dot),
     (np.clip, _clip),
+    *((getattr(np, name), matrices.joined(name)) for name in ("hstack", "vstack", "column_stack")),
+    (np.array_equal, matrices.array_equal),
+    (np.isclose, matrices.isclose),
+    (np.allclose, matrices.allclose),
+    (np.linalg.solve, matrices.of_matrix("solve", "solve__")),
+    (np.linalg.inv, matrices.of_matrix("inv", "inverse__")),
+    (np.linalg.det, matrices.of_matrix("det", "determinant__")),
+    (np.linalg.slogdet, matrices.of_matrix("slogdet", "log_determinant__")),
 ]
-_ARITY = {"isinstance": (2, 2), "round": (1, 2), "pow": (2, 2), "divmod": (2, 2), "dot": (2, 2), "clip": (3, 3)}
+_DEFAULTS = {"isclose": (("rtol", 1e-5), ("atol", 1e-8)), "allclose": (("rtol", 1e-5), ("atol", 1e-8))}
+"""What follows the first two arguments."""
+
+_ARITY = {
+    "solve": (2, 2), "array_equal": (2, 2), "isclose": (4, 4), "allclose": (4, 4),
+    "isinstance": (2, 2), "round": (1, 2), "pow": (2, 2), "divmod": (2, 2), "dot": (2, 2), "clip": (3, 3),
+}  # fmt: skip
 KNOWN = tuple(function for function, _ in _RULES)
 
 _INSTEAD: dict[object, str] = {

@@ -79,6 +79,7 @@ _COPIES = ("copy", "clone")
 _ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
 _PYTHON_VALUE = "a program has no Python values of tensors; use float(x), int(x) or bool(x), or return x"
 _NO_ATTRIBUTE = {
+    "at": "assign, `y = x; y[i] = v`; add at several places: relay.scatter_add(x, indices, values)",
     "item": _PYTHON_VALUE,
     "tolist": _PYTHON_VALUE,
     "numpy": "a tensor of a program is no NumPy array; return it, and convert the result",
@@ -501,6 +502,8 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
             case _:
                 text = isinstance(item, Object) and isinstance(item.value, str)
                 help = "only dicts have keys of text" if text else "make it one: x[int(i)], x[n // 2]"
+                if isinstance(item, Tuple):
+                    help = "several places are assigned one after the other: `for j in (0, -1): x[:, j] = v`"
                 number = f"the number {item.value}" if type(item) is Number else "a float"
                 found = number if isinstance(item, Number) else kind_of(item)
                 message = f"an index must be an integer, a slice, None or `...`, found {found}"
