@@ -70,11 +70,14 @@ class Value:
     position: int
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Applied:
     """A function that the run has chosen, by the position of the value that it is (opened_functions.py)."""
 
     position: int
+
+    def __repr__(self) -> str:
+        return "<a function that a run has chosen>"
 
 
 @attrs.frozen
@@ -123,13 +126,16 @@ class Again:
     number: int
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(repr=False, cache_hash=True)
 class Gradient:
     """A derivative of a function."""
 
     of: Node
     options: tuple[object, ...]
     grad: Grad = attrs.field(eq=False)
+
+    def __repr__(self) -> str:
+        return f"grad({self.of!r})"
 
 
 @attrs.frozen(cache_hash=True)
