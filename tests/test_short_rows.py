@@ -92,3 +92,23 @@ def test_symbolic_numbers_of_rows() -> None:
         x = np.random.default_rng(0).standard_normal((count, 10)).astype(np.float32)
         for found, wanted in zip(rows(x), rows.interpret(x), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((2, 3, 5), None), ((30,), None), ((2, 3, 5), (0, 2)), ((20, 4), 0), ((4, 20), 0), ((3, 1, 9), None), ((6, 2), 1)],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kept_axes_of_one_element_are_no_rows(
+    shape: tuple[int, ...], axis: int | tuple[int, ...] | None, dtype: type
+) -> None:
+    """What is made of each element beside what is made of many, whose axes have as many extents."""
+
+    @relay
+    def both(x, y):  # type: ignore[no-untyped-def]
+        return x * y, R.sum(x, axis=axis, keepdims=True)
+
+    x, y = np.random.default_rng(0).standard_normal((2, *shape)).astype(dtype)
+    for found, wanted in zip(both(x, y), both.interpret(x, y), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)

@@ -68,6 +68,8 @@ def recognise(e: Emission, steps: Sequence[Cluster], count: int, remembered: Seq
     """Stages with these first axes in common as such rows; None if they are none, or if these loops are not quicker."""
     stages = [stage for step in steps for stage in step.stages]
     rows_extents = stages[0].extents[:count]
+    if not all(same(stage.extents[:count], rows_extents) for stage in stages):
+        return None  # a result of all elements, say, whose axes have extent 1, beside one of each
     if not count or not all(isinstance(d, int) for s in stages for d in (*s.extents[count:], *s.reduced)):
         return None
     sizes = [int(volume((*stage.extents[count:], *stage.reduced))) for stage in stages]
