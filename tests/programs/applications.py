@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -226,6 +227,81 @@ def conjugate_gradients(a, b, tolerance=1e-12):
     return np.column_stack([x, b]).sum(axis=0), np.array(history).shape[0]
 
 
+# ---- sparse matrices and vectors as classes with operators
+
+
+@dataclass
+class Sparse:
+    data: Any
+    columns: Any
+    starts: Any
+
+    @relay
+    def __matmul__(self, x):
+        y = np.zeros(len(self.starts) - 1)
+        for i in range(len(y)):
+            for k in range(self.starts[i], self.starts[i + 1]):
+                y[i] += self.data[k] * x[self.columns[k]]
+        return y
+
+
+@relay
+def sparse_energy(data, x):
+    matrix = Sparse(data, np.array([0, 2, 1, 0]), np.array([0, 2, 3, 4]))
+    return x @ (matrix @ (matrix @ x))
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+    @relay
+    def __add__(self, other):
+        return Point(self.x + other.x, self.y + other.y)
+
+    @relay
+    def __rmul__(self, factor):
+        return Point(factor * self.x, factor * self.y)
+
+    @relay
+    def __neg__(self):
+        return -1.0 * self
+
+    @relay
+    def __lt__(self, other):
+        return self.x < other.x
+
+
+class Weighted(NamedTuple):
+    w: Any
+
+    @relay
+    def apply(self, x):
+        return self.w @ x
+
+
+class Shifted(NamedTuple):
+    w: Any
+    b: Any
+
+    @relay
+    def apply(self, x):
+        return Weighted.apply(Weighted(self.w), x) + self.b
+
+
+@relay
+def sum_of_points(a, b):
+    p, q = Point(a, b), Point(b, a * a)
+    r = 2.0 * p + q + -Point(b, b)
+    moved = Shifted(np.array([[a, b], [b, a]]), b).apply(np.array([r.x, r.y]))
+    return r.x * r.y + moved.sum() if p < r else r.x
+
+
+def _sum_of_points(a, b):
+    x, y = 2 * a + b - b, 2 * b + a * a - b
+    return x * y + (a * x + b * y + b * x + a * y + 2 * b) if a < x else x
+
+
 _logits = random.normal(size=(4, 3))
 _option = tuple(map(np.float64, (100.0, 105.0, 0.5, 0.02, 0.3)))
 _descent = (random.normal(size=3), random.normal(size=3), 5)
@@ -247,6 +323,8 @@ _head = {
 _signal = random.normal(size=4)
 
 PROGRAMS = [
+    Program(sparse_energy, (random.normal(size=4), random.normal(size=3))),
+    Program(sum_of_points, (np.float64(1.5), np.float64(0.7)), expected=_sum_of_points(1.5, 0.7)),
     Program(kalman_filter, _track, expected=_kalman_filter(*_track)),
     Program(gaussian_process, (np.array([0.1, 0.2, -1.0]), random.normal(size=(4, 2)), random.normal(size=4))),
     Program(addressed_memory, (random.normal(size=(3, 3)), _head, random.normal(size=2), np.ones(3) / 3)),

@@ -265,6 +265,7 @@ _ARITY = {
 KNOWN = tuple(function for function, _ in _RULES)
 
 _INSTEAD: dict[object, str] = {
+    builtins.super: "name the class: `Base.method(self, x)`",
     builtins.type: "types are known: test `x.ndim == 1` or `x.dtype == relay.Float32`",
     builtins.repr: 'use an f-string in print: print(f"{x}")',
     builtins.map: "call it with a function and what it goes through, or write a comprehension: [f(x) for x in xs]",

@@ -72,6 +72,8 @@ def apply_named(
     if any(isinstance(o, Masked) for o in operands):
         return masks.combined(session, out, name, operands, span)
     folded = _fold(session, name, operands, span)
+    if folded is None and any(isinstance(o, Tuple) for o in operands):
+        folded = special_methods.of_record(session, out, name, operands, span)
     if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
         folded = _structured(session, out, name, operands, span)
     if folded is None:

@@ -114,8 +114,17 @@ def has_method(record: Tuple, name: str) -> bool:
 
 def member(record: Tuple, name: str) -> object:
     """What the class of a record has under a name, or None."""
-    classes = record.form.cls.__mro__ if record.form is not None and record.form.cls not in (dict, list) else ()
-    return next((vars(cls)[name] for cls in classes if name in vars(cls)), None)
+    return _found(record.form.cls, name) if record.form is not None and record.form.cls not in (dict, list) else None
+
+
+def _found(cls: type, name: str) -> object:
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
+def method_of_class(cls: type, name: str) -> GlobalFunction | None:
+    """`Class.method`, for a method that is decorated with @relay, as a function of `self` and the rest."""
+    found = getattr(_found(cls, name), "__relay__", None)
+    return GlobalFunction(found) if isinstance(found, Definition) else None
 
 
 def own_method(record: Tuple, name: str) -> GlobalFunction | None:

@@ -8,7 +8,8 @@ from relay.errors import Span, TypeCheckError
 from relay.ir.definition import data_class
 from relay.ir.types import show
 from relay.typecheck.elaboration import data
-from relay.typecheck.elaboration.entities import Entity, GlobalFunction, Output
+from relay.typecheck.elaboration.entities import Entity, GlobalFunction, Output, Tuple, Typed
+from relay.typecheck.elaboration.records import own_method
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
@@ -43,6 +44,19 @@ def operator(session: Session, out: Output, name: str, operands: Sequence[Entity
     raise TypeCheckError(
         f"{show(resolve(type_))} has no method {wanted[min(position, 1)]}", span, help="define it in the class"
     )
+
+
+def of_record(session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None) -> Entity | None:
+    """An operator of Python's syntax that the class of a dataclass or named tuple defines, in a method decorated with
+    @relay; None if it does not."""
+    from relay.typecheck.elaboration.functions import call_function, expand
+
+    records = [expand(session, out, o, span) if isinstance(o, Typed) else o for o in operands]
+    for method, value, others in zip(_METHODS.get(name, ()), records, (records[1:], records[:1]), strict=False):
+        own = own_method(value, method) if method and isinstance(value, Tuple) and value.form is not None else None
+        if own is not None:
+            return call_function(session, out, own, [value, *others], (), span)
+    return None
 
 
 def call(

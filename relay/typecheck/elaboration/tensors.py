@@ -127,6 +127,8 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
             return object_entity(found, span)
         case Object(type() as cls) if data.is_data_class(cls):
             return data.class_attribute(cls, name, span)
+        case Object(type() as cls) if (own := records.method_of_class(cls, name)) is not None:
+            return own
         case Typed() if (data_type := data.data_type(entity)) is not None:
             return data.attribute(session, out, entity, data_type, name, span)
         case Typed() if isinstance(prune(entity.type), TupleType):
