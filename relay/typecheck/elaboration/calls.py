@@ -420,7 +420,8 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
                 type_.base, frozenset({BaseClass.INTEGER})
             ):
                 range_numbers.must_count(session, typed)
-                raise TypeMismatch(f"range needs integers, found {show(resolve(typed.type))}", span, help="int(x)")
+                help = "convert it: range(int(x))"
+                raise TypeMismatch(f"range needs integers, found {show(resolve(typed.type))}", span, help=help)
     if isinstance(step, Number):
         return Range(start, stop, int(step.value))
     typed = session.materialise(out, step, span)

@@ -20,7 +20,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.mistakes import shown
 from relay.typecheck.elaboration.session import Session
-from relay.typecheck.elaboration.tensors import index, slice_number, tensor_type
+from relay.typecheck.elaboration.tensors import index, nearest_index, slice_number, tensor_type
 from relay.typecheck.unification import resolve
 
 
@@ -80,8 +80,9 @@ def tuple_item(
             if not -len(entity.items) <= item.value < len(entity.items):
                 count = len(entity.items)
                 what = f"list has {count} items" if growing.is_literal(entity) else f"tuple has {count} components"
-                help = f"the last one is {count - 1}, or -1" if count else None
-                raise TypeCheckError(f"the {what}; there is no {item.value}", span, help=help)
+                raise TypeCheckError(
+                    f"the {what}; there is no {item.value}", span, help=nearest_index(item.value, count)
+                )
             return entity.items[item.value]
         if isinstance(item, SliceItem):
             if growing.is_literal(entity) and any(isinstance(b, Typed) for b in (item.start, item.stop)):

@@ -108,6 +108,15 @@ def is_attribute(name: str) -> bool:
     return name in _ATTRIBUTES or name in METHODS or name in _COPIES or resolve_name(name) is not None
 
 
+def nearest_index(index: Dim, extent: Dim) -> str | None:
+    """What to say of an index that is out of range: where the items end on its side. None if that is no number."""
+    if not isinstance(extent, int) or extent == 0:
+        return None
+    if isinstance(index, int) and index < 0:
+        return f"the first one is 0, or {-extent}"
+    return f"the last one is {extent - 1}, or -1"
+
+
 def attribute(session: Session, out: Output, entity: Entity, name: str, span: Span | None, described: str) -> Entity:
     """`entity.name`."""
     from relay.typecheck.elaboration.objects import object_entity
@@ -468,11 +477,10 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
                 first = _position(value, dims[axis])
                 if first is None:
                     extent = dims[axis]
-                    known = isinstance(extent, int) and extent > 0
                     raise ShapeError(
                         f"index {value} is out of range for axis {axis} of {show(resolve(entity.type))}",
                         span,
-                        help=f"the last one is {extent - 1}, or -1" if known and isinstance(extent, int) else None,
+                        help=nearest_index(value, extent),
                     )
                 _add(plan, first, add(first, 1), 1, 1)
                 plan.dropped.append(axis)
