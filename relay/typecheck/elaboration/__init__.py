@@ -15,7 +15,7 @@ higher-order, and holds no node marked "surface".
     tensors.py     attributes and subscripts; structure_items.py those of structures; item_updates.py `x[i] = v`
     ordering.py    sorted, max and min by keys
     calls.py       everything that can be called
-    functions.py   instances of functions; arguments.py of their calls; function_values.py values and derivatives
+    functions.py   instances of functions; arguments.py of their calls, results.py; function_values.py values and derivatives
     returned_functions.py  functions that leave a program; opened_functions.py those that another program's run chose
     polymorphic_recursion.py  recursion at other sizes; size_conditions.py conditions on sizes that only a call decides
     objects.py     Python objects
@@ -73,7 +73,7 @@ from relay.ir.types import (
 from relay.ir.types import axis_names as names_of_axes
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import higher_rank
-from relay.typecheck.elaboration.arguments import defaults, surface_function
+from relay.typecheck.elaboration.arguments import defaults, require_fitting, surface_function
 from relay.typecheck.elaboration.data import fill, fresh_type
 from relay.typecheck.elaboration.decisions import Decisions, StartAnew
 from relay.typecheck.elaboration.entities import (
@@ -87,7 +87,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.function_values import call_derived
-from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate, require_fitting
+from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
 from relay.typecheck.elaboration.objects import derived_entity, object_entity
 from relay.typecheck.elaboration.returned_functions import (
     Chosen,

@@ -5,20 +5,24 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from relay.errors import Label, Span, TypeCheckError
+from relay.errors import Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import (
     Atom,
     Constant,
     Function,
     Parameter,
+    Static,
 )
+from relay.ir.types import BaseType, FunctionType, QuantifiedType, TensorType, TupleType, TypeId, show
 from relay.operator import Operator
+from relay.typecheck.elaboration.descriptions import kind_of
 from relay.typecheck.elaboration.entities import (
     Context,
     Derived,
     Entity,
     GlobalFunction,
     LocalFunction,
+    Number,
     Object,
     Tuple,
     Typed,
@@ -50,6 +54,36 @@ def require_static(entity: Entity, function: Function, position: int, span: Span
                 span,
                 labels=labels,
             ).needing_value()
+
+
+def require_fitting(entity: Entity, function: Function, position: int, span: Span | None) -> None:
+    """Raise TypeMismatch if an argument that specialises a function is none that its annotation allows: None where a
+    tensor is written, text, another function than is written. None is what nothing is given for."""
+    parameter = function.parameters[position]
+    written = parameter.type
+    default = function.signature[position].default if position < len(function.signature) else None
+    if written is None or isinstance(written, TypeId | QuantifiedType):
+        return
+    match entity:
+        case Object(None):
+            fits = written == TupleType(()) or (isinstance(default, Static) and default.value is None)
+        case GlobalFunction() | LocalFunction() | Derived():
+            fits = isinstance(written, FunctionType)
+        case Object(value):
+            fits = isinstance(written, FunctionType) and callable(value)
+        case Tuple():
+            fits = not isinstance(written, TensorType | FunctionType)
+        case Number() if isinstance(written, TensorType):
+            is_whole = isinstance(written.base, BaseType) and not written.base.is_float
+            fits = written.shape == () and not (entity.is_float and is_whole)
+        case Number():
+            fits = False
+        case _:
+            fits = True
+    if not fits:
+        declared = (Label(parameter.span, "declared here"),) if parameter.span is not None and span is not None else ()
+        message = f"argument {parameter.name} of {function.name} must be {show(written)}, found {kind_of(entity)}"
+        raise TypeMismatch(message, span or parameter.span, labels=declared)
 
 
 def specialises(entity: Entity) -> bool:

@@ -24,12 +24,10 @@ from relay.ir.expr import (
     Lambda,
     LoopLabel,
     Project,
-    Static,
     Var,
 )
 from relay.ir.types import (
     ANY,
-    BaseType,
     FunctionType,
     Kind,
     QuantifiedType,
@@ -61,13 +59,13 @@ from relay.typecheck.elaboration import (
 from relay.typecheck.elaboration.arguments import (
     bind_arguments,
     definition_context,
+    require_fitting,
     require_static,
     specialises,
     static_positions,
     surface_function,
 )
-from relay.typecheck.elaboration.decisions import ListGrows, ParameterPlace
-from relay.typecheck.elaboration.descriptions import kind_of
+from relay.typecheck.elaboration.decisions import ParameterPlace
 from relay.typecheck.elaboration.entities import (
     Computed,
     Consequence,
@@ -86,6 +84,7 @@ from relay.typecheck.elaboration.entities import (
     Tuple,
     Typed,
 )
+from relay.typecheck.elaboration.results import result_value
 from relay.typecheck.elaboration.session import Instance, Session
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve
@@ -342,7 +341,7 @@ def _new_instance(
             session.decisions.holding.append(returned_functions.has_functions(found))
         if packs:
             found = _packed(session, out, function, instance, found, written, is_entry, returned, at)
-        value = _result(session, out, function, instance, found, any(by_sizes), at)
+        value = result_value(session, out, function, instance, found, any(by_sizes), at)
         exits.append(entities[0])
         try:
             if not session.generic or not results.is_apart(value.type, at):
@@ -503,36 +502,6 @@ def _packed(
     return packed.values
 
 
-def require_fitting(entity: Entity, function: Function, position: int, span: Span | None) -> None:
-    """Raise TypeMismatch if an argument that specialises a function is none that its annotation allows: None where a
-    tensor is written, text, another function than is written. None is what nothing is given for."""
-    parameter = function.parameters[position]
-    written = parameter.type
-    default = function.signature[position].default if position < len(function.signature) else None
-    if written is None or isinstance(written, TypeId | QuantifiedType):
-        return
-    match entity:
-        case Object(None):
-            fits = written == TupleType(()) or (isinstance(default, Static) and default.value is None)
-        case GlobalFunction() | LocalFunction() | Derived():
-            fits = isinstance(written, FunctionType)
-        case Object(value):
-            fits = isinstance(written, FunctionType) and callable(value)
-        case Tuple():
-            fits = not isinstance(written, TensorType | FunctionType)
-        case Number() if isinstance(written, TensorType):
-            is_whole = isinstance(written.base, BaseType) and not written.base.is_float
-            fits = written.shape == () and not (entity.is_float and is_whole)
-        case Number():
-            fits = False
-        case _:
-            fits = True
-    if not fits:
-        declared = (Label(parameter.span, "declared here"),) if parameter.span is not None and span is not None else ()
-        message = f"argument {parameter.name} of {function.name} must be {show(written)}, found {kind_of(entity)}"
-        raise TypeMismatch(message, span or parameter.span, labels=declared)
-
-
 def _check_known_function(
     session: Session,
     out: Output,
@@ -558,95 +527,6 @@ def _check_known_function(
     what = f"argument {parameter.name} of {name}"
     wanted = map_type(annotation, function=lambda f: attrs.evolve(f, effects=None))  # they are looked at by name
     session.unify_at(value.type, wanted, span or parameter.span, what, labels=declared)
-
-
-def _result(
-    session: Session,
-    out: Output,
-    function: Function,
-    instance: Instance,
-    entity: Entity,
-    by_sizes: bool,
-    span: Span | None,
-) -> Typed:
-    """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
-    from relay.typecheck.elaboration import made_sizes
-
-    if function.result is not None:
-        entity = made_sizes.narrowed(session, out, entity, instance.result, f"the result of {function.name}", span)
-    fitting = _with_growing(session, out, function.label, entity, instance.result, (), span)
-    if isinstance(fitting, Typed) and isinstance(prune(fitting.type), TupleType):
-        fitting = expand(session, out, fitting, span)
-    fitting = made_sizes.packed(session, out, fitting, session.escaping, instance.result, span)
-    written = function.result
-    return _with_varying(session, out, function.label, fitting, instance.result, written, by_sizes, (), span)
-
-
-def _with_varying(
-    session: Session,
-    out: Output,
-    label: LoopLabel,
-    entity: Entity,
-    expected: Type,
-    written: Type | None,
-    by_sizes: bool,
-    path: tuple[int, ...],
-    span: Span | None,
-) -> Typed:
-    """A result as a value, with `Any` for the sizes in which the function's results differ: those that the run makes,
-    those that the annotation leaves open, or all (`by_sizes`)."""
-    from relay.typecheck.elaboration import made_sizes
-
-    if isinstance(entity, Tuple):
-        known = prune(expected)
-        same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
-        types = known.items if same else [session.solver.fresh(Kind.Type) for _ in entity.items]  # type: ignore[union-attr]
-        parts: Sequence[Type | None] = [None] * len(entity.items)
-        if isinstance(written, TupleType) and len(written.items) == len(entity.items):
-            parts = written.items
-        items = [
-            _with_varying(session, out, label, item, type_, part, by_sizes, (*path, position), span)
-            for position, (item, type_, part) in enumerate(zip(entity.items, types, parts, strict=True))
-        ]
-        entity = Tuple(tuple(items), entity.form)
-    value = session.materialise(out, entity, span)
-    if (axes := session.decisions.varying.get((label, path))) is not None:
-        value = made_sizes.widened(session, out, value, axes, span)
-    may_vary = set(made_sizes.any_axes(written))
-    made_sizes.refuse_sizes(session, value.type, expected, (label, path), None if by_sizes else may_vary)
-    return value
-
-
-def _with_growing(
-    session: Session,
-    out: Output,
-    label: LoopLabel,
-    entity: Entity,
-    expected: Type | None,
-    path: tuple[int, ...],
-    span: Span | None,
-) -> Entity:
-    """A result, or a part of one, with the lists that grow as such. `expected` is the type of earlier results there."""
-    from relay.typecheck.elaboration import growing
-
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
-    known = None if expected is None else prune(expected)
-    if growing.is_list(entity):
-        if (label, path) in session.decisions.growing or isinstance(known, StackType):
-            return growing.as_growing(session, out, entity, span)
-        was_fixed = isinstance(known, TupleType) and known.form is not None and known.form.cls is list
-        if was_fixed and not (
-            isinstance(entity, Tuple) and isinstance(known, TupleType) and len(entity.items) == len(known.items)
-        ):
-            raise ListGrows((label, path))
-    if not isinstance(entity, Tuple):
-        return entity
-    same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
-    types: Sequence[Type | None] = known.items if same and isinstance(known, TupleType) else [None] * len(entity.items)
-    parts = enumerate(zip(entity.items, types, strict=True))
-    items = (_with_growing(session, out, label, i, t, (*path, p), span) for p, (i, t) in parts)
-    return Tuple(tuple(items), entity.form)
 
 
 def _elaborate_body(

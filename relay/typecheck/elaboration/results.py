@@ -1,0 +1,103 @@
+"""Results of functions as values: lists that grow and sizes that differ from one path to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import Span
+from relay.ir.expr import Function, LoopLabel
+from relay.ir.types import Kind, StackType, TupleType, Type, prune
+from relay.typecheck.elaboration.decisions import ListGrows
+from relay.typecheck.elaboration.entities import Entity, Output, Tuple, Typed
+from relay.typecheck.elaboration.session import Instance, Session
+
+
+def result_value(
+    session: Session,
+    out: Output,
+    function: Function,
+    instance: Instance,
+    entity: Entity,
+    by_sizes: bool,
+    span: Span | None,
+) -> Typed:
+    """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
+    from relay.typecheck.elaboration import made_sizes
+    from relay.typecheck.elaboration.functions import expand
+
+    if function.result is not None:
+        entity = made_sizes.narrowed(session, out, entity, instance.result, f"the result of {function.name}", span)
+    fitting = _with_growing(session, out, function.label, entity, instance.result, (), span)
+    if isinstance(fitting, Typed) and isinstance(prune(fitting.type), TupleType):
+        fitting = expand(session, out, fitting, span)
+    fitting = made_sizes.packed(session, out, fitting, session.escaping, instance.result, span)
+    written = function.result
+    return _with_varying(session, out, function.label, fitting, instance.result, written, by_sizes, (), span)
+
+
+def _with_varying(
+    session: Session,
+    out: Output,
+    label: LoopLabel,
+    entity: Entity,
+    expected: Type,
+    written: Type | None,
+    by_sizes: bool,
+    path: tuple[int, ...],
+    span: Span | None,
+) -> Typed:
+    """A result as a value, with `Any` for the sizes in which the function's results differ: those that the run makes,
+    those that the annotation leaves open, or all (`by_sizes`)."""
+    from relay.typecheck.elaboration import made_sizes
+
+    if isinstance(entity, Tuple):
+        known = prune(expected)
+        same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
+        types = known.items if same else [session.solver.fresh(Kind.Type) for _ in entity.items]  # type: ignore[union-attr]
+        parts: Sequence[Type | None] = [None] * len(entity.items)
+        if isinstance(written, TupleType) and len(written.items) == len(entity.items):
+            parts = written.items
+        items = [
+            _with_varying(session, out, label, item, type_, part, by_sizes, (*path, position), span)
+            for position, (item, type_, part) in enumerate(zip(entity.items, types, parts, strict=True))
+        ]
+        entity = Tuple(tuple(items), entity.form)
+    value = session.materialise(out, entity, span)
+    if (axes := session.decisions.varying.get((label, path))) is not None:
+        value = made_sizes.widened(session, out, value, axes, span)
+    may_vary = set(made_sizes.any_axes(written))
+    made_sizes.refuse_sizes(session, value.type, expected, (label, path), None if by_sizes else may_vary)
+    return value
+
+
+def _with_growing(
+    session: Session,
+    out: Output,
+    label: LoopLabel,
+    entity: Entity,
+    expected: Type | None,
+    path: tuple[int, ...],
+    span: Span | None,
+) -> Entity:
+    """A result, or a part of one, with the lists that grow as such. `expected` is the type of earlier results there."""
+    from relay.typecheck.elaboration import growing
+    from relay.typecheck.elaboration.functions import expand
+
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    known = None if expected is None else prune(expected)
+    if growing.is_list(entity):
+        if (label, path) in session.decisions.growing or isinstance(known, StackType):
+            return growing.as_growing(session, out, entity, span)
+        was_fixed = isinstance(known, TupleType) and known.form is not None and known.form.cls is list
+        if was_fixed and not (
+            isinstance(entity, Tuple) and isinstance(known, TupleType) and len(entity.items) == len(known.items)
+        ):
+            raise ListGrows((label, path))
+    if not isinstance(entity, Tuple):
+        return entity
+    same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
+    types: Sequence[Type | None] = known.items if same and isinstance(known, TupleType) else [None] * len(entity.items)
+    parts = enumerate(zip(entity.items, types, strict=True))
+    items = (_with_growing(session, out, label, i, t, (*path, p), span) for p, (i, t) in parts)
+    return Tuple(tuple(items), entity.form)
