@@ -37,6 +37,7 @@ class Decisions:
 
     of_all_sizes: set[Place] = attrs.field(factory=set)  # parameters that are functions, called at several sizes
     unrolled: set[LoopLabel] = attrs.field(factory=set)  # `while` loops whose rounds are known, of several types
+    by_call: set[LoopLabel] = attrs.field(factory=set)  # those whose rounds only a call knows, in a scheme
     endless: set[LoopLabel] = attrs.field(factory=set)  # those that have too many rounds for that
     counting: set[ParameterPlace] = attrs.field(factory=set)  # whose integers from Python have to be integers
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
@@ -46,7 +47,7 @@ class Decisions:
         places = frozenset(self.growing), frozenset(self.of_all_sizes)
         parameters = (frozenset(found) for found in (self.specialising, self.of_several_types, self.counting))
         functions = frozenset(self.kept), frozenset(self.differing)
-        loops = frozenset(self.unrolled), frozenset(self.endless)
+        loops = frozenset(self.unrolled), frozenset(self.by_call), frozenset(self.endless)
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
         return (*places, *parameters, *functions, *loops, varying, dict(self.results))
 
@@ -77,16 +78,18 @@ class CalledAtSizes(StartAnew):
 
 class LoopUnrolls(StartAnew):
     """A `while` changes the types of its variables, and its condition is known before the run: each round is typed for
-    itself. `is_endless`: it is not, for there are too many rounds."""
+    itself. `by_call`: in a scheme, only a call knows it. `is_endless`: it is not, for there are too many rounds."""
 
-    def __init__(self, label: LoopLabel, is_endless: bool = False) -> None:
+    def __init__(self, label: LoopLabel, by_call: bool = False, is_endless: bool = False) -> None:
         super().__init__()
-        self.label, self.is_endless = label, is_endless
+        self.label, self.by_call, self.is_endless = label, by_call, is_endless
 
     def note(self, decisions: Decisions) -> None:
         if self.is_endless:
             decisions.unrolled.discard(self.label)
             decisions.endless.add(self.label)
+        elif self.by_call:
+            decisions.by_call.add(self.label)
         else:
             decisions.unrolled.add(self.label)
 

@@ -201,9 +201,9 @@ class Carried:
 def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
     """A `while`. One that changes types, and whose condition is known before the run, is unrolled."""
     session.rounds.enter(node)
+    if session.generic and node.label in session.decisions.by_call:
+        raise SchemeOnly(node.span, "how many rounds this loop has")
     if node.label in session.decisions.unrolled:
-        if session.generic:
-            raise SchemeOnly(node.span, "how many rounds this loop has")
         _unroll(session, context, targets, node, out)
         return
     carried = Carried(session, out, node, handed_entities(context, node.initial))
@@ -225,7 +225,7 @@ def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...],
         assign(context, node.parameters, carried.inside(body))
         elaborate_block(session, context, node.body, body, None)
     if node.label not in session.decisions.endless and _is_of_several_types(session, carried, chosen):
-        raise LoopUnrolls(node.label)
+        raise LoopUnrolls(node.label, by_call=bool(chosen))
     bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
 
     def build() -> Loop:
@@ -241,10 +241,10 @@ def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...],
 def _is_of_several_types(session: Session, carried: Carried, exits: Sequence[tuple[bool, bool]]) -> bool:
     """Whether the rounds of a loop have variables of different types, and are known before the run: no way leads out of
     the first one, or, in a scheme, ways that calls and sizes choose."""
-    if not session.generic:
-        return carried.changes and not exits
-    by_call = bool(exits) and all(call for call, _ in exits)
-    by_sizes = bool(exits) and all(call or sizes for call, sizes in exits)
+    if not exits:
+        return carried.changes
+    by_call = session.generic and all(call for call, _ in exits)
+    by_sizes = session.generic and all(call or sizes for call, sizes in exits)
     return (carried.may_change and by_call) or (carried.changes and by_sizes)
 
 
