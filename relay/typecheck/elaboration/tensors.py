@@ -78,6 +78,17 @@ _COPIES = ("copy", "clone")
 
 _ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
 _PYTHON_VALUE = "a program has no Python values of tensors; use float(x), int(x) or bool(x), or return x"
+_NOT_NEEDED = {
+    "vmap": "write a comprehension: relay.stack([f(x) for x in xs])",
+    "scan": "write a `for` that appends, and relay.stack",
+    "fori_loop": "write a `for`",
+    "while_loop": "write a `while`",
+    "cond": "write an `if`",
+    "tree_map": "build the structure: {name: f(x) for name, x in tree.items()}, [f(x) for x in xs]",
+    "jit": "decorated functions are compiled",
+}
+"""What other libraries have and the language says."""
+
 _NO_ATTRIBUTE = {
     "at": "assign, `y = x; y[i] = v`; add at several places: relay.scatter_add(x, indices, values)",
     "item": _PYTHON_VALUE,
@@ -130,9 +141,8 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
                 names = (n for n in dir(module) if not n.startswith("_"))
                 public = [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
                 close = difflib.get_close_matches(name, public, n=1)
-                raise TypeCheckError(
-                    f"{module.__name__} has no {name!r}", span, help=f"did you mean {close[0]!r}?" if close else None
-                )
+                help = _NOT_NEEDED.get(name) or (f"did you mean {close[0]!r}?" if close else None)
+                raise TypeCheckError(f"{module.__name__} has no {name!r}", span, help=help)
             return object_entity(found, span)
         case Object(type() as cls) if data.is_data_class(cls):
             return data.class_attribute(cls, name, span)
