@@ -24,7 +24,7 @@ import relay.frontend.library  # noqa: F401  (Python's functions of lists that a
 from relay.arguments import describe, describe_static
 from relay.calls import Repeating
 from relay.chosen_functions import chosen, chosen_result, must_be_opened, opened_module
-from relay.codegen.limits import with_room
+from relay.codegen.stacks import with_room
 from relay.collection import without_collection
 from relay.conversion import Values, wrap
 from relay.donation import Donated, donated_names

@@ -14,7 +14,7 @@ import attrs
 import relay.composites  # noqa: F401  (composite operators are lowered with these phases)
 from relay import progress
 from relay.ad import reverse
-from relay.codegen.limits import with_room
+from relay.codegen.stacks import with_room
 from relay.collection import without_collection
 from relay.donation import unused_donations
 from relay.errors import TypeMismatch

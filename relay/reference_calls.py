@@ -17,11 +17,11 @@ import numpy as np
 from relay.array import Array
 from relay.codegen.exchange import at, reallocate, same_bytes
 from relay.codegen.layout import Layout, Pool, RowLayout, SizedLayout, StackLayout, TensorLayout, TupleLayout
-from relay.codegen.limits import too_large
 from relay.conversion import wrap
 from relay.errors import ExecutionError
 from relay.ir.annotation import Ref
 from relay.ir.types import INT64, BaseType, RefType, StackType, TensorType, TupleType, Type
+from relay.limits import too_large
 from relay.packing import ROWS, Unpackable, write_tensors
 from relay.typecheck.unification import holds
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relay import Float, Int, List, Tensor, relay
-from relay.codegen import limits
+from relay import Float, Int, List, Tensor, limits, relay
 from relay.errors import CompileError, ExecutionError
 
 
@@ -88,6 +87,14 @@ def test_recursion_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
         endless(0)
     assert "RELAY_STACK_SIZE" in (raised.value.help or "")
     assert int(count(100)) == 100
+
+
+def test_interpreted_recursion_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAY_STACK_SIZE", str(12 << 20))
+    with pytest.raises(ExecutionError, match="recursion deeper than 12288: the stack is used up") as raised:
+        endless.interpret(0)
+    assert "RELAY_STACK_SIZE" in (raised.value.help or "")
+    assert int(count.interpret(np.int32(12_000))) == 12_000
 
 
 def test_what_calls_python_runs_once_on_a_large_stack(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import relay
-from relay.codegen import assembly, limits, objects, tir
+from relay.codegen import assembly, objects, stacks, tir
 from relay.codegen.assembly import assemble
 from relay.codegen.cpu import Program, compile_module
-from relay.codegen.limits import both
 from relay.codegen.loading import Loaded, Unloadable
+from relay.codegen.stacks import both
 from relay.errors import CompileError, ExecutionError, InternalError
 
 pytestmark = pytest.mark.skipif(
@@ -198,7 +198,7 @@ def test_what_either_raises() -> None:
 
 
 def test_without_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_started", lambda *_: None)
+    monkeypatch.setattr(stacks, "_started", lambda *_: None)
     assert both(lambda: 1, lambda: 2) == (1, 2)
     with pytest.raises(CompileError, match="beside"):
         both(lambda: 1, lambda: _raising("beside"))

@@ -37,20 +37,13 @@ from relay.codegen.context import (
     WORKSPACE,
 )
 from relay.codegen.exchange import Make, Passing, Reading, Reference
-from relay.codegen.limits import (
-    UNLIMITED,
-    memory_limit,
-    number,
-    on_large_stack,
-    stack_limit,
-    stack_size,
-    too_large,
-)
+from relay.codegen.stacks import on_large_stack, stack_limit
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
 from relay.ir.expr import Module
 from relay.ir.extents import Place
 from relay.ir.types import DataDefinition
+from relay.limits import UNLIMITED, memory_limit, number, too_deep, too_large
 from relay.locks import compiling
 
 if TYPE_CHECKING:
@@ -338,8 +331,7 @@ class Program:
                 help="RELAY_MEMORY_LIMIT says how many bytes it may take",
             )
         if status == TOO_DEEP:
-            help = f"use a loop, or set RELAY_STACK_SIZE to more than its {stack_size()} bytes"
-            return ExecutionError(f"recursion deeper than {depth}: the stack is used up", help=help)
+            return too_deep(depth)
         if status == EXTERNAL:
             assert self.native.externals is not None
             error = self.native.externals.raised.error

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from relay.codegen import tir
 from relay.codegen.code import Code
 from relay.codegen.context import CALLS, INTERRUPTED, STACK_LIMIT
-from relay.codegen.limits import UNLIMITED
 from relay.codegen.tir import Expression, Statement, integer, tirx
 from relay.codegen.values import Leaf
 from relay.ir.expr import Constant, Loop
 from relay.ir.metering import Meter
 from relay.ir.traverse import all_blocks
+from relay.limits import UNLIMITED
 
 ENOUGH = 1 << 26  # operations; some ten milliseconds
 ENOUGH_CALLS = 1 << 20

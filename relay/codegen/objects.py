@@ -18,7 +18,7 @@ from tvm.ir import Call
 from tvm_ffi import structural_map, structural_walk
 
 from relay.codegen import tir
-from relay.codegen.limits import both
+from relay.codegen.stacks import both
 from relay.codegen.tir import Expression, GlobalVar, tirx
 
 FEWEST = 6

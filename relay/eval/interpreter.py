@@ -72,9 +72,16 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import free_variables
 from relay.ir.types import TensorType, Type, prune, show
+from relay.limits import stack_size, too_deep
 
 SHOWN_CALLS = 3
 """How many calls an error of the run shows, from the innermost on."""
+
+CALL_BYTES = 1024
+"""About what a waiting call of a small function takes of memory: `stack_size` tells how many may wait."""
+
+ALWAYS_DEEP_ENOUGH = 10_000
+"""The calls that may wait without a look at the memory."""
 
 
 class Machine:
@@ -90,6 +97,7 @@ class Machine:
         self.sizes = sizes or {}
         self.frames: list[Frame | Differentiation] = []
         self.result: object = None
+        self._deepest = ALWAYS_DEEP_ENOUGH
         self.operations = Operations(checked)
         self.differentiator = Differentiator(self.operations, self._nested)
         self.reuse = Reuse(self.operations)
@@ -270,6 +278,10 @@ class Machine:
             known = {**known, **function.sizes}
         frame = Frame(function, dict(function.environment), [self.steps.activation(definition.body)], known, quiet)
         self.frames.append(frame)
+        if len(self.frames) > self._deepest:
+            self._deepest = max(stack_size() // CALL_BYTES, ALWAYS_DEEP_ENOUGH)
+            if len(self.frames) > self._deepest:
+                raise too_deep(self._deepest)
         self._bind(frame, definition.parameters, arguments)
 
     def return_from(self, frame: Frame, result: object) -> None:

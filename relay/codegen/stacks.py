@@ -1,27 +1,16 @@
-"""How much a program may take: the C stack of its recursion, and the memory of data that grows.
-
-RELAY_STACK_SIZE    the bytes of stack that a deep recursion may use; by default 1 GiB, or an eighth of the memory
-RELAY_MEMORY_LIMIT  the bytes that the growing data of a call may take; by default nine tenths of what is available
-"""
+"""The C stacks that programs and the compiler run on."""
 
 from __future__ import annotations
 
 import contextvars
 import ctypes
-import os
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
-from relay.errors import CompileError, ExecutionError
+from relay.limits import PAGE, RESERVE, stack_size
 
-UNLIMITED = 2**63 - 1
-
-_STACK_SIZE = 1 << 30
-_RESERVE = 768 * 1024  # bytes of C stack that recursion leaves for kernels and callbacks
-_PAGE = 4096
 _ENOUGH = 4 << 20  # bytes of C stack for TVM and LLVM
 
 _T = TypeVar("_T")
@@ -29,55 +18,6 @@ _U = TypeVar("_U")
 
 _thread = threading.local()
 _starting = threading.Lock()
-
-
-def number(variable: str) -> int | None:
-    """What an environment variable says; None if it is not set. Raises CompileError if that is no number from 1 on."""
-    given = os.environ.get(variable, "").strip()
-    if not given:
-        return None
-    if not given.isdecimal() or int(given) == 0:
-        raise CompileError(f"{variable} is no number: {given!r}", help="set it to 1 or more")
-    return int(given)
-
-
-# ---- memory
-
-
-def memory_limit() -> int:
-    """The bytes that growing data may take. Raises CompileError for a wrong RELAY_MEMORY_LIMIT."""
-    given = number("RELAY_MEMORY_LIMIT")
-    if given is not None:
-        return given
-    available = _available()
-    return UNLIMITED if available is None else available * 9 // 10
-
-
-def _available() -> int | None:
-    """The bytes of memory that this process could get now, if the system tells."""
-    found = []
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                found.append(int(line.split()[1]) * 1024)
-        group = Path("/sys/fs/cgroup")
-        found.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):  # another system, or no limit there
-        pass
-    return max(0, min(found)) if found else None
-
-
-# ---- the C stack
-
-
-def stack_size() -> int:
-    """The bytes of stack for recursion that a thread's own does not suffice for. Raises CompileError for a wrong
-    RELAY_STACK_SIZE."""
-    given = number("RELAY_STACK_SIZE")
-    if given is not None:
-        return max(given // _PAGE * _PAGE, 2 * _RESERVE)
-    available = _available()
-    return _STACK_SIZE if available is None else max(min(_STACK_SIZE, available // 8 // _PAGE * _PAGE), 2 * _RESERVE)
 
 
 def stack_limit() -> int:
@@ -90,7 +30,7 @@ def stack_limit() -> int:
 
 def _find_stack_limit() -> int:
     lowest, size = _stack()
-    return lowest + min(_RESERVE, size // 2)
+    return lowest + min(RESERVE, size // 2)
 
 
 def _stack() -> tuple[int, int]:
@@ -123,14 +63,14 @@ def _started(context: contextvars.Context, target: Callable[[], None], size: int
     with _starting:
         usual = threading.stack_size()
         try:
-            while size >= 2 * _RESERVE:
+            while size >= 2 * RESERVE:
                 threading.stack_size(size)
                 thread = threading.Thread(target=context.run, args=(target,), name="relay", daemon=True)
                 try:
                     thread.start()
                     return thread
                 except RuntimeError:  # there is not as much memory in one piece
-                    size = size // 2 // _PAGE * _PAGE
+                    size = size // 2 // PAGE * PAGE
         finally:
             threading.stack_size(usual)
     return None
@@ -187,8 +127,3 @@ def both(here: Callable[[], _T], beside: Callable[[], _U]) -> tuple[_T, _U]:
     if raised:
         raise raised[0]
     return own, found[0]
-
-
-def too_large(what: str, error: MemoryError) -> ExecutionError:
-    """The error for memory that Python does not get."""
-    return ExecutionError(f"there is not enough memory for the program's {what}: {error}")
