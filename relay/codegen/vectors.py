@@ -43,7 +43,10 @@ def _counted(body: Any) -> Any:
 
     def access(node: Any) -> None:
         for index in node.indices:
-            structural_walk(index, ((tirx.Ramp, places.setdefault),))
+            if isinstance(index, tirx.Ramp):
+                places[index] = None
+            elif not isinstance(index, tirx.IntImm | tirx.Var):
+                structural_walk(index, ((tirx.Ramp, places.setdefault),))
 
     def ramp(node: Any) -> Any:
         if node in places or isinstance(node.base, tirx.IntImm) or not isinstance(node.stride, tirx.IntImm):
