@@ -478,7 +478,7 @@ def test_show_every_stage(python: str, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (["--types", "Tensor[float32, (2, 3)]"], "takes 2 arguments, found 1 types"),
+        (["--types", "Tensor[float32, (2, 3)]"], "needs 2 types, one for each argument, found 1"),
         (["--types", "Tensor[float33, (2, 3)]"], "--types: "),
         (["--stage", "tir", "--dot"], "a graph is drawn of the stages typed to fused"),
         (["--stage", "tir", "--html"], "the page shows all stages from typed to fused: leave out --stage"),

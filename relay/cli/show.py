@@ -117,7 +117,7 @@ def _arguments(options: argparse.Namespace, function: RelayFunction) -> tuple[Se
         types: list[Type] = read_types(options.types)
         wanted = len(parameters) + function._seeds
         if len(types) != wanted:
-            raise Refusal(f"--types: {function.__name__} takes {wanted} arguments, found {len(types)} types")
+            raise Refusal(f"--types: {function.__name__} needs {wanted} types, one for each argument, found {len(types)}")
         return types, ()
     if options.args is not None:
         arrays = read_arrays(options.args)
