@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from relay import Float, Int, List, Tensor, limits, relay
+from relay.codegen.stacks import both
 from relay.errors import CompileError, ExecutionError
 
 
@@ -74,6 +75,18 @@ def test_a_thread_with_a_small_stack_compiles_and_recurs_deeply() -> None:
         threading.stack_size(usual)
     thread.join()
     assert found == [200_000]
+
+
+def test_what_others_set_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def starting(thread: threading.Thread) -> None:
+        start(thread)
+        threading.stack_size(1 << 20)  # as another thread might
+
+    monkeypatch.setattr(threading.Thread, "start", starting)
+    assert both(lambda: 1, lambda: 2) == (1, 2)
+    assert threading.stack_size(0) == 1 << 20
 
 
 def test_a_stack_that_there_is_no_memory_for_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,8 @@ def _arguments(options: argparse.Namespace, function: RelayFunction) -> tuple[Se
         types: list[Type] = read_types(options.types)
         wanted = len(parameters) + function._seeds
         if len(types) != wanted:
-            raise Refusal(f"--types: {function.__name__} needs {wanted} types, one for each argument, found {len(types)}")
+            what = f"{wanted} types, one for each argument"
+            raise Refusal(f"--types: {function.__name__} needs {what}, found {len(types)}")
         return types, ()
     if options.args is not None:
         arrays = read_arrays(options.args)

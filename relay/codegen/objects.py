@@ -13,6 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import relay.codegen.without_torch  # noqa: F401  (before TVM)
+
+# isort: split
+
 from tvm import IRModule
 from tvm.ir import Call
 from tvm_ffi import structural_map, structural_walk

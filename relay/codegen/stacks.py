@@ -61,10 +61,11 @@ def with_room(work: Callable[[], _T]) -> _T:
 def _started(context: contextvars.Context, target: Callable[[], None], size: int) -> threading.Thread | None:
     """A thread that runs something, with the largest stack of so many bytes, half of it, .. that there is."""
     with _starting:
-        usual = threading.stack_size()
+        usual, asked = threading.stack_size(), 0
         try:
             while size >= 2 * RESERVE:
                 threading.stack_size(size)
+                asked = size
                 thread = threading.Thread(target=context.run, args=(target,), name="relay", daemon=True)
                 try:
                     thread.start()
@@ -72,7 +73,9 @@ def _started(context: contextvars.Context, target: Callable[[], None], size: int
                 except RuntimeError:  # there is not as much memory in one piece
                     size = size // 2 // PAGE * PAGE
         finally:
-            threading.stack_size(usual)
+            found = threading.stack_size(usual)
+            if found != asked:  # other threads may have set it meanwhile
+                threading.stack_size(found)
     return None
 
 

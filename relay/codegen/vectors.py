@@ -1,14 +1,18 @@
 """What TVM's vectors become before LLVM gets them: it would take these apart, element by element.
 
-    base + (0, 1, 2, ..)       as a number, not as a place in memory: one number, added to a constant vector
-    a[base + (0, 2, 4, ..)]    a few vectors of neighbours, and shuffles of them
-    a[base + (0, 0, 1, 1, ..)] the same
+base + (0, 1, 2, ..)       as a number, not as a place in memory: one number, added to a constant vector
+a[base + (0, 2, 4, ..)]    a few vectors of neighbours, and shuffles of them
+a[base + (0, 0, 1, 1, ..)] the same
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import relay.codegen.without_torch  # noqa: F401  (before TVM)
+
+# isort: split
 
 import tvm
 from tvm import tirx
