@@ -23,6 +23,7 @@ from relay.errors import Span, TypeCheckError
 from relay.ir.dims import (
     ANY,
     Dim,
+    DimExpr,
     Factor,
     Kind,
     TypeId,
@@ -286,7 +287,7 @@ class Hints(Facts):
     def where(self, always: bool = False) -> tuple[DimConstraint, ...]:
         """What the finished program assumes, after `close`: without what the rest implies. `always`: only what every
         way through it needs."""
-        left = list(dict.fromkeys(d for dim in self._dims if isinstance(d := settled(dim), TypeId)))
+        left = list(dict.fromkeys(d for dim in self._dims if isinstance(d := settled(dim), TypeId | DimExpr)))
         kept = [DimConstraint(d, AT_LEAST, SMALLEST, "programs for the sizes 0 and 1 differ") for d in left]
         kept += dict.fromkeys(c for c in self._closed() if c.always or not always)
         for constraint in tuple(kept):
