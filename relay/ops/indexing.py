@@ -218,6 +218,8 @@ def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
 def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str) -> tuple[Value, None]:
     if mode == "clip":
         last = maximum(subtract(x.shape[normalise_axis(axis, x.ndim)], 1), 0)
+        if indices.base.dtype.itemsize < 4:  # which may be too small for the extent
+            indices = indices.op("cast", dtype=INT32)
         indices = indices.op("minimum", last).op("maximum", 0)
     return x.op("zeros_like").op("scatter_add", indices, dout, axis=axis), None
 
