@@ -359,3 +359,69 @@ def test_what_a_program_prints_is_printed_once(capsys: pytest.CaptureFixture[str
     for run in (relay.grad(noisy), relay.grad(noisy).interpret, relay.grad(relay.grad(noisy))):
         run(np.float64(2.0))
         assert capsys.readouterr().out == "squared 4.0\n"
+
+
+# ---- parts of gradients
+
+
+def test_a_field_of_the_gradients_of_several_parameters() -> None:
+    @relay
+    def loss(p, x):
+        return (p["w"] * x).sum()
+
+    @relay
+    def of_all(p, x):
+        return relay.grad(loss)(p, x)["w"]
+
+    @relay
+    def by_name(p, x):
+        value, g = relay.value_and_grad(loss)(p, x)
+        return g["w"] * value
+
+    @relay
+    def as_attribute(p, x):
+        g = relay.grad(loss)(p, x)
+        return g.w
+
+    @relay
+    def of_chosen(p, x):
+        g = relay.grad(lambda x, p: loss(p, x), wrt=(0, 1))(x, p)
+        return g["w"]
+
+    @relay
+    def of_one(p, x):
+        g = relay.grad(loss, wrt=0)(p, x)
+        return g["w"]
+
+    p, x = {"w": np.ones(3)}, np.ones(3)
+    np.testing.assert_array_equal(of_one.interpret(p, x), x)
+    for function, position, name in ((of_all, 0, "relay.grad(loss)(p, x)"), (by_name, 0, "g"), (of_chosen, 1, "g")):
+        with pytest.raises(TypeCheckError, match="no key 'w': it is a tuple of 2, one for each parameter") as caught:
+            function.interpret(p, x)
+        assert caught.value.help == f"did you mean `wrt={position}`, or `{name}[{position}]`?"
+    with pytest.raises(TypeCheckError, match="g has no attribute 'w': it is a tuple of 2, one for each") as caught:
+        as_attribute.interpret(p, x)
+    assert caught.value.help == "did you mean `wrt=0`, or `g[0]`?"
+
+
+def test_a_field_of_a_tuple() -> None:
+    @relay
+    def of_tuple(x):
+        t = x, x
+        return t["w"]
+
+    @relay
+    def of_list(x):
+        t = [x]
+        return t["w"]
+
+    @relay
+    def of_pair(x):
+        """The gradient with respect to one parameter, which is a tuple."""
+        g = relay.grad(lambda t: t[0].sum() + t[1].sum())((x, x))
+        return g["w"]
+
+    for function, kind in ((of_tuple, "tuple of 2"), (of_list, "list of 1"), (of_pair, "tuple of 2")):
+        with pytest.raises(TypeCheckError, match=f"no key 'w': it is a {kind}") as caught:
+            function.interpret(np.ones(3))
+        assert "parameter" not in caught.value.message

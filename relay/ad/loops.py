@@ -221,6 +221,8 @@ class _LoopReversal:
         loop = self.loop
         if loop.counter is not None or not self.exits or self.reversal.has_effect(self.binding):
             return None
+        if not any(isinstance(t, Next) for t in leaves_of(loop.body)):  # its first round is its last, and all of it
+            return None
         inside = {t for b in walk(loop.body) for t in (*b.targets, *bound(b.value))}
         parameters: dict[Var, Cotangent] = {}
         outer: list[tuple[Atom, Cotangent]] = []

@@ -175,7 +175,7 @@ def atom_entity(context: Context, atom: Atom) -> Entity:
         case Global(name, _, span):
             if (dim := _dim_variable(context, context.scope.resolve(name))) is not None:
                 return size(dim, span)
-            return resolve_name(context.scope, name, span, (variable.name for variable in context.environment))
+            return resolve_name(context.scope, name, span, context.names())
 
 
 def _dim_variable(context: Context, value: object) -> Dim | None:

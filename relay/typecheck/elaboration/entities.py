@@ -6,7 +6,7 @@ typed atoms where the program needs them as values (`materialise`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -372,6 +372,18 @@ class Context:
     scope: Scope
     annotated: dict[TypeId, object] = attrs.field(factory=dict)  # this instance's meaning of annotation variables
     outer: Context | None = None
+
+    def inside(self) -> Context:
+        """The same for one of several copies of a block: what the copy binds means nothing in the others, and functions
+        that are defined in it see their own copy."""
+        return Context({}, self.handlers, self.scope, self.annotated, self)
+
+    def names(self) -> Iterator[str]:
+        """The names of the variables that have a meaning here, the innermost first."""
+        context: Context | None = self
+        while context is not None:
+            yield from (variable.name for variable in context.environment)
+            context = context.outer
 
     def value(self, var: Var) -> Entity:
         """What a surface variable means here. Raises Consequence if a mistake left it without a meaning."""

@@ -391,6 +391,33 @@ def call_derived(
     span: Span | None,
 ) -> Entity:
     """Call `grad(f)`."""
+    result = _call_derived(session, out, callee, arguments, keywords, span)
+    gradients = result.items[1] if callee.grad.with_value and isinstance(result, Tuple) else result
+    if isinstance(gradients, Tuple):
+        places = _differentiated(callee, len(arguments))
+        if len(places) > 1 and len(places) == len(gradients.items) - len(callee.grad.keeping):
+            session.gradients[gradients] = places
+    return result
+
+
+def _differentiated(callee: Derived, given: int) -> tuple[int, ...]:
+    """The positions of the parameters with respect to which a function is differentiated, that gets so many
+    arguments."""
+    if callee.grad.wrt is not None:
+        return tuple(callee.grad.wrt)
+    if isinstance(callee.of, GlobalFunction | LocalFunction):
+        return tuple(range(len(surface_function(callee.of).parameters)))
+    return tuple(range(given - (1 if callee.grad.seedable else 0)))
+
+
+def _call_derived(
+    session: Session,
+    out: Output,
+    callee: Derived,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
     base: Entity = callee.of
     seeds = 1 if callee.grad.seedable else 0
     while isinstance(base, Derived):

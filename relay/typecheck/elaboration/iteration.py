@@ -180,8 +180,9 @@ def _unroll(
     ended, failures = False, session.failures
     with session.scope(everything) as depth:
         for item in items:
-            context.environment[node.element] = item
-            current, ended = elaborate_round(session, context, node, current, everything, outer_join, depth)
+            inside = context.inside()
+            inside.environment[node.element] = item
+            current, ended = elaborate_round(session, inside, node, current, everything, outer_join, depth)
             if ended:
                 break
         if not ended:
@@ -197,6 +198,7 @@ def _unroll(
 def _simple_round(
     session: Session, context: Context, node: ForEach, item: Entity, current: tuple[Entity, ...], out: Output
 ) -> tuple[Entity, ...]:
+    context = context.inside()
     context.environment[node.element] = item
     assign(context, node.parameters, current)
     result = current

@@ -258,7 +258,7 @@ def _unroll(session: Session, context: Context, targets: tuple[Var, ...], node: 
         while not ended and session.failures == failures:
             if rounds == MOST_ROUNDS:
                 raise LoopUnrolls(node.label, is_endless=True)
-            current, ended = elaborate_round(session, context, node, current, everything, join, depth)
+            current, ended = elaborate_round(session, context.inside(), node, current, everything, join, depth)
             rounds += 1
     bound, entities = join.close(lambda atoms, span: Exit(outer, atoms, span))
     out.items.append(Later(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))

@@ -148,6 +148,7 @@ class Session(Constraints):
         self.hints.always = lambda: self.maybe == 0 and not self.may_have_ended
         self.may_have_ended = False  # a branch has left what is around it
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
+        self.gradients: dict[Tuple, tuple[int, ...]] = {}  # with respect to several parameters, at these positions
         self.made_instances = 0
         self.opened: list[Open] = []  # what a scheme leaves to a call
         self.unseen: list[Open] = []  # of that what has no value

@@ -75,7 +75,10 @@ def tuple_item(
         item = items[0]
         is_dict = entity.form is not None and entity.form.cls is dict
         if is_dict or (isinstance(item, Object) and isinstance(item.value, str)):
-            return records.item(entity, records.key_of(item, span), span)
+            key = records.key_of(item, span)
+            if entity.form is None or not (is_dict or entity.form.names):
+                raise without_fields(session, entity, key, f"has no key {key!r}", _whole(span), span)
+            return records.item(entity, key, span)
         if isinstance(item, Number) and isinstance(item.value, int):
             if not -len(entity.items) <= item.value < len(entity.items):
                 count = len(entity.items)
@@ -92,3 +95,28 @@ def tuple_item(
             chosen = entity.items[slice(*(b if b is None else number_of(b) for b in bounds))]
             return Tuple(chosen, entity.form if growing.is_literal(entity) else None)
     raise TypeCheckError("the index of a tuple must be an integer known before the program runs", span)
+
+
+def _whole(span: Span | None) -> str:
+    """What is indexed in `g["w"]`, as it is written."""
+    if span is None or span.line != span.end_line:
+        return "it"
+    return span.source.line(span.line)[span.column - 1 : span.end_column - 1].partition("[")[0]
+
+
+def without_fields(
+    session: Session, entity: Tuple, name: str, lacks: str, written: str, span: Span | None
+) -> TypeCheckError:
+    """The error for a field of a tuple or list that has none. One of the gradients in it may have the field: a
+    derivative with respect to several parameters is a tuple."""
+    count = len(entity.items)
+    what = "list" if growing.is_literal(entity) else "tuple"
+    having = (i for i, item in enumerate(entity.items) if isinstance(item, Tuple) and item.field(name) is not None)
+    position = next(having, 0)
+    places = session.gradients.get(entity)
+    if places is not None:
+        found = f"{written} {lacks}: it is a tuple of {count}, one for each parameter"
+        hint = f"did you mean `wrt={places[position]}`, or `{written}[{position}]`?"
+        return TypeCheckError(found, span, help=hint)
+    rest = f"its items are {written}[0] to {written}[{count - 1}]" if count > 1 else None
+    return TypeCheckError(f"{written} {lacks}: it is a {what} of {count}", span, help=rest)

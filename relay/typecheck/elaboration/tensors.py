@@ -158,6 +158,10 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
             return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
         case Tuple() if name in ("index", "count"):
             return Method(entity, name)
+        case Tuple() if entity in session.gradients:
+            from relay.typecheck.elaboration.structure_items import without_fields
+
+            raise without_fields(session, entity, name, f"has no attribute {name!r}", described, span)
         case Tuple() | Number():
             if name == "value" or isinstance(entity, Tuple):
                 help = LIST_METHODS.get(name)
