@@ -21,7 +21,7 @@ from relay.codegen.schedules.panels import operand_at, right, unravelled
 from relay.codegen.schedules.recognition import Product, is_contiguous, registers, size
 from relay.codegen.schedules.reduction import Finish
 from relay.codegen.schedules.stage import volume
-from relay.codegen.schedules.transposition import run
+from relay.codegen.schedules.transposition import halves, run
 from relay.codegen.tir import Expression, Statement, tirx, vector_registers
 
 LEAST_ROWS = 32  # below, packing the columns takes too long
@@ -158,28 +158,26 @@ class _Loops:
             statements += add(tirx.const(self.inner - lanes, e.index), tirx.const(self.whole * lanes, e.index), counts)
         for row, row_sums in zip(rows, sums, strict=True):
             for column, buffer in enumerate(row_sums):
-                statements += self._folded(buffer)
+                total, folded = self._folded(buffer)
+                statements += folded
                 columns = unravelled(self.product.columns, tirx.const(column, e.index), e.index)
                 place = {**batch, **row, **columns}
                 result = tirx.Var("result", dtype)
-                statements.append(tirx.Bind(result, tirx.BufferLoad(buffer, [zero])))
+                statements.append(tirx.Bind(result, total))
                 statements += self.done([place[v] for v in self.product.stage.axes], [result])
         return statements
 
-    def _folded(self, buffer: Any) -> list[Statement]:
-        """The sum of all lanes in the first one: all take part in each step, so that they stay in a register."""
-        zero, half = tirx.const(0, self.e.index), self.lanes // 2
-        whole = run(zero, self.lanes)
+    def _folded(self, buffer: Any) -> tuple[Expression, list[Statement]]:
+        """The sum of all lanes, as in `reduction.folded`."""
+        dtype, lanes = self.product.dtype, self.lanes
+        total: Expression = tirx.BufferLoad(buffer, [run(tirx.const(0, self.e.index), lanes)])
         statements: list[Statement] = []
-        while half:
-            vector = tirx.Var("lanes", f"{self.product.dtype}x{self.lanes}")
-            places = [tirx.const((lane + half) % self.lanes, "int32") for lane in range(self.lanes)]
-            statements += [
-                tirx.Bind(vector, tirx.BufferLoad(buffer, [whole])),
-                tirx.BufferStore(buffer, vector + tirx.Shuffle([vector], places), [whole]),
-            ]
-            half //= 2
-        return statements
+        while lanes > 1:
+            vector = tirx.Var("lanes", f"{dtype}x{lanes}")
+            statements.append(tirx.Bind(vector, total))
+            lower, upper = halves(vector, lanes)
+            total, lanes = lower + upper, lanes // 2
+        return total, statements
 
 
 __all__: Sequence[str] = ["emit"]

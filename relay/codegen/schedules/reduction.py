@@ -15,7 +15,7 @@ from relay.codegen.schedules.emission import Emission, key
 from relay.codegen.schedules.loops import cast, decoded, enough, loop, nested, number
 from relay.codegen.schedules.registers import named
 from relay.codegen.schedules.stage import Extent, Stage, extent, is_one, mentions, same, volume
-from relay.codegen.schedules.transposition import run
+from relay.codegen.schedules.transposition import halves, run
 from relay.codegen.tir import Expression, Statement, tirx
 from relay.ir.types import BaseType
 
@@ -472,36 +472,37 @@ def folded(
 ) -> list[Statement]:
     """All of `width` lanes of two lists of buffers combined in the first lane of the second one.
 
-    From one vector on, all its lanes take part in each step, with what is half a vector away beside them: LLVM would
-    keep the vectors of the whole loop in pieces of the size of the shortest that is read.
+    One vector is read as a whole and taken apart into halves: LLVM would keep the vectors of the whole loop in pieces
+    of the size of the shortest that is read. It must not be turned and combined with itself, for the one lane that is
+    read in the end: LLVM 22 compares this lane with itself then, where vectors are compared in masks (AVX-512).
     """
 
-    def both(left: Sequence[Any], right: Sequence[Any], far: int, v: Expression) -> list[Statement]:
+    def both(
+        left: Sequence[Any], right: Sequence[Any], into: Sequence[Any], far: int, v: Expression
+    ) -> list[Statement]:
         loads = [tirx.BufferLoad(buffer, [v]) for buffer in left], [tirx.BufferLoad(b, [v + far]) for b in right]
-        return _kept(rest, v, combined(e, stage, *loads))
+        return _kept(into, v, combined(e, stage, *loads))
 
-    statements = loop(width, e.index, partial(both, total, rest, 0), "VECTORIZED")
-    half = width // 2
-    moves = not any(dtype in ("bool", "bfloat16") for dtype in stage.dtypes)  # of these TVM shuffles no vectors
-    while half:
-        if half < lanes_ and moves:
-            beside = []
-            for buffer, dtype in zip(rest, stage.dtypes, strict=True):
-                moved, made_ = e.local(dtype, lanes_)
-                beside.append(moved)
-                statements += [*made_, _turned_by(e, buffer, moved, lanes_, half)]
-            statements += loop(lanes_, e.index, partial(both, rest, beside, 0), "VECTORIZED")
-        else:
-            statements += loop(half, e.index, partial(both, rest, rest, half), "VECTORIZED")
-        half //= 2
+    statements = loop(width, e.index, partial(both, total, rest, rest, 0), "VECTORIZED")
+    shuffles = not any(dtype in ("bool", "bfloat16") for dtype in stage.dtypes)  # of these TVM takes no vectors apart
+    while width > (lanes_ if shuffles else 1):
+        width //= 2
+        statements += loop(width, e.index, partial(both, rest, rest, rest, width), "VECTORIZED")
+    whole, zero = rest, tirx.const(0, e.index)
+    while width > 1:
+        parts: list[list[Any]] = [[], []]
+        for buffer, dtype in zip(whole, stage.dtypes, strict=True):
+            vector = tirx.BufferLoad(buffer, [run(zero, width)])
+            for found, half in zip(parts, halves(vector, width), strict=True):
+                part, made_ = e.local(dtype, width // 2)
+                place = run(zero, width // 2) if width > 2 else zero
+                statements += [*made_, tirx.BufferStore(part, half, [place])]
+                found.append(part)
+        width //= 2
+        lower, upper = parts
+        whole = lower if width > 1 else rest
+        statements += loop(width, e.index, partial(both, lower, upper, whole, 0), "VECTORIZED")
     return statements
-
-
-def _turned_by(e: Emission, source: Any, target: Any, lanes_: int, far: int) -> Statement:
-    """A vector with each lane's element from so many lanes further on."""
-    whole = run(tirx.const(0, e.index), lanes_)
-    places = [tirx.const((lane + far) % lanes_, "int32") for lane in range(lanes_)]
-    return tirx.BufferStore(target, tirx.Shuffle([tirx.BufferLoad(source, [whole])], places), [whole])
 
 
 __all__ = ["TOGETHER", "finish", "goes_along_columns", "goes_together", "reduce", "together"]

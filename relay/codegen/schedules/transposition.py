@@ -41,6 +41,16 @@ def transposed(
     return [*statements, *(store(column, vector) for column, vector in enumerate(rows))]
 
 
+def halves(source: Expression, lanes: int) -> tuple[Expression, Expression]:
+    """The lower and the upper half of a vector of so many lanes; of two lanes numbers."""
+    middle = lanes // 2
+    lower, upper = (
+        tirx.Shuffle([source], [tirx.const(lane, "int32") for lane in range(start, start + middle)])
+        for start in (0, middle)
+    )
+    return lower, upper
+
+
 def _shuffled(pair: Sequence[Expression], first: int, lanes: int) -> Expression:
     """Half of two vectors' elements by turns, from this one on."""
     return tirx.Shuffle(
@@ -48,4 +58,4 @@ def _shuffled(pair: Sequence[Expression], first: int, lanes: int) -> Expression:
     )
 
 
-__all__ = ["run", "transposed"]
+__all__ = ["halves", "run", "transposed"]
