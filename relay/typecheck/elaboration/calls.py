@@ -49,6 +49,7 @@ from relay.typecheck.elaboration import (
     tangents,
     templates,
     tensors,
+    trip_counts,
 )
 from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
 from relay.typecheck.elaboration.effect_notes import READS, WRITES
@@ -391,6 +392,8 @@ def _len(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
         return positions.length(session, out, entity, span)
     if isinstance(entity, Object) and isinstance(entity.value, str):
         return Number(len(entity.value), span)
+    if isinstance(entity, Range | Progression):
+        return trip_counts.length(session, out, entity, span)
     shape = tensors.attribute(session, out, entity, "shape", span, "the argument of len")
     if not isinstance(shape, Tuple) or not shape.items:
         raise TypeCheckError("a scalar has no length", span, help="tensors with axes, tuples, lists and dicts have")

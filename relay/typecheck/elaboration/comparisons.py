@@ -128,8 +128,8 @@ def _in_range(session: Session, out: Output, item: Entity, container: Range, spa
     conditions = [compute("greater_equal" if upward else "less_equal", item, container.start)]
     conditions.append(compute("less" if upward else "greater", item, container.stop))
     if abs(container.step) != 1:
-        remainder = compute("mod", compute("subtract", item, container.start), Number(abs(container.step), span))
-        conditions.append(compute("equal", remainder, Number(0, span)))
+        step = Number(container.step, span)  # no difference, which may wrap around
+        conditions.append(compute("equal", compute("mod", item, step), compute("mod", container.start, step)))
     return combined(session, out, conditions, False, span)
 
 

@@ -25,6 +25,7 @@ from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
     FLOAT32,
     INT32,
+    INT64,
     Application,
     BaseClass,
     TupleType,
@@ -286,7 +287,8 @@ class Constraints(Mistakes):
                 continue
             floats = any(isinstance(x.value, float) for x in base.literals)
             allowed = base.classes or frozenset(BaseClass)
-            chosen = INT32 if not floats and BaseClass.INTEGER in allowed else FLOAT32
+            large = any(not -(2**31) <= x.value < 2**31 for x in base.literals)
+            chosen = FLOAT32 if floats or BaseClass.INTEGER not in allowed else INT64 if large else INT32
             try:
                 self.solver.unify_base(base, chosen)
             except Clash as clash:

@@ -263,11 +263,12 @@ class Method:
 
 @attrs.frozen(eq=False)
 class Range:
-    """`range(start, stop, step)`."""
+    """`range(start, stop, step)`; `backward`: the same numbers from the last one on."""
 
     start: Entity
     stop: Entity
     step: int
+    backward: bool = False
 
 
 @attrs.frozen(eq=False)

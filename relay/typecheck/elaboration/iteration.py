@@ -3,14 +3,11 @@ types may differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.dims import ANY, Dim, add
+from relay.ir.dims import add
 from relay.ir.expr import (
-    Atom,
     Constant,
     Counter,
     Dead,
@@ -23,7 +20,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.traverse import all_blocks
-from relay.ir.types import INT32, INT64, BaseType, TensorType, Unknown, axis_names, prune, scalar, show
+from relay.ir.types import INT64, BaseType, TensorType, axis_names, scalar
 from relay.operator import Operator, lookup
 from relay.typecheck.dims import at_least
 from relay.typecheck.elaboration import (
@@ -32,9 +29,8 @@ from relay.typecheck.elaboration import (
     lists,
     made_sizes,
     operators,
-    positions,
     range_numbers,
-    sizes,
+    trip_counts,
 )
 from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import (
@@ -48,7 +44,6 @@ from relay.typecheck.elaboration.entities import (
     Output,
     Progression,
     Range,
-    Size,
     Tuple,
     Typed,
     Zip,
@@ -62,8 +57,6 @@ from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.records import iterated
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import tensor_type
-from relay.typecheck.relations import steps
-from relay.typecheck.unification import is_known, resolve
 
 FEW_ROUNDS = 16
 """Of how many rounds a loop is unrolled that makes functions of functions."""
@@ -140,7 +133,7 @@ def _at(session: Session, out: Output, part: Entity, position: int, span: Span |
     """The element of a range or tensor at a known position, None past its end."""
     from relay.typecheck.elaboration.tensors import index
 
-    if isinstance(part, Range) and isinstance(part.start, Number):
+    if isinstance(part, Range) and isinstance(part.start, Number) and not isinstance(part.stop, Typed):
         start = dim_of(part.start)
         assert start is not None
         value = add(start, position * part.step)
@@ -215,17 +208,19 @@ def _simple_round(
 def _counted(
     session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, iterable: Entity, out: Output
 ) -> None:
-    parts = list(_parts(iterable))
-    base = INT64 if any(_is_int64(p) for p in parts) else INT32
-    counts = [c for p in parts if (c := _count(session, out, p, base, node.span)) is not None]
+    parts = list(trip_counts.parts(iterable))
+    base = trip_counts.element_base(session, parts)
+    counting = trip_counts.counter_base(session, parts, base)
+    found = {id(p): trip_counts.count(session, out, p, base, counting, node.span) for p in parts}
+    counts = [c for c in found.values() if c is not None]
     if not counts:
         raise TypeCheckError("this loop has no end", node.span, help="add a range or a tensor to the zip")
     count = counts[0]
     for other in counts[1:]:
-        count = _minimum(session, out, count, other, node.span)
+        count = trip_counts.minimum(session, out, count, other, node.span)
     carried = Carried(session, out, node, handed_entities(context, node.initial))
     label = LoopLabel(node.label.name)
-    index = session.variable(f"{node.element.name}_index", scalar(base), node.span)
+    index = session.variable(f"{node.element.name}_index", scalar(counting), node.span)
     body = Output()
 
     def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
@@ -240,7 +235,7 @@ def _counted(
 
     context.handlers[node.label] = Handler(label, on_next, on_exit, len(session.scopes))
     with session.where_it_may_not_run(), session.scope(body):
-        element = _element(session, body, iterable, Typed(index, scalar(base)), base, node.span)
+        element = _element(session, body, iterable, Typed(index, scalar(counting)), found, base, node.span)
         context.environment[node.element] = element
         assign(context, node.parameters, carried.inside(body))
         elaborate_block(session, context, node.body, body, None)
@@ -268,129 +263,42 @@ def rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:
             return entity
 
 
-def _parts(iterable: Entity) -> Iterator[Entity]:
-    """What a loop goes through at once: the members of zips, also nested ones."""
-    if isinstance(iterable, Zip):
-        for item in iterable.items:
-            yield from _parts(item)
-    else:
-        yield iterable
+def _element(
+    session: Session,
+    body: Output,
+    part: Entity,
+    index: Typed,
+    counts: Mapping[int, Typed | None],
+    base: BaseType,
+    span: Span | None,
+) -> Entity:
+    """The element of a round. `counts`: the elements of each part, by identity; `base`: the dtype of numbers."""
 
+    def compute(name: str, *operands: Typed) -> Typed:
+        return trip_counts.call(session, body, name, operands, base, span)
 
-def _is_int64(part: Entity) -> bool:
-    if not isinstance(part, Range | Progression):
-        return False
-    for bound in (part.start, part.stop, *([part.step] if isinstance(part, Progression) else [])):
-        if isinstance(bound, Typed) and (type_ := tensor_type(bound)) is not None and type_.base == INT64:
-            return True
-        if isinstance(bound, Number) and not isinstance(bound, Size) and not -(2**31) <= bound.value < 2**31:
-            return True
-    return False
-
-
-def _count(session: Session, out: Output, part: Entity, base: BaseType, span: Span | None) -> Typed | None:
-    """The number of elements; None for a range without end."""
-    match part:
-        case Range(Number() as start, Number() as stop, step):
-            first, last = dim_of(start), dim_of(stop)
-            assert first is not None and last is not None
-            return _length(session, out, steps(first, last, step), base, span)
-        case Range(_, Object(None), _):
-            return None
-        case Range(start, stop, step):
-            low, high = (_bound(session, out, b, base, span) for b in (start, stop))
-            difference = high if _is_zero(start) else _call(session, out, "subtract", [high, low], base, span)
-            if abs(step) != 1:
-                offset = _integer(step - (1 if step > 0 else -1), base)
-                shifted = _call(session, out, "add", [difference, offset], base, span)
-                difference = _call(session, out, "floor_divide", [shifted, _integer(step, base)], base, span)
-            elif step == -1:
-                difference = _call(session, out, "negative", [difference], base, span)
-            return _call(session, out, "maximum", [difference, _integer(0, base)], base, span)
-        case Progression(start, stop, step):  # the quotient, rounded up
-            low, high, by = (_bound(session, out, b, base, span) for b in (start, stop, step))
-            difference = _call(session, out, "subtract", [low, high], base, span)
-            quotient = _call(session, out, "floor_divide", [difference, by], base, span)
-            count = _call(session, out, "negative", [quotient], base, span)
-            return _call(session, out, "maximum", [count, _integer(0, base)], base, span)
-        case Typed() if growing.is_growing(part):
-            if part.length is not None and part.length.absolute is not None:
-                return _integer(part.length.absolute, base)
-            count = positions.length64(session, out, part, span)
-            return operators.apply(session, out, lookup("cast"), [count], {"dtype": base}, span, [])
-        case Typed():
-            type_ = tensor_type(part)
-            if isinstance(prune(part.type), Unknown):
-                raise SchemeOnly(span, "what the loop goes through")
-            if type_ is None and not isinstance(prune(part.type), TensorType):
-                raise TypeCheckError(f"{show(resolve(part.type))} cannot be iterated over", span)
-            if type_ is None or not is_known(type_.shape) or ANY in type_.shape:
-                raise SchemeOnly(span, "the length of what the loop goes through")
-            if type_.rank == 0:
-                raise TypeCheckError("a scalar cannot be iterated over", span, help="use range(n)")
-            return _length(session, out, type_.shape[0], base, span)
-        case _:
-            raise TypeCheckError(
-                "this cannot be iterated over", span, help="use range, a tensor, a tuple, zip or enumerate"
-            )
-
-
-def _is_zero(bound: Entity) -> bool:
-    return isinstance(bound, Number) and not isinstance(bound, Size) and bound.value == 0
-
-
-def _length(session: Session, out: Output, dim: Dim, base: BaseType, span: Span | None) -> Typed:
-    return _integer(dim, base) if isinstance(dim, int) else sizes.extent(session, out, dim, base, span)
-
-
-def _integer(value: int, base: BaseType) -> Typed:
-    constant = Constant(np.asarray(value, dtype=base.dtype))
-    return Typed(constant, constant.type)
-
-
-def _bound(session: Session, out: Output, bound: Entity, base: BaseType, span: Span | None) -> Typed:
-    if isinstance(bound, Size):
-        return sizes.extent(session, out, bound.dim, base, span)
-    if isinstance(bound, Number):
-        return _integer(int(bound.value), base)
-    assert isinstance(bound, Typed)
-    if base == INT64 and resolve(bound.type) == scalar(INT32):
-        return operators.apply(session, out, lookup("cast"), [bound], {"dtype": INT64}, span, [])
-    session.unify_at(bound.type, scalar(base), span, "a bound of range")
-    return bound
-
-
-def _call(
-    session: Session, out: Output, name: str, operands: Sequence[Typed], base: BaseType, span: Span | None
-) -> Typed:
-    """An integer operation that cannot fail, without the run-time requirements of its operator."""
-    atoms: tuple[Atom, ...] = tuple(o.atom for o in operands)
-    return session.bind(out, OpCall(lookup(name).name, atoms, {}, span), scalar(base), "count", span)
-
-
-def _minimum(session: Session, out: Output, a: Typed, b: Typed, span: Span | None) -> Typed:
-    if isinstance(a.atom, Constant) and isinstance(b.atom, Constant):
-        return a if a.atom.value <= b.atom.value else b
-    type_ = tensor_type(a)
-    assert type_ is not None and isinstance(type_.base, BaseType)
-    return _call(session, out, "minimum", [a, b], type_.base, span)
-
-
-def _element(session: Session, body: Output, part: Entity, index: Typed, base: BaseType, span: Span | None) -> Entity:
     match part:
         case Zip(items):
-            return Tuple(tuple(_element(session, body, i, index, base, span) for i in items))
+            return Tuple(tuple(_element(session, body, i, index, counts, base, span) for i in items))
         case Range(start, _, step):
-            value = index
+            value = trip_counts.converted(session, body, index, base, span)
+            count = counts[id(part)]
+            if part.backward and count is not None:
+                first = trip_counts.last(session, body, part, count, base, span)
+                step = -step
+            else:
+                first = trip_counts.bound_of(session, body, start, base, span)
             if step != 1:
-                value = _call(session, body, "multiply", [value, _integer(step, base)], base, span)
-            if not _is_zero(start):
-                value = _call(session, body, "add", [value, _bound(session, body, start, base, span)], base, span)
+                value = compute("multiply", value, trip_counts.wrapped(step, base))
+            if part.backward or not trip_counts.is_zero(start):
+                value = compute("add", value, first)
+            if trip_counts.is_natural(session, start if part.step > 0 else part.stop):
+                session.naturals.add(value.atom)
             return range_numbers.of_range(value)
         case Progression(start, _, step):
-            by = _bound(session, body, step, base, span)
-            value = _call(session, body, "multiply", [index, by], base, span)
-            return _call(session, body, "add", [value, _bound(session, body, start, base, span)], base, span)
+            by = trip_counts.bound_of(session, body, step, base, span)
+            value = compute("multiply", trip_counts.converted(session, body, index, base, span), by)
+            return compute("add", value, trip_counts.bound_of(session, body, start, base, span))
         case Typed() if growing.is_growing(part):
             position = operators.apply(session, body, lookup("cast"), [index], {"dtype": INT64}, span, [])
             return growing_items.read(session, body, part, position, span)
@@ -402,3 +310,4 @@ def _element(session: Session, body: Output, part: Entity, index: Typed, base: B
             return session.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
         case _:
             raise TypeCheckError("this cannot be iterated over", span)
+

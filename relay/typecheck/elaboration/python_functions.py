@@ -7,6 +7,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
+import attrs
 import numpy as np
 
 from relay.errors import FrontendError, Span, TypeCheckError
@@ -19,7 +20,6 @@ from relay.typecheck.elaboration import (
     growing_reductions,
     matrices,
     operators,
-    range_numbers,
 )
 from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Range, Size, Tuple, Typed
@@ -164,17 +164,17 @@ def _divmod(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 
 
 def _reversed_range(session: Session, out: Output, xs: Range, span: Span | None) -> Entity:
-    """The numbers of a range whose bounds the run knows, from the last one on."""
+    """The numbers of a range whose bounds are sizes, or numbers of the run, from the last one on."""
+    if not isinstance(xs.start, Number) or not isinstance(xs.stop, Number) or xs.backward:
+        return attrs.evolve(xs, backward=not xs.backward)
 
     def call(name: str, *operands: Entity) -> Entity:
         return apply_named(session, out, name, list(operands), {}, span, [])
 
-    # one bound may be int64 where the other is int32
-    start, stop = (range_numbers.of_range(b) if isinstance(b, Typed) else b for b in (xs.start, xs.stop))
     step, one = Number(xs.step, span), Number(1 if xs.step > 0 else -1, span)
-    beyond = call("subtract", call("subtract", stop, one), start)
-    last = call("add", start, call("multiply", call("floor_divide", beyond, step), step))
-    return Range(last, call("subtract", start, step), -xs.step)
+    beyond = call("subtract", call("subtract", xs.stop, one), xs.start)
+    last = call("add", xs.start, call("multiply", call("floor_divide", beyond, step), step))
+    return Range(last, call("subtract", xs.start, step), -xs.step)
 
 
 def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:

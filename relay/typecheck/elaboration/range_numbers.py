@@ -18,7 +18,7 @@ from relay.ir.types import INT32, INT64, BaseClass, BaseType, TensorType, Unknow
 from relay.operator import lookup
 from relay.operator.relation import BaseSignature
 from relay.typecheck.elaboration.decisions import NumberCounts, ParameterPlace
-from relay.typecheck.elaboration.entities import Entity, Number, Output, Typed
+from relay.typecheck.elaboration.entities import Entity, Number, Output, Size, Typed
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import flat_shape
 
@@ -38,6 +38,9 @@ def note(session: Session, name: str, operands: Sequence[Entity], result: Entity
     for operand in ranges:
         if operand.atom in session.places_of_numbers:
             session.places_of_numbers[result.atom] = session.places_of_numbers[operand.atom]
+    literals = [o.value for o in operands if isinstance(o, Number) and not isinstance(o, Size)]
+    if name == "add" and literals == [1] and ranges[0].atom in session.naturals:  # of one below the stop of a range
+        session.naturals.add(result.atom)
     return of_range(result)
 
 

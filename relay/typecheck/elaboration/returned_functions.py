@@ -317,8 +317,8 @@ class _Packer:
                 return Gradient(self._captured(of), options, grad)
             case Method(value, name, described):
                 return Part(Method, (self._captured(value),), (name, described))
-            case Range(start, stop, step):
-                return Part(Range, (self._captured(start), self._captured(stop)), (step,))
+            case Range(start, stop, step, backward):
+                return Part(Range, (self._captured(start), self._captured(stop)), (step, backward))
             case Progression(start, stop, step):
                 return Part(Progression, tuple(map(self._captured, (start, stop, step))), ())
             case Zip(items):

@@ -136,6 +136,7 @@ class Session(Constraints):
         self.made: dict[str, int] = {}  # how many sizes of the run have a name
         # the blocks in which elaboration is, and the sizes of the run that each has made
         self.scopes: list[tuple[Output, list[MadeDim]]] = [(Output(), [])]
+        self.naturals: set[Atom] = set()  # variables of ranges that are never negative
         self.places_of_numbers: dict[Atom, ParameterPlace] = {}  # what is made of integers that Python may have given
         self.places_of_sizes: dict[MadeDim, Output] = {}  # right behind where each is made, in their order
         # those in scope where a function value is made whose parameter this is

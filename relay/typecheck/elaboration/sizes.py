@@ -99,7 +99,8 @@ def decided_later(error: Undetermined) -> bool:
 def constant(session: Session, out: Output, number: Size | Computed, base: object = None) -> Typed:
     """A size as a rank-0 tensor of this base type (unknown: decided by its uses)."""
     span = number.span
-    open_base = session.solver.literal_base(0.0 if number.is_float else SMALL, span)
+    is_large = isinstance(number, Size) and not fits_int32(session.hints, number.dim)
+    open_base = session.solver.literal_base(0.0 if number.is_float else LARGE if is_large else SMALL, span)
     wanted = open_base if base is None else prune(base)  # type: ignore[arg-type]
     if isinstance(wanted, BaseType) and number.is_float and not wanted.is_float:
         raise TypeMismatch(f"the size is a float here, not a {wanted}", span, help="use // for integer division")
@@ -108,9 +109,6 @@ def constant(session: Session, out: Output, number: Size | Computed, base: objec
     type_ = TensorType(wanted, ())  # type: ignore[arg-type]
     var = session.variable("size", type_, span)
     place = out.slot()
-    if isinstance(number, Size):
-        fits_int32(session.hints, number.dim)
-
     def finish() -> None:
         found = prune(wanted)  # type: ignore[arg-type]
         if not isinstance(found, BaseType):
@@ -125,8 +123,8 @@ def constant(session: Session, out: Output, number: Size | Computed, base: objec
     return Typed(var, type_)
 
 
-SMALL = 1
-"""The number that stands for a size where it is asked whether a dtype holds it."""
+SMALL, LARGE = 1, 2**31
+"""The numbers that stand for a size where it is asked whether a dtype holds it: for one of 32 bits, and for others."""
 
 
 def _float64(session: Session, out: Output, number: Number, span: Span | None) -> Typed:
@@ -147,8 +145,8 @@ def _float64(session: Session, out: Output, number: Number, span: Span | None) -
 def extent(session: Session, out: Output, dim: Dim, base: BaseType, span: Span | None) -> Typed:
     """A dim that is not a number as an integer of 32 or 64 bits."""
     dim = dims.settled(dim)
-    if base == INT32:
-        fits_int32(session.hints, dim)
+    if base == INT32 and not fits_int32(session.hints, dim):
+        raise TypeMismatch("the size is no int32", span, help="convert what it meets to Int64")
     var = session.variable("size", scalar(base), span)
     place = out.slot()
     session.finishers.append(lambda: place.items.append(Binding((var,), _expression(dim, base, span))))
