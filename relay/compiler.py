@@ -572,7 +572,8 @@ def _sizes(module: Module) -> str:
 
 def data_class(cls: type, frame: Any) -> type:
     """Make a class a data type. `frame` is the Python frame that decorates it. Raises FrontendError."""
-    return data_classes.define(cls, frame, lambda definition: RelayFunction(definition, Options()))
+    place = data_classes.ClassPlace.of(cls, frame)
+    return data_classes.define(cls, place, lambda definition: RelayFunction(definition, Options()))
 
 
 def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:

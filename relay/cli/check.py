@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import runpy
 import sys
-import tokenize
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +17,7 @@ from relay.cli.refusal import Refusal
 from relay.compiler import RelayFunction
 from relay.diagnostic import Diagnostic, Span, wants_color
 from relay.errors import RelayError, together
+from relay.frontend.text_files import read_source
 from relay.frontend.unused import unused
 from relay.ir.definition import Definition
 from relay.typecheck.elaboration import scheme
@@ -76,8 +77,7 @@ def run(options: argparse.Namespace) -> int:
             found += check_program(name)
             continue
         try:
-            with tokenize.open(path) as file:  # in the encoding that the file declares
-                text = file.read()
+            text = read_source(path)
         except OSError as error:
             raise Refusal(f"cannot read {name}: {error.strerror or error}") from None
         except (UnicodeDecodeError, SyntaxError) as error:
@@ -100,17 +100,32 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """A file, or those in a folder and its folders, without hidden ones, caches and environments."""
-    if not path.is_dir():
-        yield path
-        return
-    for inner in sorted(path.iterdir()):
-        if inner.is_dir():
-            hidden = inner.name.startswith(".") or inner.name in ("__pycache__", "node_modules")
-            if not hidden and not (inner / "pyvenv.cfg").exists():
-                yield from _files(inner)
-        elif inner.suffix in (".py", ".relay"):
-            yield inner
+    """A file, or those in a folder and its folders, without hidden ones, caches and environments. A folder that links
+    lead to several times, perhaps from inside of it, is searched once. Raises Refusal for one that cannot be read."""
+    searched: set[str] = set()
+    pending = [path]
+    while pending:
+        found = pending.pop()
+        if not found.is_dir():
+            yield found
+            continue
+        real = os.path.realpath(found)
+        if real in searched:
+            continue
+        searched.add(real)
+        try:
+            inside = sorted(found.iterdir(), reverse=True)
+        except OSError as error:
+            raise Refusal(f"cannot read {found}: {error.strerror or error}") from None
+        pending += [inner for inner in inside if _is_searched(inner)]
+
+
+def _is_searched(inner: Path) -> bool:
+    """Whether what stands in a folder is checked."""
+    if not inner.is_dir():
+        return inner.suffix in (".py", ".relay")
+    hidden = inner.name.startswith(".") or inner.name in ("__pycache__", "node_modules")
+    return not hidden and not (inner / "pyvenv.cfg").exists()
 
 
 def _once(found: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -17,6 +17,7 @@ from relay.cli.arrays import Arrays
 from relay.cli.refusal import Refusal
 from relay.compiler import RelayFunction
 from relay.errors import FrontendError, RelayError
+from relay.frontend.text_files import read_bytes
 from relay.ir.check_surface import is_untyped
 from relay.ir.expr import Module, Var
 from relay.ir.types import Type, show
@@ -39,7 +40,7 @@ def check_program(name: str) -> Module:
     """As `read_program`, also of an untyped program."""
     path = Path(name)
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors mark UTF-8
+        text = read_bytes(path).decode("utf-8-sig")  # some editors mark UTF-8
     except OSError as error:
         raise Refusal(f"cannot read {name}: {_reason(error)}") from None
     except UnicodeDecodeError as error:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import ast
 import sys
+from types import ModuleType
+
+from relay.frontend.evaluation import Evaluator, NotEvaluated, truth
+
+_SYSTEM = ModuleType("relay")  # of which all may be asked
+_SYSTEM.__dict__.update(version_info=tuple(sys.version_info), platform=sys.platform)
 
 
 def of_python(test: ast.expr) -> bool | None:
@@ -15,8 +21,8 @@ def of_python(test: ast.expr) -> bool | None:
     if not known or set(names) != {"sys"} or not set(attributes) <= {"version_info", "platform"}:
         return None
     try:
-        return bool(eval(compile(ast.Expression(test), "<condition>", "eval"), {"sys": sys}))
-    except (TypeError, IndexError):
+        return truth(Evaluator({"sys": _SYSTEM}).value(test))
+    except NotEvaluated:
         return None
 
 

@@ -23,7 +23,7 @@ import inspect
 import linecache
 from collections.abc import Callable, Container, Iterator, Mapping
 from types import FrameType, FunctionType, GenericAlias
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 import attrs
 
@@ -33,6 +33,7 @@ from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.lower import lower_function
 from relay.frontend.scope import ParameterScope
 from relay.frontend.source import SourceFile, parse_text
+from relay.frontend.written import WrittenFunction
 from relay.ir.annotation import argument_count, data_type, to_type
 from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
 from relay.ir.types import (
@@ -58,8 +59,10 @@ _OTHERS = ("neg", "invert", "abs", "lt", "le", "gt", "ge", "getitem", "call", "c
 OPERATORS = frozenset(f"__{name}__" for name in (*_ARITHMETIC, *(f"r{n}" for n in _ARITHMETIC), *_OTHERS))
 """The methods that Python's operators, brackets, calls, `in` and `abs` call. `len` wants a number of Python's."""
 
-_OWN = ("__init__", "__new__", "__eq__", "__hash__", "__setattr__", "__delattr__")
+OWN = ("__init__", "__new__", "__eq__", "__hash__", "__setattr__", "__delattr__")
 """Methods that a data type brings itself."""
+
+_FUNCTIONS: TypeAlias = FunctionType | WrittenFunction
 
 _NEIGHBOURS: dict[tuple[str, str], dict[str, type]] = {}
 """The data types of each module (or function) by name: they see each other before Python has bound the names."""
@@ -71,15 +74,28 @@ def forget(modules: Container[str]) -> None:
         _NEIGHBOURS.pop(key, None)
 
 
-def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) -> type:
-    """Make a class a data type. `frame` is where it stands; `wrap` makes a callable of a method, for Python.
+@attrs.frozen(eq=False)
+class ClassPlace:
+    """Where a class stands: its source, None if there is none, and the names around it."""
+
+    source: tuple[SourceFile, ast.ClassDef] | None
+    local: Mapping[str, object]
+    globals: Mapping[str, object]
+
+    @classmethod
+    def of(cls, made: type, frame: FrameType) -> ClassPlace:
+        """The place of a class that is being decorated in a frame."""
+        return cls(_find_class(made, frame), frame.f_locals, frame.f_globals)
+
+
+def define(cls: type, place: ClassPlace, wrap: Callable[[Definition], object]) -> type:
+    """Make a class a data type. `wrap` makes a callable of a method, for Python.
 
     Raises FrontendError for what a data type cannot have.
     """
-    source = _find_class(cls, frame)
     neighbours = _NEIGHBOURS.setdefault((cls.__module__, cls.__qualname__.rpartition(".")[0]), {})
     neighbours[cls.__name__] = cls
-    reading = _Reading(cls, source, _ClassScope(neighbours, frame.f_locals, frame.f_globals))
+    reading = _Reading(cls, place.source, _ClassScope(neighbours, place.local, place.globals))
     nested = {name: inner for name, inner in vars(cls).items() if isinstance(inner, type) and not name.startswith("_")}
     if nested and inspect.get_annotations(cls):
         field = next(iter(inspect.get_annotations(cls)))
@@ -88,7 +104,7 @@ def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) ->
             reading.span(field),
             help="put the field into each constructor",
         )
-    for name in _OWN:
+    for name in OWN:
         if name in vars(cls):
             raise FrontendError(
                 f"{cls.__name__} defines {name}; the data type brings its own",
@@ -113,16 +129,16 @@ def define(cls: type, frame: FrameType, wrap: Callable[[Definition], object]) ->
     functions = {
         name: value
         for name, value in vars(cls).items()
-        if isinstance(value, FunctionType | staticmethod | classmethod) and (name in OPERATORS or not _is_special(name))
+        if isinstance(value, _FUNCTIONS | staticmethod | classmethod) and (name in OPERATORS or not _is_special(name))
     }
     for name, value in tuple(vars(cls).items()):
-        if isinstance(value, property) and isinstance(value.fget, FunctionType):
+        if isinstance(value, property) and isinstance(value.fget, _FUNCTIONS):
             methods[name] = functools.cache(functools.partial(_method, reading, value.fget))
             owner.properties.add(name)
             setattr(cls, name, _Property(methods[name], wrap))
     for name, function in functions.items():
         methods[name] = functools.cache(functools.partial(_method, reading, function))
-        if not isinstance(function, FunctionType):
+        if not isinstance(function, _FUNCTIONS):
             owner.static.add(name)
         setattr(cls, name, _Method(methods[name], wrap, name in owner.static))
     for name, value in vars(cls).items():
@@ -261,7 +277,7 @@ class _Reading:
         if not nested:
             return
         for item, value in vars(part).items():
-            if isinstance(value, FunctionType | type) and not item.startswith("__"):
+            if isinstance(value, _FUNCTIONS | type) and not item.startswith("__"):
                 raise FrontendError(
                     f"{item} stands in a constructor; functions stand in the data type itself",
                     self.span(item, name),
@@ -415,12 +431,13 @@ def _data_types(type_: object) -> Iterator[DataType]:
 
 
 def _method(
-    reading: _Reading, function: FunctionType | staticmethod[..., object] | classmethod[Any, ..., object]
+    reading: _Reading,
+    function: FunctionType | WrittenFunction | staticmethod[..., object] | classmethod[Any, ..., object],
 ) -> Definition:
     """The surface IR of a method; its first parameter is a value of the type. That of a class method is the class."""
     assert reading.owner is not None
-    static = not isinstance(function, FunctionType)
-    python = function if isinstance(function, FunctionType) else function.__func__
+    static = not isinstance(function, _FUNCTIONS)
+    python = function if isinstance(function, _FUNCTIONS) else function.__func__
     first = reading.cls if isinstance(function, classmethod) else MISSING
     names = {**reading.neighbours, reading.cls.__name__: reading.cls}
     names |= {parameter.__name__: parameter for parameter in type_parameters(reading.cls)}

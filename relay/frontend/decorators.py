@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
+from relay.frontend.evaluation import Evaluator
 from relay.frontend.imported_names import ImportedNames
-from relay.frontend.pure_expressions import PureExpressions
 from relay.frontend.source import FunctionNode
 from relay.ir.definition import MISSING
 
@@ -19,7 +19,7 @@ from relay.ir.definition import MISSING
 class Decorators:
     """Tells Relay's decorators from others, by what the names at the top of the file mean."""
 
-    _expressions: PureExpressions
+    _expressions: Evaluator
     _imports: ImportedNames
 
     def is_decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -68,7 +68,7 @@ class Decorators:
     def is_relay(self, node: ast.expr) -> bool:
         """Whether an expression is the decorator."""
         self._imports.load_names_in(node)
-        return self._expressions.value(node) is importlib.import_module("relay")
+        return self._expressions.meaning(node) is importlib.import_module("relay")
 
     def gradient(self, node: ast.FunctionDef) -> tuple[Any, ast.expr] | None:
         """The method of `@f.def_gradient` or `@f.def_gradient(saving=g)`, and the decorator."""
@@ -76,14 +76,14 @@ class Decorators:
             function = decorator.func if isinstance(decorator, ast.Call) else decorator
             if isinstance(function, ast.Attribute) and function.attr == "def_gradient":
                 self._imports.load_names_in(function)
-                method = self._expressions.value(function)
+                method = self._expressions.meaning(function)
                 if hasattr(getattr(method, "__self__", None), "__relay__"):
                     return method, decorator
         return None
 
     def registers(self, node: ast.expr) -> bool:
         """Whether an expression is one of the functions that register operators."""
-        relay, found = importlib.import_module("relay"), self._expressions.value(node)
+        relay, found = importlib.import_module("relay"), self._expressions.meaning(node)
         return found is not None and any(found is f for f in (relay.register_op, relay.composite, relay.pure_callback))
 
     def registration(self, node: ast.FunctionDef) -> ast.expr | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class FileModule(ModuleType):
     """A module of the user's, as far as reading its text tells what its names mean."""
 
+    __relay_file__ = True
+
     def __init__(self, files: Files, place: modules.Place, name: str, reader: FileReader | None) -> None:
         super().__init__(name)
         self._files = files

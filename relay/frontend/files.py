@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-import linecache
 import os
-import sys
-import tokenize
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,8 +18,10 @@ import attrs
 
 from relay.errors import RelayError
 from relay.frontend import data_classes, modules
+from relay.frontend.evaluation import Budget
 from relay.frontend.file_module import FileModule
 from relay.frontend.outside import OutsideName
+from relay.frontend.text_files import read_source
 from relay.frontend.top_level import FileReader, Unread, Wrap
 from relay.ir.definition import Definition
 from relay.ir.expr import Function
@@ -39,13 +38,6 @@ class Read:
 
 
 _numbers = itertools.count()
-
-
-class _Namespace:
-    """What `sys.modules` has for a file that is read: its names. A module would run the file's `__getattr__`."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.__dict__ = names
 
 
 class Files:
@@ -70,32 +62,17 @@ class Files:
         self.postponed: list[Callable[[], None]] = []  # statements that need names of files which import each other
         self._depth = 0  # how many files are being read
         self._number = next(_numbers)
-        self._namespaces: dict[str, Any] = {}
+        self.budget = Budget()
+        self._namespaces: set[str] = set()
         weakref.finalize(self, data_classes.forget, self._namespaces)
-        self._entries: dict[str, Any] = {}  # of linecache, which data classes read
-        self._before: dict[str, Any] = {}
 
     def __enter__(self) -> Files:
-        for name, entry in self._entries.items():
-            self._show(name, entry)
-        sys.modules.update(self._namespaces)
         self._finding = finding(self.operator)
         self._finding.__enter__()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        for name in self._entries:
-            linecache.cache.pop(name, None)
-        linecache.cache.update(self._before)
-        for name in self._namespaces:
-            sys.modules.pop(name, None)
-        self._before.clear()
         self._finding.__exit__(None, None, None)
-
-    def _show(self, name: str, entry: Any) -> None:
-        if name in linecache.cache:
-            self._before.setdefault(name, linecache.cache[name])
-        self._entries[name] = linecache.cache[name] = entry
 
     def read(self, text: str, filename: str) -> Read:
         """Read a file's decorated functions. Raises FrontendError if the text is no Python."""
@@ -110,7 +87,7 @@ class Files:
         reader = self._reader(text, filename)
         try:
             node = ast.parse(expression.strip(), mode="eval").body
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         return None if reader.invalid is not None else reader.evaluated(node)
 
@@ -127,7 +104,6 @@ class Files:
     def _reader(self, text: str, filename: str) -> FileReader:
         key = os.path.realpath(filename)
         if key not in self._readers:
-            self._show(filename, (len(text), None, text.splitlines(keepends=True), filename))
             reader = self._readers[key] = FileReader(self, filename)
             self._depth += 1
             reader.read(text)
@@ -159,11 +135,10 @@ class Files:
         return [error for reader in self._readers.values() for error in reader.errors]
 
     def namespace(self, filename: str) -> dict[str, Any]:
-        """The names of a file that is read. Python's own data classes look for them in `sys.modules`."""
+        """The names of a file that is read, at first its own."""
         name = f"<check {self._number}: {filename}>"
-        names: dict[str, Any] = {"__name__": name}
-        self._namespaces[name] = sys.modules[name] = _Namespace(names)  # type: ignore[assignment]
-        return names
+        self._namespaces.add(name)
+        return {"__name__": name}
 
     # ---- modules
 
@@ -188,8 +163,7 @@ class Files:
         if place.file is not None:
             filename = _shown(place.file)
             try:
-                with tokenize.open(place.file) as file:  # in the encoding that the file declares
-                    text = file.read()
+                text = read_source(place.file)
             except (OSError, UnicodeDecodeError, SyntaxError) as error:
                 return f"{filename} cannot be read: {error}"
             known = self._readers.get(os.path.realpath(place.file))

@@ -11,7 +11,8 @@ from pathlib import Path
 import attrs
 
 from relay.frontend import modules
-from relay.frontend.imported_names import KNOWN_MODULES
+from relay.frontend.evaluation import MODULES
+from relay.frontend.text_files import read_bytes
 
 
 @attrs.frozen
@@ -53,7 +54,7 @@ class ImportGraph:
             state = (stat.st_mtime_ns, stat.st_size)
             known = self._known.get(path)
             if known is None or known.state != state:
-                text = path.read_bytes()
+                text = read_bytes(path)
                 imports = tuple(dict.fromkeys(self._imports(text, path)))
                 known = _Known(state, hashlib.sha256(text).hexdigest(), b"relay" in text, imports)
                 self._known[path] = known
@@ -64,7 +65,7 @@ class ImportGraph:
     def _imports(self, text: bytes, path: Path) -> Iterator[Path]:
         for node in ast.walk(ast.parse(text)):
             for name, level in _named(node):
-                if level == 0 and name.split(".")[0] in KNOWN_MODULES:
+                if level == 0 and name.split(".")[0] in MODULES:
                     continue
                 place = modules.find(name, level, path, self._folders)
                 file = place.file if place is not None else None

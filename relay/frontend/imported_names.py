@@ -10,9 +10,11 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from relay.errors import FrontendError, RelayError
+from relay.frontend.evaluation import MODULES
 from relay.frontend.file_module import FileModule
 from relay.frontend.outside import Outside
 from relay.frontend.source import SourceFile
@@ -21,8 +23,8 @@ from relay.ir.definition import MISSING
 if TYPE_CHECKING:
     from relay.frontend.files import Files
 
-KNOWN_MODULES = ("relay", "numpy", "math", "dataclasses", "typing", "collections", "functools", "__future__")
-"""Modules whose import has no effect that a check should avoid."""
+_SUBMODULES = ("numpy.linalg", "numpy.random", "numpy.fft", "numpy.typing", "collections.abc")
+"""Those of the known modules whose import has no effect that a check should avoid, besides Relay's."""
 
 
 class ImportedNames:
@@ -100,13 +102,14 @@ class ImportedNames:
     def _import_module(self, alias: ast.alias) -> None:
         name = alias.asname or alias.name.split(".")[0]
         target = alias.name if alias.asname else name
-        if _is_known(alias.name):
-            self._bind(name, importlib.import_module(target))
+        known = _known_module(target)
+        if known is not None and _known_module(alias.name) is not None:
+            self._bind(name, known)
         else:
             self._later(name, alias, lambda: self._module(target, 0))
 
     def _import_name(self, alias: ast.alias, module: str, level: int, tried: bool) -> None:
-        known = importlib.import_module(module) if level == 0 and _is_known(module) else None
+        known = _known_module(module) if level == 0 else None
         if alias.name == "*":
             if known is None:
                 self._import_star(module, level)
@@ -185,5 +188,14 @@ class ImportedNames:
                 self._names[name] = found
 
 
-def _is_known(module: str) -> bool:
-    return module.split(".")[0] in KNOWN_MODULES
+def _known_module(name: str) -> ModuleType | None:
+    """A module whose import has no effect, of Relay or one of `MODULES`."""
+    top, *inner = name.split(".")
+    if top not in MODULES or (inner and top != "relay" and name not in _SUBMODULES):
+        return None
+    if any(part.startswith("_") for part in inner):  # which are programs, as `relay.__main__`
+        return None
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None

@@ -115,6 +115,7 @@ from relay.frontend.scope import FunctionScope, NamedScope, ParameterScope, Snap
 from relay.frontend.source import FunctionNode, SourceFile, find_function, parse_text
 from relay.frontend.statements import lower_statements
 from relay.frontend.unsupported import refuse_statement
+from relay.frontend.written import WrittenFunction
 from relay.ir.definition import MISSING, Definition, Scope
 from relay.ir.expr import Atom, Expr, Function, Global, Static
 
@@ -132,7 +133,7 @@ class _PythonTranslator:
 
 
 def lower_function(
-    python_function: Callable[..., object],
+    python_function: Callable[..., object] | WrittenFunction,
     further: Mapping[str, object] | None = None,
     *,
     annotated: bool = True,
@@ -144,20 +145,31 @@ def lower_function(
     signature are read that are applications, as `Tensor[Float, (n,)]`. `first`: what the first parameter is, which is
     then a name of the body only.
     """
-    file, node = find_function(python_function)
+    if isinstance(python_function, WrittenFunction):
+        file: SourceFile = python_function.file
+        node: FunctionNode = python_function.node
+    else:
+        file, node = find_function(python_function)
     if not annotated:
         node = _without_names(node)
-    assert isinstance(python_function, FunctionType)  # or it has no source
-    scope: Scope = FunctionScope.of(python_function)
-    further = {**_enclosing_names(python_function, node, scope), **(further or {})}
+    scope: Scope
+    if isinstance(python_function, WrittenFunction):
+        scope = python_function.scope
+    else:
+        assert isinstance(python_function, FunctionType)  # or it has no source
+        scope = FunctionScope.of(python_function)
+        further = {**_enclosing_names(python_function, node, scope), **(further or {})}
     if further:
         scope = NamedScope(further, scope)
     if first is not MISSING:
         node, name = _without_first(node)
         scope = ParameterScope({name: first}, scope)
     context = _context(file, scope, node)
-    values = _default_values(python_function, node)
     written = all_defaults(node.args)
+    if isinstance(python_function, WrittenFunction):
+        values = [None if d is None else python_function.evaluated(d) for d in written]
+    else:
+        values = _default_values(python_function, node)
     defaults = [_evaluated_default(context, d, v) for d, v in zip(written, values, strict=True)]
     return _lower(context, context.scope, defaults, lambda: _evaluated_annotations(python_function))
 
@@ -308,8 +320,10 @@ def _enclosing_names(function: FunctionType, node: FunctionNode, scope: Scope) -
     return {}
 
 
-def _evaluated_annotations(function: FunctionType) -> Mapping[str, object]:
+def _evaluated_annotations(function: FunctionType | WrittenFunction) -> Mapping[str, object]:
     """The annotations as Python evaluates them, which it does only now from Python 3.14 on; none if that fails."""
+    if isinstance(function, WrittenFunction):
+        return {}
     try:
         return function.__annotations__
     except Exception:  # of the user's expression; it is read from the text, and its own error is reported

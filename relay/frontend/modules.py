@@ -19,6 +19,8 @@ from pathlib import Path
 
 import attrs
 
+from relay.frontend.text_files import read_bytes
+
 INSTALLED = ("site-packages", "dist-packages")
 """The folders of packages that were installed."""
 
@@ -117,7 +119,7 @@ def mentions(place: Path, word: bytes) -> bool:
     files = [place] if place.is_file() else itertools.chain(place.glob("*.py"), place.glob("*/*.py"))
     for file in itertools.islice(files, _MANY_FILES):
         with contextlib.suppress(OSError):
-            if word in file.read_bytes():
+            if word in read_bytes(file):
                 return True
     return False
 

@@ -1,44 +1,45 @@
 """One Python file, read without importing it: its decorated functions, and what the names at its top mean.
 
 Statements at the top that have no effect are evaluated: imports of Relay, NumPy and a few modules of the standard
-library, assignments of what `PureExpressions` accepts, data classes. Names that come from other modules are looked up
-in their files when they are needed. What else a function mentions is `Outside`: only importing it tells what it is.
+library, assignments of what `evaluation.py` knows, classes (`written_classes.py`). Names that come from other modules
+are looked up in their files when they are needed. What else a function mentions is `Outside`: only importing it tells
+what it is.
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
-import builtins
 import contextlib
-import copy
-import functools
 import importlib
-import operator
-import warnings
-from collections.abc import Callable, Iterator
+import sys
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from relay.errors import CompileError, FrontendError, RelayError, Source, Span
-from relay.frontend import lower
+from relay.frontend import data_classes, lower
 from relay.frontend.chosen_statements import of_python, only_tries_imports
 from relay.frontend.decorators import Decorators, operator_name
-from relay.frontend.functions import with_static
+from relay.frontend.evaluation import Evaluator, NotEvaluated
+from relay.frontend.functions import type_parameters, with_static
 from relay.frontend.imported_names import ImportedNames
 from relay.frontend.outside import Outside, OutsideName
-from relay.frontend.pure_expressions import PureExpressions
 from relay.frontend.scope import ParameterScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, no_async, parse_text
+from relay.frontend.written import WrittenFunction
+from relay.frontend.written_classes import ClassMaker
 from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
+from relay.ir.type_parameters import WrittenAlias
 from relay.operator.registry import composed
 
 if TYPE_CHECKING:
     from relay.frontend.files import Files
 
 _REGISTERED = "it is an operator that Python code defines"
-_IDENTITY = "<identity>"
+_LONGEST_TEXT = 60
 
 Wrap = Callable[[Definition], Any]
 
@@ -60,9 +61,8 @@ class FileReader:
         self.filename = filename
         self.file = SourceFile(Source(filename, ""), ast.Module([], []))
         self.names = files.namespace(filename)
-        self.names["__builtins__"] = builtins
-        self.expressions = PureExpressions(self.names)
-        self.flags = 0  # of the file's `from __future__ import ..`
+        self.expressions = Evaluator(self.names, files.budget)
+        self.has_late_annotations = sys.version_info >= (3, 14)  # which are not evaluated
         self.is_complete = False
         self.scope = _FileScope(TextScope({}, self.names), self)
         self.found: list[Any] = []  # the decorated functions
@@ -135,9 +135,8 @@ class FileReader:
                 self.imports.statement(node)
             case ast.ImportFrom(module=module, names=aliases):
                 self.imports.statement(node)
-                if module == "__future__":
-                    features = [getattr(__future__, a.name) for a in aliases if hasattr(__future__, a.name)]
-                    self.flags |= functools.reduce(operator.or_, (f.compiler_flag for f in features), 0)
+                if module == "__future__" and any(a.name == "annotations" for a in aliases):
+                    self.has_late_annotations = True
             case ast.Expr(value=ast.Call() as made) if self.decorators.registers(made.func):
                 self._named_operator(made)
             case ast.Assign(targets=targets, value=value):
@@ -176,8 +175,7 @@ class FileReader:
                 for statement in (*node.orelse, *node.finalbody):
                     self._statement(statement)
             case _ if type(node).__name__ == "TypeAlias":
-                self.imports.load_names_in(node)
-                self._execute(node, node.name.id)  # type: ignore[attr-defined]
+                self._alias(node)
             case _:
                 for inner in ast.walk(node):
                     for name in _bound(inner):
@@ -209,78 +207,100 @@ class FileReader:
                 self._define(node, name, self.scope, bound=name)
                 return
         self.imports.load_names_in(value)
-        if self.expressions.is_pure(value) and self.expressions.is_small(value):
-            statement = ast.Assign([target], value)
-            self._execute(ast.copy_location(statement, value), *names)
+        if isinstance(target, ast.Attribute | ast.Subscript):
+            self._change(target)
             return
-        for name in names:
-            self._bind(name, Outside(name, span=self.file.span(target)))
+        self._evaluate_as(names, lambda: dict(_unpacked(target, self.expressions.value(value))), target)
+
+    def _change(self, target: ast.Attribute | ast.Subscript) -> None:
+        """A part of something is assigned: what is changed is no longer known, under any name."""
+        root: ast.expr = target
+        while isinstance(root, ast.Attribute | ast.Subscript):
+            root = root.value
+        if isinstance(root, ast.Name):
+            changed = self.names.get(root.id)
+            if isinstance(changed, list | dict | np.ndarray | type):
+                for name in [name for name, value in self.names.items() if value is changed]:
+                    self._bind(name, self._outside(name, target))
 
     def _class(self, node: ast.ClassDef) -> None:
-        around = (*node.decorator_list, *node.bases)
-        for part in around:
+        for part in (*node.decorator_list, *node.bases):
             self.imports.load_names_in(part)
-        data = any(self.expressions.value(d) is importlib.import_module("relay").data for d in node.decorator_list)
-        if all(map(self.expressions.is_pure, around)):
-            self.imports.load_names_in(node)
-        plain, methods = self._without_methods(node)
-        if all(map(self.expressions.is_pure, around)) and self.expressions.is_plain(plain):
-            for method in methods:
-                self._define(method, method.name, self.scope, bound=_method_name(method))
-            # the types of a data class are read from the text, which finds the places of mistakes
-            self._execute(plain, node.name, flags=__future__.annotations.compiler_flag if data else 0)
-            for method in methods:
-                self.names.pop(_method_name(method))
-            nested = [part for part in node.body if part not in methods]
-            owner = data_class(self.names[node.name])
-            if owner is not None:
+        data = any(self._is(d, "data") for d in node.decorator_list)
+        self.imports.load_names_in(node)
+        self._evaluate_as([node.name], lambda: self._made(node, data), node)
+        made = self.names[node.name]
+        nested = node.body
+        if isinstance(made, type):
+            nested = [part for part in node.body if not self._is_method(part)]
+            if (owner := data_class(made)) is not None:
                 self.data.append(owner)
-        else:
-            self._bind(node.name, Outside(node.name, span=self.file.function_span(node)))
-            nested = node.body
         if not data:
             self._inside(nested, self.scope, [])
 
-    def _without_methods(self, node: ast.ClassDef) -> tuple[ast.ClassDef, list[ast.FunctionDef]]:
-        """A class in which methods that Relay alone decorates are assigned by name, and these methods."""
-        methods = [
-            part
-            for part in node.body
-            if isinstance(part, ast.FunctionDef)
-            and len(part.decorator_list) == 1
-            and self.decorators.is_decorated(part)
-        ]
-        body: list[ast.stmt] = []
-        for part in node.body:
-            if isinstance(part, ast.FunctionDef) and part in methods:
-                value = ast.Name(_method_name(part), ast.Load())
-                self.names[value.id] = None
-                assignment = ast.Assign([ast.Name(part.name, ast.Store())], value)
-                body.append(ast.fix_missing_locations(ast.copy_location(assignment, part)))
-            else:
-                body.append(part)
-        plain = copy.copy(node)
-        plain.body = body
-        return plain, methods
+    def _made(self, node: ast.ClassDef, data: bool) -> dict[str, object]:
+        if data and len(node.decorator_list) > 1:
+            raise NotEvaluated
+        made = ClassMaker(self, self.expressions, data).make(node)
+        if data:
+            place = data_classes.ClassPlace((self.file, node), {}, self.names)
+            data_classes.define(made, place, self.files.wrap)
+        return {node.name: made}
 
-    def _execute(self, node: ast.stmt, *names: str, flags: int = 0) -> None:
-        """Run a statement without effects; what it names is Outside if that fails."""
+    def _is_method(self, part: ast.stmt) -> bool:
+        """Whether a statement in a class is a method that Relay alone decorates."""
+        is_alone = isinstance(part, ast.FunctionDef) and len(part.decorator_list) == 1
+        return is_alone and isinstance(part, ast.FunctionDef) and self.decorators.is_decorated(part)
+
+    def define_method(self, node: ast.FunctionDef) -> object:
+        """Read a decorated method of a class at the top, and give what it means."""
+        name = f"<{node.name}>"
+        self._define(node, node.name, self.scope, bound=name)
+        return self.names.pop(name)
+
+    def _is(self, node: ast.expr, name: str) -> bool:
+        """Whether an expression is one of Relay's functions."""
+        return self.expressions.meaning(node) is getattr(importlib.import_module("relay"), name)
+
+    def _evaluate_as(
+        self, names: Sequence[str], evaluate: Callable[[], Mapping[str, object]], node: ast.stmt | ast.expr
+    ) -> None:
+        """Give names what an evaluation says that they mean, or Outside if it does not know."""
         for name in names:
             self.imports.forget(name)
+        outside = {name: self._outside(name, node) for name in names}
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                module = ast.Module([node], [])
-                exec(compile(module, self.filename, "exec", self.flags | flags, dont_inherit=True), self.names)
+            self.names.update({**outside, **evaluate()})
+        except NotEvaluated:
+            self.names.update(outside)
         except RelayError as error:
             self.errors.append(error.at(self.file.span(node)))
             self.names.update({name: Outside(name, mistaken=True) for name in names})
         except OutsideName as unknown:
             self.names.update(dict.fromkeys(names, unknown.outside))
             if unknown.outside.is_early:
-                self.files.postponed.append(lambda: self._execute(node, *names, flags=flags))
+                self.files.postponed.append(lambda: self._evaluate_as(names, evaluate, node))
         except Exception:  # of the user's expression: importing the file shows it
-            self.names.update({name: self._outside(name, node) for name in names})
+            self.names.update(outside)
+
+    def _alias(self, node: Any) -> None:
+        """`type Row = ..`, which is evaluated where it is used."""
+        name: str = node.name.id
+        self.imports.load_names_in(node)
+
+        def made() -> dict[str, object]:
+            parameters = type_parameters(self.file, node)
+            inside = Evaluator(ChainMap(parameters, self.names), self.expressions.budget)
+
+            def value() -> object:
+                try:
+                    return inside.value(node.value)
+                except NotEvaluated:
+                    raise OutsideName(self._outside(name, node)) from None
+
+            return {name: WrittenAlias(name, tuple(parameters.values()), value)}
+
+        self._evaluate_as([name], made, node)
 
     # ---- decorated functions
 
@@ -334,15 +354,9 @@ class FileReader:
     def evaluated(self, node: ast.expr) -> object:
         """The value of an expression if it is known without a run; else Outside."""
         self.imports.load_names_in(node)
-        if self.expressions.is_pure(node) and self.expressions.is_small(node):
-            with contextlib.suppress(Exception):  # of the user's expression: importing the file shows it
-                return self._evaluate(node)
-        return Outside(ast.unparse(node), span=self.file.span(node))
-
-    def _evaluate(self, node: ast.expr) -> object:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return eval(compile(ast.Expression(node), self.filename, "eval", self.flags, dont_inherit=True), self.names)
+        with contextlib.suppress(NotEvaluated, RelayError, OutsideName):  # importing the file shows the mistakes
+            return self.expressions.value(node)
+        return Outside(_shortened(node), span=self.file.span(node))
 
     # ---- gradients and operators
 
@@ -352,7 +366,7 @@ class FileReader:
         rule, saving = self.names[node.name], None
         if isinstance(decorator, ast.Call):
             self.imports.load_names_in(decorator)
-            saving = next((self.expressions.value(k.value) for k in decorator.keywords if k.arg == "saving"), None)
+            saving = next((self.expressions.meaning(k.value) for k in decorator.keywords if k.arg == "saving"), None)
         if isinstance(rule, Outside) or isinstance(saving, Outside):
             return
         try:
@@ -365,7 +379,7 @@ class FileReader:
         name = operator_name(node, decorator)
         found: object = Outside(name, span=self.file.function_span(node), reason=_REGISTERED)
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if self.expressions.value(function) is importlib.import_module("relay").composite:
+        if self._is(function, "composite"):
             python = self._python_function(node)
             if python is not None:
                 try:
@@ -388,18 +402,11 @@ class FileReader:
                 self.unknown_operator = Outside("", span=self.file.span(call.func), reason=reason)
 
     def _python_function(self, node: ast.FunctionDef) -> Any:
-        """The Python function without its decorators, which is not run; None if its defaults are not known."""
-        self.imports.load_names_in(node)
-        if not all(d is None or self.expressions.is_pure(d) for d in (*node.args.defaults, *node.args.kw_defaults)):
+        """What stands for the function without its decorators; None if its defaults are not known."""
+        defaults = (*node.args.defaults, *node.args.kw_defaults)
+        if any(d is not None and isinstance(self.evaluated(d), Outside) for d in defaults):
             return None
-        bare = copy.copy(node)
-        identity = ast.copy_location(ast.Name(_IDENTITY, ast.Load()), node.decorator_list[0])
-        bare.decorator_list = [identity]  # which keeps the line where Python says that the function begins
-        self.names[_IDENTITY] = lambda function: function
-        self._execute(bare, node.name, flags=__future__.annotations.compiler_flag)
-        self.names.pop(_IDENTITY)
-        found = self.names[node.name]
-        return None if isinstance(found, Outside) else found
+        return WrittenFunction(self.file, node, self.scope, self.evaluated, self.names["__name__"])
 
     def _inside(self, body: list[ast.stmt], scope: Scope, around: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
         """Decorated functions in functions, classes and branches. Local names around them are known to a run only."""
@@ -446,6 +453,20 @@ class _FileScope:
         return [name for name in (*self.inner.names(), *self.reader.imports.waiting()) if not name.startswith("__")]
 
 
+def _unpacked(target: ast.expr, value: object) -> Iterator[tuple[str, object]]:
+    """The names of the left side of an assignment with their values. Raises NotEvaluated."""
+    match target:
+        case ast.Name(id=name):
+            yield name, value
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) if isinstance(value, tuple | list | str):
+            if len(parts) != len(value):
+                raise NotEvaluated
+            for part, item in zip(parts, value, strict=True):
+                yield from _unpacked(part, item)
+        case _:
+            raise NotEvaluated
+
+
 def _bound(node: ast.AST) -> Iterator[str]:
     """The names that a node binds itself."""
     match node:
@@ -462,6 +483,10 @@ def _bound(node: ast.AST) -> Iterator[str]:
             pass
 
 
-def _method_name(method: ast.FunctionDef) -> str:
-    """What a decorated method is called while its class is made."""
-    return f"<{method.name}>"
+def _shortened(node: ast.expr) -> str:
+    """The text of an expression, for messages."""
+    try:
+        text = ast.unparse(node)
+    except (ValueError, RecursionError):  # a number of too many digits, or too deep
+        return "<an expression>"
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}.."

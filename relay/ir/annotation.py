@@ -16,7 +16,7 @@ import numpy as np
 from relay.errors import FrontendError
 from relay.ir.axes import AxisNames, read_names
 from relay.ir.definition import DataClass
-from relay.ir.structure import field_names, is_record_class
+from relay.ir.structure import field_names, is_record_class, written_record
 from relay.ir.type_parameters import alias_value, is_alias, is_parameter, known_variable, variable
 from relay.ir.types import (
     ANY,
@@ -267,14 +267,15 @@ def to_type(item: object) -> Type:
 
 def _record_type(cls: type) -> TupleType:
     """The type of a dataclass's or named tuple's instances. A field whose annotation is no type may hold anything."""
+    written = written_record(cls)
     try:
-        hints = typing.get_type_hints(cls)
+        hints = typing.get_type_hints(cls) if written is None else {}
     except (NameError, TypeError):
         hints = {}
     fields: list[Type] = []
     for name in field_names(cls):
         try:
-            fields.append(to_type(hints.get(name, object)))
+            fields.append(to_type(hints.get(name, object)) if written is None else written.types[name]())
         except FrontendError:
             fields.append(TypeId(name, Kind.Type))
     return TupleType(tuple(fields), Form(cls, field_names(cls)))

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
 
 from relay.errors import FrontendError
-from relay.ir.types import Form
+from relay.ir.types import Form, Type
+
+
+@attrs.frozen(eq=False)
+class WrittenRecord:
+    """The fields of a dataclass or named tuple that is only read, and what reads their types: the class's
+    `__relay_record__`. These raise FrontendError for an annotation that is no type."""
+
+    names: tuple[str, ...]
+    types: Mapping[str, Callable[[], Type]]
+    is_tuple: bool
 
 
 def is_record_class(value: object) -> bool:
     """Whether a Python object is a dataclass or a class of named tuples."""
     if not isinstance(value, type) or hasattr(value, "__relay__") or hasattr(value, "__relay_data__"):
         return False
-    return dataclasses.is_dataclass(value) or is_named_tuple(value)
+    return dataclasses.is_dataclass(value) or written_record(value) is not None or is_named_tuple(value)
+
+
+def written_record(cls: type) -> WrittenRecord | None:
+    """What is known of a dataclass or named tuple that is only read."""
+    found = getattr(cls, "__relay_record__", None)
+    return found if isinstance(found, WrittenRecord) else None
 
 
 def is_named_tuple(cls: type) -> bool:
@@ -23,6 +41,9 @@ def is_named_tuple(cls: type) -> bool:
 
 def field_names(cls: type) -> tuple[str, ...]:
     """The fields of a dataclass or named tuple, in order."""
+    written = written_record(cls)
+    if written is not None:
+        return written.names
     if is_named_tuple(cls):
         return tuple(cls._fields)  # type: ignore[attr-defined]
     return tuple(field.name for field in dataclasses.fields(cls))

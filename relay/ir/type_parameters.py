@@ -7,9 +7,27 @@ from __future__ import annotations
 
 import typing
 import weakref
+from collections.abc import Callable
 
 from relay.errors import FrontendError
 from relay.ir.types import Kind, TypeId
+
+
+class WrittenAlias:
+    """A `type` statement of a file that is only read. `read` gives what it stands for."""
+
+    def __init__(self, name: str, parameters: tuple[object, ...], read: Callable[[], object]) -> None:
+        self.__name__ = name
+        self.__type_params__ = parameters
+        self._read = read
+
+    @property
+    def __value__(self) -> object:
+        return self._read()
+
+    def __str__(self) -> str:
+        return self.__name__
+
 
 _variables: weakref.WeakKeyDictionary[object, TypeId] = weakref.WeakKeyDictionary()
 _ALIAS: type = getattr(typing, "TypeAliasType", type(None))  # Python 3.12
@@ -45,7 +63,7 @@ def known_variable(parameter: object) -> object:
 
 def is_alias(item: object) -> bool:
     """Whether an object was made by a `type` statement."""
-    return item is not None and isinstance(item, _ALIAS)
+    return item is not None and isinstance(item, _ALIAS | WrittenAlias)
 
 
 def alias_value(alias: object) -> object:

@@ -6,18 +6,21 @@ import ast
 import functools
 import importlib.metadata
 import os
-import tokenize
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from relay.checking import Check
 from relay.diagnostic import Diagnostic, Span
 from relay.frontend.import_graph import ImportGraph
+from relay.frontend.text_files import read_source
 from relay.ir.types import FunctionType
 
 TYPES = ("Tensor", "Fn", "Forall", "PureFn", "Ref")
 """The names of Relay that types are written with."""
 
+
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python's parser raises."""
 
 State: TypeAlias = "tuple[int, int] | None"
 """When a file was written, and its size; None if there is none."""
@@ -121,8 +124,7 @@ def _version() -> str:
 def read(path: str) -> str | None:
     """A file's text; None if it cannot be read, which mypy says itself."""
     try:
-        with tokenize.open(path) as file:
-            return file.read()
+        return read_source(path)
     except (OSError, SyntaxError, UnicodeDecodeError):
         return None
 
@@ -149,7 +151,7 @@ def _decorated_lines(text: str) -> list[range]:
     """The lines of each function with a decorator."""
     try:
         tree = ast.parse(text)
-    except SyntaxError:  # mypy may look at a file for a later Python
+    except _UNREADABLE:  # mypy may look at a file for a later Python
         return []
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.decorator_list]
     return [range(f.decorator_list[0].lineno, (f.end_lineno or f.lineno) + 1) for f in functions]
@@ -159,7 +161,7 @@ def _written_types(text: str) -> frozenset[str]:
     """The names of types whose parts may not be known."""
     try:
         tree = ast.parse(text)
-    except SyntaxError:
+    except _UNREADABLE:
         return frozenset()
     found: set[str] = set()
     for node in tree.body:

@@ -229,7 +229,7 @@ def composite(function: Callable[..., Any] | None = None, /, **definition: Any) 
 
 def composed(function: Callable[..., Any], name: str) -> Operator:
     """The operator that `composite` would register, as its body defines it. Raises RegistrationError."""
-    return _composed(function, {"name": name}, Composition)
+    return _composed(name, function, {}, Composition)
 
 
 @contextlib.contextmanager
@@ -330,13 +330,13 @@ def expansion(**definition: Any) -> Callable[[Callable[..., Any]], Operator]:
 def _register_composite(
     function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition] = Composition
 ) -> Operator:
-    operator = _composed(function, dict(definition), kind)
+    parts = dict(definition)
+    operator = _composed(_name(function, parts), function, parts, kind)
     _environment.add(operator)
     return operator
 
 
-def _composed(function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition]) -> Operator:
-    name = _name(function, definition)
+def _composed(name: str, function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition]) -> Operator:
     operands, attributes, variadic = _parameters(name, function)
     spread = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(function).parameters.values())
     composition = kind(name, function, variadic)
