@@ -58,9 +58,25 @@ def random_program(seed: int) -> str:
     return _Writer(seed).program()
 
 
-def function_of(text: str) -> Any:
-    """The function `program` of a text."""
-    return relay.from_source(text, {"relay": relay, "Tree": Tree, "Pair": Pair, "List": List})["program"]
+def function_of(text: str, name: str = "program") -> Any:
+    """A function of a text."""
+    return relay.from_source(text, {"relay": relay, "Tree": Tree, "Pair": Pair, "List": List})[name]
+
+
+OF_A_VECTOR = """
+def of_a_vector(w, n):
+    place, least = relay.argmax(w), relay.argmin(w)
+    value = program(relay.mean(w), w[place], n)
+    turned = relay.eye(3) @ relay.stack([value, w[least], relay.sum(w * w)])
+    order = relay.argsort(w)
+    return value, place, turned, relay.cumsum(w * value), order[relay.argmax(w[order])], least, relay.sort(w)[::-1]
+"""
+
+
+def random_program_of_a_vector(seed: int) -> str:
+    """The text of a seed, with a function `of_a_vector(w, n)`: reductions of a vector of any size, places in it, the
+    random program, and kernels behind it."""
+    return random_program(seed) + "\n" + OF_A_VECTOR
 
 
 def indented(lines: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from guarded import guarded
@@ -12,7 +13,8 @@ from programs import Program
 from test_programs import assert_close
 from test_symbolic import ALL, all_axes, elaborated, outcome, resized, values
 
-from relay import Tensor, relay
+import relay as relay_
+from relay import RelayFunction, Tensor, from_source, relay
 from relay.codegen.assembly import text
 from relay.codegen.cpu import compile_module
 from relay.errors import ExecutionError
@@ -123,6 +125,31 @@ def test_one_program_for_sizes_that_vary(caplog: pytest.LogCaptureFixture) -> No
             same(function, normalised, array(rows, 6))
     compilations = [r for r in caplog.records if "with sizes" in r.getMessage()]
     assert len(compilations) == 1
+
+
+EQUAL = [  # expressions of two arrays with dims that are known to be equal, or 1, and are written differently
+    ("x[::2] - y", [((7,), (4,)), ((9,), (5,)), ((8,), (4,))]),
+    ("y > x[::2]", [((2,), (7,)), ((2,), (9,)), ((2,), (3,))]),
+    ("x[1::3] != y", [((10,), (3,)), ((4,), (3,))]),
+    ("y >= relay.diagonal(x)", [((11, 1), (23, 11)), ((5, 1), (3, 8)), ((2, 1), (2, 2))]),
+    ("relay.where(y > 0, relay.diagonal(x), y)", [((11, 1), (23, 11)), ((5, 1), (3, 8))]),
+    ("relay.maximum(relay.reshape(x, (-1,)), y)", [((2, 3), (6,)), ((3, 3), (9,))]),
+    ("relay.reshape(x, (-1,)) @ y", [((2, 3), (6,)), ((3, 5), (15,))]),
+    ("(x.shape[0] ** 2) + y", [((7,), (7,)), ((9,), (2,))]),
+    ("relay.abs(x) ** relay.abs(y)", [((7,), (3, 7)), ((9,), (4, 9))]),
+]
+
+
+@pytest.mark.parametrize(("text", "shapes"), EQUAL)
+def test_dims_that_are_known_to_be_equal(text: str, shapes: Any, caplog: pytest.LogCaptureFixture) -> None:
+    made = from_source(f"def f(x, y):\n    return {text}\n", {"relay": relay_})
+    assert isinstance(made, RelayFunction)
+    function = RelayFunction(made.__relay__, attrs.evolve(made._options, dynamic=True))
+    rng = np.random.default_rng(0)
+    for given in shapes:
+        arguments = [rng.integers(-4, 5, shape).astype(np.int32) for shape in given]
+        np.testing.assert_array_equal(function(*arguments), function.interpret(*arguments))
+    assert not caplog.records  # one program does for all sizes
 
 
 def test_a_compute_function_that_needs_numbers_is_compiled_for_each_size(caplog: pytest.LogCaptureFixture) -> None:

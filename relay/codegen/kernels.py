@@ -312,15 +312,33 @@ class Extents:
     def __init__(self, sizes: Sequence[TypeId]) -> None:
         self.variables = {dim: tirx.Var(dim.name, "int64") for dim in sizes}
         self._known: dict[Dim, Expression] = {}
+        self._replaced = False
+
+    def equal(self, found: Dim, expected: Dim) -> bool:
+        """Whether a stage's extent is that of its type, as far as is known. Where others stand for dims, what follows
+        from them may be too much for the facts."""
+        if found == expected:
+            return True
+        answer = facts().equal(found, expected)
+        return answer is True or (answer is None and self._replaced)
 
     def expression(self, dim: Dim) -> Any:
-        """A dim for te: a number as it is, the same expression each time."""
+        """A dim for te: a number as it is, the same expression each time, also for other dims that are known to be
+        equal. What is known to be 1 is 1: by that operators see which axes are repeated."""
         if isinstance(dim, int):
             return dim
         if dim not in self._known:
             assert isinstance(dim, TypeId | DimExpr)
-            self._known[dim] = self.variables[dim] if isinstance(dim, TypeId) else tir.arithmetic(dim, self._integer)
+            self._known[dim] = self._expression(dim)
         return self._known[dim]
+
+    def _expression(self, dim: TypeId | DimExpr) -> Any:
+        known = facts()
+        for other, expression in ((1, 1), *self._known.items()):
+            if known.equal(dim, other) is True:
+                self._replaced = True
+                return expression
+        return self.variables[dim] if isinstance(dim, TypeId) else tir.arithmetic(dim, self._integer)
 
     def _integer(self, dim: Dim) -> Expression:
         return tir.integer(dim) if isinstance(dim, int) else self.expression(dim)
@@ -387,13 +405,8 @@ def _stage(
         help = "an extent of its operands may be an expression instead of a number" if extents.variables else None
         message = f"the compute function of {call.operator} {what}: {error}"
         raise CompileError(message, call.span, help=help) from error
-    if len(shape) != len(type_.shape) or not all(map(_equal, shape, type_.shape)) or dtype != _base(type_).name:
+    if len(shape) != len(type_.shape) or not all(map(extents.equal, shape, type_.shape)) or dtype != _base(type_).name:
         raise CompileError(
             f"the compute function of {call.operator} made {dtype} {shape}; its type is {type_}", call.span
         )
     return made
-
-
-def _equal(found: Dim, expected: Dim) -> bool:
-    """Whether a stage's extent is that of its type, as far as is known."""
-    return found == expected or facts().equal(found, expected) is True

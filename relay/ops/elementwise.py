@@ -21,6 +21,7 @@ from relay.ops.notation import (
     Tensor,
     Value,
     alias,
+    broadcast_dims,
     broadcast_load,
     constant_number,
     dims,
@@ -229,7 +230,7 @@ def _integer_power(x: Stage, y: Stage) -> Stage:
         is_set = tirx.EQ(tirx.bitwise_and(bit, tirx.const(1, dtype)), tirx.const(1, dtype))
         return step(scalar.select(is_set, base, scalar.constant(1, base)), axis=bits)
 
-    return te.compute(np.broadcast_shapes(dims(x), dims(y)), element)
+    return te.compute(broadcast_dims(dims(x), dims(y)), element)
 
 
 def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:

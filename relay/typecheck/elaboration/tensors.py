@@ -377,7 +377,7 @@ def item_axes(items: Sequence[Entity | SliceItem], rank: int) -> list[int]:
         if not is_special:
             axis += 1
         elif isinstance(item, Object) and item.value is Ellipsis:
-            axis += rank - special.count(False)
+            axis += max(rank - special.count(False), 0)  # there may be too many items
     return axes
 
 
