@@ -34,6 +34,7 @@ from relay.errors import (
     InternalError,
     RelayError,
     TypeCheckError,
+    bugs_of,
 )
 from relay.eval import interpreter
 from relay.eval.values import Data
@@ -448,6 +449,10 @@ class RelayFunction(Repeating):
         return lowered
 
     def _lowered(self, made: Elaborated) -> Lowered:
+        with bugs_of("type inference", lambda: self._function.span):
+            return self._packed(made)
+
+    def _packed(self, made: Elaborated) -> Lowered:
         returned, effects = _functions(made)
         opens = must_be_opened(made)
         if opens:

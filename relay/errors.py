@@ -6,7 +6,8 @@ they were found, as one error: it is the first one, and `error.diagnostics` has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 
 from relay.diagnostic import Diagnostic, Label, Source, Span
 
@@ -138,7 +139,49 @@ class RegistrationError(RelayError):
 
 
 class InternalError(Exception):
-    """A bug of Relay's own. It is not the user's mistake, and says so."""
+    """A bug of Relay's own. It is not the user's mistake, and says so; `span` is what was being worked on."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(f"this is a bug in Relay, not in your program: {message}")
+    def __init__(self, message: str, span: Span | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+
+    def __str__(self) -> str:
+        message = f"this is a bug in Relay, not in your program: {self.message}"
+        return Diagnostic("error", message, self.span, help=REPORT).render()
+
+    def at(self, span: Span | None) -> InternalError:
+        """The same error placed at `span`, unless it has a place already."""
+        if self.span is None:
+            self.span = span
+        return self
+
+
+REPORT = "please report it, with the program and the whole traceback"
+"""What users can do about a bug."""
+
+class Signal(Exception):
+    """What parts of Relay tell each other by raising it: neither a mistake nor a bug."""
+
+
+_BUGS = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, NameError, NotImplementedError, RecursionError),
+    *(StopIteration, TypeError, ValueError),
+)
+"""What Python raises where a program does not do what its author meant. Interrupts, exhausted memory, failing files and
+warnings are no bugs."""
+
+
+@contextlib.contextmanager
+def bugs_of(phase: str, place: Callable[[], Span | None]) -> Iterator[None]:
+    """While a phase works on a user's program: what it was not meant to raise is an InternalError at that place."""
+    try:
+        yield
+    except InternalError as error:
+        error.at(place())
+        raise
+    except Signal:
+        raise
+    except _BUGS as error:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise InternalError(f"{what}, in {phase}", place()) from error

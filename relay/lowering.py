@@ -17,7 +17,7 @@ from relay.ad import reverse
 from relay.codegen.stacks import with_room
 from relay.collection import without_collection
 from relay.donation import unused_donations
-from relay.errors import TypeMismatch
+from relay.errors import CompileError, InternalError, TypeMismatch, bugs_of
 from relay.eval.values import Data, Reference
 from relay.ir.expr import Module
 from relay.ir.extents import symbolic_dims
@@ -140,9 +140,21 @@ def derivative_text(typed: Module, elide: bool = True) -> str:
 
     steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[DEFAULT_LEVEL]]
     steps += [differentiate, *BETWEEN[DEFAULT_LEVEL]]
-    return to_text(Pipeline(steps, stage="typed")(typed), elide=elide, sources=True)
+    with bugs_of("the text of a derivative", lambda: typed.main.span):
+        return to_text(Pipeline(steps, stage="typed")(typed), elide=elide, sources=True)
 
 
 def to_core(typed: Module, level: int) -> Module:
-    """The first-order, differentiated, optimised program of a typed one."""
-    return lowering(level)(typed)
+    """The first-order, differentiated, optimised program of a typed one. Raises CompileError for one that is nested too
+    deeply."""
+    try:
+        with bugs_of("a pass over the program", lambda: typed.main.span):
+            return lowering(level)(typed)
+    except InternalError as error:
+        if not isinstance(error.__cause__, RecursionError):
+            raise
+        raise CompileError(
+            f"the blocks of {typed.main.name} are nested too deeply",
+            typed.main.span,
+            help="make functions of inner blocks, or a loop of what is alike",
+        ) from None

@@ -14,7 +14,7 @@ from typing import assert_never
 
 import numpy as np
 
-from relay.errors import ExecutionError, InternalError, Label, Span
+from relay.errors import ExecutionError, InternalError, Label, Span, bugs_of
 from relay.eval.frames import Activation, Frame, is_tail_call
 from relay.eval.operation import Operations
 from relay.eval.reuse import Reuse
@@ -108,10 +108,10 @@ class Machine:
 
     def run(self, function: object, arguments: Sequence[object], below: float = math.inf) -> object:
         """Call a function value and step to the end. Its own gradient is for levels of tapes `below` one."""
-        self.enter(function, arguments, below=below)
         frames = self.frames
         try:
-            with np.errstate(all="ignore"):
+            with bugs_of("the interpreter", lambda: self._place(function)), np.errstate(all="ignore"):
+                self.enter(function, arguments, below=below)
                 while frames:  # step(), written out
                     frame = frames[-1]
                     activation = frame.activations[-1]  # type: ignore[union-attr]
@@ -123,6 +123,12 @@ class Machine:
                 error.labels = self._calls()
             raise
         return self.result
+
+    def _place(self, function: object) -> Span | None:
+        """Where the call of a function has got to."""
+        if self.frames:
+            return self.backtrace()[-1][1]
+        return function.function.span if isinstance(function, Closure) else None
 
     def _calls(self) -> tuple[Label, ...]:
         """The innermost calls that led to where the program is."""

@@ -105,7 +105,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TypeAlias
 
-from relay.errors import FrontendError, RelayError, together
+from relay.errors import FrontendError, RelayError, bugs_of, together
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import Context
 from relay.frontend.expressions import lower_constant, lower_expression
@@ -298,7 +298,8 @@ def _body(context: Context, defaults: Sequence[Atom | None], evaluated: Evaluate
         raise
     except Exception:
         if not context.errors:  # otherwise the user's mistakes come first: without them, this may not happen
-            raise
+            with bugs_of("the front end", lambda: context.file.function_span(context.node)):
+                raise
     return None
 
 

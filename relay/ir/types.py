@@ -23,6 +23,7 @@ import attrs
 import ml_dtypes
 import numpy as np
 
+from relay.errors import Signal
 from relay.ir.axes import AxisNames
 from relay.ir.dims import ANY as ANY
 from relay.ir.dims import AnyDim as AnyDim
@@ -100,7 +101,7 @@ Base: TypeAlias = BaseType | TypeId | Unknown
 Shape: TypeAlias = tuple[Dim, ...]  # a TypeId or Unknown of kind Shape among them stands for any number of dims
 
 
-class SymbolicSize(TypeError):
+class SymbolicSize(Signal, TypeError):
     """A number is needed where a dim is none."""
 
 

@@ -43,7 +43,7 @@ from typing import NamedTuple
 
 import attrs
 
-from relay.errors import InternalError, RelayError, TypeCheckError, TypeMismatch
+from relay.errors import InternalError, RelayError, TypeCheckError, TypeMismatch, bugs_of
 from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.effects import Effect
@@ -290,6 +290,7 @@ def _attempt(
             else:
                 name = _derived_entry(session, derived_entity(definition), arguments, symbolic)
             session.finish()
+        return session.module(name)
     except (Consequence, RelayError) as error:
         session.report(error)
         session.stop()
@@ -307,8 +308,8 @@ def _attempt(
         ) from None
     except Exception:
         session.stop()  # the user's mistakes come first: without them, this may not happen
-        raise
-    return session.module(name)
+        with bugs_of("type inference", lambda: session.hints.span):
+            raise
 
 
 def _values(
