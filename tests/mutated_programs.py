@@ -81,7 +81,9 @@ def _replace(function: ast.FunctionDef, old: ast.AST, new: ast.AST) -> None:
 
 def _read(function: ast.FunctionDef) -> list[ast.expr]:
     """The expressions whose values are read."""
-    slices = (n for e in _nodes(function, ast.Tuple) for n in (e, *e.elts) if any(isinstance(i, ast.Slice) for i in e.elts))
+    slices = (
+        n for e in _nodes(function, ast.Tuple) for n in (e, *e.elts) if any(isinstance(i, ast.Slice) for i in e.elts)
+    )
     others = {id(n) for n in (*slices, *_nodes(function, ast.Slice, ast.Starred, ast.JoinedStr, ast.FormattedValue))}
     found = (e for e in _nodes(function, ast.expr) if id(e) not in others)
     return [e for e in found if isinstance(getattr(e, "ctx", ast.Load()), ast.Load)]
@@ -135,7 +137,7 @@ def replace_number(chosen: random.Random, function: ast.FunctionDef) -> None:
 
 
 def replace_name(chosen: random.Random, function: ast.FunctionDef) -> None:
-    found = [n for n in _nodes(function, ast.Name)]
+    found = _nodes(function, ast.Name)
     if found:
         others = [n.id for n in found] + [a.arg for a in function.args.args]
         node = chosen.choice(found)

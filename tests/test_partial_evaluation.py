@@ -10,7 +10,7 @@ import pytest
 import relay as R
 from relay import relay
 from relay.ir.expr import Construct, Function, Loop, Match, Module
-from relay.ir.traverse import walk
+from relay.ir.traverse import count_bindings, walk
 from relay.lowering import lowering
 from relay.prelude import List, Option
 
@@ -168,3 +168,34 @@ def test_effects_stay_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(R.ExecutionError, match="a positive number"):
         f(np.float64(-2))
     assert capsys.readouterr().out.split() == ["1.0", "-2.0"]
+
+
+def test_a_continuation_that_grows_from_call_to_call_is_not_made_for() -> None:
+    """Nor are those of functions that call each other."""
+
+    @relay
+    def sum_to(n, k):
+        if n == 0:
+            return k(0)
+        return sum_to(n - 1, lambda r: k(n + r))
+
+    @relay
+    def total(n):  # type: ignore[no-untyped-def]
+        return sum_to(n, lambda r: r)
+
+    @relay
+    def even_to(n, k):
+        return k(0) if n <= 0 else odd_to(n - 1, lambda r: k(n + r))
+
+    @relay
+    def odd_to(n, k):
+        return k(0) if n <= 0 else even_to(n - 1, lambda r: k(n * r))
+
+    @relay
+    def both(n):
+        return even_to(n, lambda r: r)
+
+    for function, expected in ((total, 21), (both, 6 + 5 * (4 + 3 * (2 + 0)))):
+        core = function.core(6)
+        assert sum(count_bindings(f.body) for f in core.functions.values()) < 60
+        assert int(function.interpret(6)) == expected

@@ -75,6 +75,16 @@ def structure_of(value: Atom, known: Known) -> Structure | None:
     return found if count <= MOST else None
 
 
+def embedded(left: Structure | None, right: Structure | None) -> bool:
+    """Whether the left structure is the right one without some of its constructors."""
+    if left is None or right is None:
+        return left is None
+    same = left.constructor == right.constructor and left.definition is right.definition
+    if same and all(map(embedded, left.fields, right.fields)):
+        return True
+    return any(field is not None and embedded(left, field) for field in right.fields)
+
+
 def unknown_parts(value: Atom, content: Structure | None, known: Known) -> Iterator[Atom]:
     """The parts of a value that only the run knows, in order."""
     if content is None:

@@ -7,8 +7,9 @@ Each set of constants and constructors that a function is called with gives one 
 specialisation, after Jones, Gomard and Sestoft): its body with them in place of parameters, simplified and folded, in
 which further calls get versions in turn. A version that is being made, or was, is called again, so `loop(x) = loop(x)`
 ends as a call of itself. A recursion that what is known does not end would give versions for ever: where the versions
-that one call needs have more than `budget` bindings together, the call stays as it is. `inline` then puts versions that
-are called once in their places.
+that one call needs have more than `budget` bindings together, the call stays as it is, and also where the data that a
+recursion is called with only grows from call to call, as a continuation does (the versions before are embedded in it;
+after Sorensen and Gluck). `inline` then puts versions that are called once in their places.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from relay.transform.constant_folding import fold_constants
 from relay.transform.functions import with_body, with_functions
 from relay.transform.given_sizes import given_sizes, gives_sizes
 from relay.transform.graph import call_graph, strong_components
-from relay.transform.known_structures import Known, Structure, rebuilt, structure_of, unknown_parts, unrolled
+from relay.transform.known_structures import Known, Structure, embedded, rebuilt, structure_of, unknown_parts, unrolled
 from relay.transform.simplification import simplify
 
 BUDGET = 256
@@ -49,6 +50,7 @@ BUDGET = 256
 _LARGEST = 16  # elements of a constant that a version is made for
 _ROUNDS = 32
 _PATIENCE = 4  # calls of one function that may turn out to need too many versions
+_GROWING = 6  # versions of one function in a row, each called by the last one with more data
 
 _Number: TypeAlias = tuple[str, tuple[int, ...], bytes]
 _Key: TypeAlias = tuple[str, tuple[_Number | Structure | None, ...]]
@@ -158,19 +160,29 @@ class _Evaluation:
             return False
         names: dict[_Key, str] = {root: self._name(root[0])}
         versions: dict[str, Function] = {}
+        callers: dict[_Key, _Key | None] = {root: None}
+        growths: dict[_Key, int] = {root: 0}
         pending, size = [root], 0
         while pending:
             key = pending.pop()
             body, parameters = self._body(key)
             size += max(1, sum(not isinstance(b.value, Construct) for b in walk(body.body)))
-            if size > self.budget:
-                self.failures[root[0]] += 1
-                self.taken.difference_update(names.values())
-                return False
             calls = _Calls(self, names, pending)
+            before = len(pending)
             versions[names[key]] = Function(
                 names[key], parameters, calls.block(body.body), body.label, body.result, span=body.span
             )
+            for called in pending[before:]:
+                callers[called] = key
+                earlier = callers[called]
+                while earlier is not None and earlier[0] != called[0]:
+                    earlier = callers[earlier]
+                is_larger = earlier is not None and _grows(earlier, called)
+                growths[called] = growths[earlier] + 1 if earlier is not None and is_larger else 0
+            if size > self.budget or any(growths[called] >= _GROWING for called in pending[before:]):
+                self.failures[root[0]] += 1
+                self.taken.difference_update(names.values())
+                return False
         self.names.update(names)
         self.versions.update(versions)
         return True
@@ -230,6 +242,14 @@ class _Calls:
                 made = self.evaluation.call(made, key, known)
             bindings.append(Binding(binding.targets, made))
         return Block(tuple(bindings), block.terminator)
+
+
+def _grows(before: _Key, after: _Key) -> bool:
+    """Whether a function calls itself with the same constants and more data."""
+    return before != after and all(
+        embedded(a, b) if isinstance(a, Structure) and isinstance(b, Structure) else a == b
+        for a, b in zip(before[1], after[1], strict=True)
+    )
 
 
 def _content(constant: Constant) -> _Number | None:

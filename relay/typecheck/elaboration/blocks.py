@@ -243,7 +243,9 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
             defaults = [p.default for p in function.signature if isinstance(p.default, Var)]
             used = (*free_variables(function), *defaults)
             captured = {v: context.lookup(v) for v in used if _is_bound(context, v)}
-            entity = LocalFunction(function, captured, out.slot(), session.sizes_in_scope(), context, function.name)
+            around = session.active[-1] if session.active else None
+            sizes = session.sizes_in_scope()
+            entity = LocalFunction(function, captured, out.slot(), sizes, context, function.name, inside=around)
             session.unseen_functions.setdefault(id(function), (entity, value))
         case Unpack(atom, count, span):
             for target, part in zip(targets, unpack(session, out, entity_of(atom), count, span), strict=True):

@@ -7,7 +7,7 @@ typed atoms where the program needs them as values (`materialise`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -20,6 +20,9 @@ from relay.ir.facts import facts
 from relay.ir.types import Form, Type, TypeId, Unknown
 from relay.operator.relation import Undetermined
 from relay.typecheck.dims import refuse_made
+
+if TYPE_CHECKING:
+    from relay.typecheck.elaboration.session import Instance
 
 TEMPLATE = "<relay."
 """How the names of the files begin that templates seem to come from."""
@@ -231,7 +234,7 @@ class LocalFunction:
 
     `slot` is the place of its definition, and `sizes` are those in scope there. Its instances are bound there, or where
     the last of the sizes in their types is made. A `partial` one may be differentiated with respect to references: they
-    have no gradients.
+    have no gradients. It is defined `inside` an instance of the function around it.
     """
 
     function: Function
@@ -242,6 +245,7 @@ class LocalFunction:
     name: str = ""
     pure: Purity | None = None
     partial: bool = False
+    inside: Instance | None = None
 
 
 @attrs.frozen(eq=False)

@@ -85,7 +85,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
 )
 from relay.typecheck.elaboration.results import result_value
-from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.elaboration.session import Instance, InstanceKey, Session
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve
 
@@ -245,14 +245,17 @@ def instantiate(
     shape = tuple(v is None for v in values)
     names = axis_names.all_names(types)
     key = (id(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
-    if key is not None and key in session.instances:
-        if session.instances[key].failed:
-            raise Consequence
-        for found, expected in zip(types, session.instances[key].parameters, strict=True):
-            effects.flow(found, expected)
-        early_results.used(session, session.instances[key])
-        return session.instances[key]
     running = [i for i in session.active if i.code is code and i.statics == (shape, *statics)]
+    there = session.instances.get(key)
+    if there is None and running and key is not None:
+        there = polymorphic_recursion.at_equal_sizes(session, key, types)
+    if there is not None:
+        if there.failed:
+            raise Consequence
+        for found, expected in zip(types, there.parameters, strict=True):
+            effects.flow(found, expected)
+        early_results.used(session, there)
+        return there
     if running:
         general = polymorphic_recursion.general_use(session, callee, running[-1], types, span)
         if general is not None:
@@ -260,7 +263,8 @@ def instantiate(
         other = chosen_by_calls.use_at_other_types(session, function, running[-1], types, span)
         if other is not None:
             return other
-    for instance in reversed(running):
+    around = _around(session, code, (shape, *statics)) if key is None else []
+    for instance in (*reversed(running), *around):
         if key is not None and all(is_known(t) for t in instance.parameters):
             continue
         if any(map(polymorphic_recursion.has_other_structure, types, instance.parameters)):
@@ -282,6 +286,18 @@ def instantiate(
     )
 
 
+def _around(session: Session, code: object, statics: tuple[object, ...]) -> list[Instance]:
+    """The instances of a function inside of which local functions are defined that are being elaborated: also there it
+    calls itself, at types that are not known yet."""
+    found: list[Instance] = []
+    for instance in reversed(session.active):
+        while isinstance(instance.code, LocalFunction) and instance.code.inside is not None:
+            instance = instance.code.inside
+            if instance.code is code and instance.statics == statics and instance not in found:
+                found.append(instance)
+    return found
+
+
 def _new_instance(
     session: Session,
     callee: GlobalFunction | LocalFunction,
@@ -291,7 +307,7 @@ def _new_instance(
     values: Sequence[Typed | None],
     types: tuple[Type, ...],
     statics: tuple[object, ...],
-    key: object,
+    key: InstanceKey | None,
     span: Span | None,
     numbers: Set[ParameterPlace],
     annotated: Mapping[TypeId, object],
@@ -319,6 +335,7 @@ def _new_instance(
         session.pure.append((instance.effects, Purity(function.name, function.span, help)))
     if key is not None:
         session.instances[key] = instance
+        polymorphic_recursion.note_sizes(session, key, instance)
     context = definition_context(callee)
     context.annotated = {**context.annotated, **annotated}
     instance.annotated, instance.is_general = context.annotated, session.generic and bool(annotated)

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from relay.errors import Span, TypeCheckError
+from relay.ir.dims import Dim
 from relay.ir.expr import Function
-from relay.ir.types import Kind, TensorType, TupleType, Type, TypeId, Unknown, prune, type_variables
+from relay.ir.types import Kind, TensorType, TupleType, Type, TypeId, Unknown, map_dims, prune, type_variables
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import higher_rank
 from relay.typecheck.elaboration.arguments import definition_context, surface_function
@@ -23,8 +24,50 @@ from relay.typecheck.elaboration.decisions import Place, SizeVaries
 from relay.typecheck.elaboration.entities import GlobalFunction, LocalFunction, Output, Typed
 from relay.typecheck.elaboration.mistakes import shown
 from relay.typecheck.elaboration.schemes import closed
-from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.elaboration.session import Instance, InstanceKey, Session
 from relay.typecheck.unification import flat_shape, resolve, shape_variable, unknowns
+
+
+def note_sizes(session: Session, key: InstanceKey, instance: Instance) -> None:
+    """Let `at_equal_sizes` find an instance."""
+    if session.hints.is_open:
+        session.instances_at_numbers.setdefault(_at_numbers(session, key), instance)
+
+
+def at_equal_sizes(session: Session, key: InstanceKey, types: Sequence[Type]) -> Instance | None:
+    """For a function that calls itself at other symbolic sizes, an instance whose sizes are the same in this call: they
+    become numbers then. Halves of `n`, rounded up and down, would be sizes of their own, and a recursion with two calls
+    would have twice as many instances at each depth, for a program that is right for few sizes."""
+    found = session.instances_at_numbers.get(_at_numbers(session, key)) if session.hints.is_open else None
+    if found is None:
+        return None
+    for left, right in zip(_dims(types), _dims(found.parameters), strict=True):
+        if session.hints.equal(left, right) is not True and session.hints.number(left) != session.hints.number(right):
+            return None
+    return found
+
+
+def _dims(types: Sequence[Type]) -> list[Dim]:
+    """All dims in types, in their order."""
+    found: list[Dim] = []
+
+    def note(dim: Dim) -> Dim:
+        found.append(dim)
+        return dim
+
+    for type_ in types:
+        map_dims(type_, note)
+    return found
+
+
+def _at_numbers(session: Session, key: InstanceKey) -> object:
+    def number(dim: Dim) -> Dim:
+        found = session.hints.hinted(dim)
+        return dim if found is None else found
+
+    code, shape, types, names, statics = key
+    return code, shape, tuple(map_dims(t, number) for t in types), names, statics
+
 
 MAX_POLYMORPHIC_DEPTH = 64
 """How many calls inside each other may have other types each."""

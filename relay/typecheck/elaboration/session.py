@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import numpy as np
@@ -115,6 +115,11 @@ class Instance:
     of_any_size: Mapping[str, Collection[int]] = attrs.field(factory=dict)  # axes that are `Any`, by parameters' names
 
 
+InstanceKey: TypeAlias = tuple[int, tuple[bool, ...], tuple[Type, ...], object, tuple[object, ...]]
+"""What tells instances apart: the code, which parameters specialise it, the types of the others, the names of their
+axes, and what those that specialise it are."""
+
+
 class Session(Constraints):
     """One elaboration of one program."""
 
@@ -125,6 +130,7 @@ class Session(Constraints):
         self.before_raising = lambda: unseen_names.report_unseen_functions(self)
         self.variables: list[Var] = []
         self.instances: dict[object, Instance] = {}
+        self.instances_at_numbers: dict[object, Instance] = {}  # by the sizes of the call, where they are symbolic
         self.globals: dict[str, Instance] = {}
         self.linked: dict[Module, dict[str, Global]] = {}  # functions of other programs, by their names there
         self.received: list[Type] = []  # the types of the program's arguments
