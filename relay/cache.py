@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +26,7 @@ from pathlib import Path
 
 import attrs
 
+from relay import own_files
 from relay.codegen import library
 from relay.codegen.choices import Choices
 from relay.codegen.native import Native
@@ -37,9 +39,10 @@ log = logging.getLogger("relay.compile")
 
 DEFAULT_SIZE = 1 << 30
 _SUFFIX = ".relay.so"
+_NAME = re.compile(r"[\w-]+\.relay\.so", re.ASCII)
 _NOWHERE = Path(os.devnull) / "relay"  # no folder can be made there
 _ABANDONED = 3600.0  # seconds after which what was never finished is removed
-UNFINISHED = library.UNFINISHED
+UNFINISHED = own_files.UNFINISHED
 
 
 @attrs.frozen
@@ -103,13 +106,14 @@ def native(
         return compile()
     wanted = key(program, level, threads, choices, donated)
     path = directory() / wanted.file(program.main.name)
-    found = _read(path, program)
-    if found is None:
+    is_trusted = _is_trusted(path.parent)
+    found = _read(path, program) if is_trusted else None
+    if found is None and is_trusted:
         log.info("%s is not on disk: %s", program.main.name, _reason(program.main.name, wanted))
-    else:
+    if found is not None:
         log.info("found compiled code in %s", path)
         with _ignoring():
-            os.utime(path)
+            os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
         return found
     made = compile()
     try:
@@ -117,7 +121,8 @@ def native(
         library.write(made, program, path)
         log.info("compiled code is kept in %s", path)
         _shrink(limit())
-        return _read(path, program) or made  # which becomes machine code once more when it is called
+        kept = _read(path, program) if _is_trusted(path.parent) else None
+        return kept or made  # which becomes machine code once more when it is called
     except library.Unwritable as reason:
         log.info("not kept on disk: %s", reason)
     except OSError as error:
@@ -126,24 +131,51 @@ def native(
 
 
 def _read(path: Path, program: Module) -> Native | None:
-    """The program in a file, if it is there and whole."""
+    """The program in a file, if it is there, whole, and of this user."""
     try:
         found = library.read(path, program)
-        if found is None and path.exists():
+        if found is None and os.path.lexists(path):
             log.warning("%s is damaged, and is made anew", path)
         return found
-    except Exception as error:  # a file of another origin: anything may happen
+    except library.Untrusted as reason:
+        log.warning("%s; it is not used, and is made anew", reason)
+        return None
+    except Exception as error:  # of the loader
         log.warning("%s cannot be used, and is made anew: %s", path, error)
         return None
+
+
+_told: set[tuple[str, str]] = set()  # folders that are not trusted, and why
+
+
+def _is_trusted(folder: Path) -> bool:
+    """Whether what stands in the folder may be used. That others can write there is said once. A folder that is not
+    there will be made."""
+    try:
+        own_files.check_folder(folder)
+    except OSError:
+        return not os.path.lexists(folder)
+    except own_files.Untrusted as reason:
+        if (told := (str(folder), str(reason))) not in _told:
+            _told.add(told)
+            log.warning(
+                "compiled programs in %s are not used: %s. Whoever writes there could have them run what they like."
+                " `chmod go-w` it, or choose a folder of your own by RELAY_CACHE_DIR",
+                *told,
+            )
+        return False
+    return True
 
 
 def entries() -> list[Entry]:
     """The programs in the cache, those used last first."""
     found = []
-    for path in directory().glob(f"*{_SUFFIX}"):
-        with _ignoring():
-            status = path.stat()
-            found.append(Entry(path, status.st_size, status.st_mtime))
+    with _ignoring():
+        for path in directory().glob(f"*{_SUFFIX}"):
+            with _ignoring():
+                status = path.lstat()
+                if _NAME.fullmatch(path.name) and stat.S_ISREG(status.st_mode):
+                    found.append(Entry(path, status.st_size, status.st_mtime))
     return sorted(found, key=lambda entry: -entry.used)
 
 
@@ -160,10 +192,16 @@ def clear() -> int:
 
 def _remove_unfinished(age: float) -> None:
     """Remove what processes have left behind that ended while they wrote, if it is so many seconds old."""
-    for left_behind in directory().glob(f"{UNFINISHED}*"):
-        with _ignoring():
-            if time.time() - left_behind.stat().st_mtime >= age:
-                shutil.rmtree(left_behind, ignore_errors=True)
+    with _ignoring():
+        for left_behind in directory().glob(f"{UNFINISHED}*"):
+            with _ignoring():
+                status = left_behind.lstat()
+                if time.time() - status.st_mtime < age:
+                    continue
+                if stat.S_ISDIR(status.st_mode):
+                    shutil.rmtree(left_behind, ignore_errors=True)
+                else:
+                    left_behind.unlink()
 
 
 def _shrink(size: int) -> None:

@@ -100,10 +100,12 @@ class Executable:
                 pass
         return result
 
-    def export(self, path: str | Path, header: str | Path | None = None) -> None:
+    def export(self, path: str | Path, header: str | Path | None = None) -> str:
         """Write a shared library that `load` reads; also a C header with which C and C++ call it.
 
         The library holds the captured arrays, and runs on processors that have all vector instructions of this one.
+        Returns the SHA-256 of the file, which `load` checks before it loads anything.
+
         Raises CompileError for what cannot be written: programs that call Python, data types, and where there is no
         linker.
         """
@@ -117,30 +119,40 @@ class Executable:
                 raise library.Unwritable("it has symbolic sizes; a C header is for sizes that are numbers")
             text = None if header is None else c_header(native, self.name)
             about = self.name, self.parameters, self.result, self._donated
-            library.export(native, self.name, about, Path(path))
+            digest = library.export(native, self.name, about, Path(path))
         except library.Unwritable as reason:
             raise CompileError(f"{self.name} cannot be exported: {reason}") from None
         if header is not None and text is not None:
             Path(header).write_text(text)
+        return digest
 
     def __repr__(self) -> str:
         types = ", ".join(f"{name}: {show(type_)}" for name, type_ in self.parameters)
         return f"<relay executable {self.name}({types}) -> {show(self.result)}>"
 
 
-def load(path: str | Path) -> Executable:
-    """What `Executable.export` wrote. Trust the file as you trust a program: it is one.
+def load(path: str | Path, *, sha256: str | None = None, trusted: bool = False) -> Executable:
+    """What `Executable.export` wrote. A library is a program: loading one runs it, with all rights of this process.
 
-    Raises CompileError for a file that is none, or was made for other processors or versions, OSError if it cannot be
-    read.
+    So the file has to be of this user (or of root), in a folder where nobody else can write. One of elsewhere is loaded
+    if it has the SHA-256 that `export` returned, given as `sha256`, or if it is said to be `trusted`. A digest that is
+    given is checked in any case, before anything is loaded.
+
+    Raises CompileError for a file that is none, that others could have written, that has another digest, or that was
+    made for other processors or versions, OSError if it cannot be read.
     """
     from relay.codegen import library
     from relay.codegen.cpu import Program
 
     try:
-        native, (name, parameters, result, donated) = library.load(Path(path))
+        native, (name, parameters, result, donated) = library.load(Path(path), sha256, trusted)
     except library.Unreadable as reason:
         raise CompileError(f"{path}: {reason}") from None
+    except library.Untrusted as reason:
+        raise CompileError(
+            f"{path} is not loaded: {reason}",
+            help="a library is a program: pass sha256=.., which export returned, or trusted=True for one that you know",
+        ) from None
     return Executable(name, Program(native, Data, Reference), parameters, result, donated)
 
 

@@ -9,7 +9,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
@@ -18,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from relay import cache
+from relay import cache, own_files
 from relay.codegen.choices import Choice, Choices
 
 log = logging.getLogger("relay.compile")
@@ -46,10 +45,7 @@ def keep(threads: int, found: Mapping[str, Choice]) -> None:
     with _locked():
         content = _read()
         content.setdefault(_machine(threads), {}).update({name: attrs.asdict(choice) for name, choice in found.items()})
-        handle, temporary = tempfile.mkstemp(prefix=cache.UNFINISHED, dir=path().parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-        os.replace(temporary, path())
+        own_files.write(path(), json.dumps(content, indent=1).encode())
 
 
 def clear() -> None:
@@ -64,14 +60,20 @@ def _machine(threads: int) -> str:
 
 def _read() -> dict[str, dict[str, Any]]:
     try:
-        content = json.loads(path().read_text(encoding="utf-8"))
+        own_files.check_folder(path().parent)
+        content: Any = json.loads(own_files.read(path()))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         log.warning("%s cannot be read: %s", path(), error)
         return {}
-    if isinstance(content, dict) and all(isinstance(entries, dict) for entries in content.values()):
-        return content
+    except own_files.Untrusted as reason:
+        log.warning("%s is not used: %s", path(), reason)
+        return {}
+    entries = content.values() if isinstance(content, dict) else [None]
+    if all(isinstance(e, dict) and all(isinstance(c, dict) for c in e.values()) for e in entries):
+        found: dict[str, dict[str, Any]] = content
+        return found
     log.warning("%s holds no choices", path())
     return {}
 
@@ -84,6 +86,7 @@ def _locked() -> Iterator[None]:
     except ImportError:
         yield
         return
-    with path().with_suffix(".lock").open("w") as file:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    with open(os.open(path().with_suffix(".lock"), flags, 0o600), "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,7 +1,8 @@
 """Machine code as a file: a shared library, followed by what is needed to call it.
 
-    the library | machine code that a linker takes, and description, pickled | length of both, digest of both | magic
+    the library | machine code that a linker takes, and description (codec.py) | length of both, digest of both | magic
 
+A file is code: whoever reads one has made sure whose it is (own_files.py). Damage is noticed, and is no danger.
 A loader of libraries does not look behind their end. The machine code is there a second time so that the program can be
 exported with other data; captured arrays of an export are in the library alone. Spans and data types of the description
 are numbers: places among those of the program that the code was compiled from, which the reader has, too. Nothing here
@@ -12,10 +13,8 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import io
 import math
 import os
-import pickle
 import platform
 import shutil
 import struct
@@ -28,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from relay import own_files
+from relay.codegen import codec
 from relay.codegen.header import Unwritable, identifier, symbol
 from relay.codegen.native import ALIGNMENT, Native
 from relay.diagnostic import Span
@@ -35,11 +36,10 @@ from relay.ir.alpha import data_in_order
 from relay.ir.expr import Function, Module
 from relay.ir.traverse import walk
 from relay.ir.types import DataDefinition, mentioned_definitions
+from relay.own_files import UNFINISHED, Untrusted
 
-_MAGIC = b"relay library 1\n"
+_MAGIC = b"relay library %d\n" % (1 + codec.VERSION)
 _FOOTER = struct.Struct("<QQ32s")
-UNFINISHED = "unfinished-"
-"""What the names of folders begin with in which libraries are made."""
 
 _LINKERS = ("ld", "ld.lld", "lld")
 
@@ -48,33 +48,43 @@ def write(native: Native, program: Module, path: Path) -> None:
     """Write a program's machine code, in one step: a reader sees all of the file or nothing. Raises Unwritable."""
     if native.externals is not None:
         raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
-    stream, object_code = io.BytesIO(), native.object_code
-    _Pickler(stream, program).dump((object_code, native.description))
-    description = stream.getvalue()
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.parent) as folder:
+    object_code = native.object_code
+    description = codec.encode((path.name, object_code, native.description), _Places(program).number)
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED) as folder:
         library = Path(folder, "library.so")
         _link(object_code, library)
         code = library.read_bytes()
-        digest = hashlib.sha256(code + description).digest()
-        footer = _FOOTER.pack(len(code), len(description), digest) + _MAGIC
-        library.write_bytes(code + description + footer)
-        os.replace(library, path)
+    own_files.write(path, _whole(code, description, _MAGIC))
 
 
 def read(path: Path, program: Module) -> Native | None:
-    """What `write` wrote for this program; None if there is no such file, or it is not whole."""
+    """What `write` wrote for this program under this name; None if there is no such file, or it is not whole. Raises
+    Untrusted for a file of someone else."""
     try:
-        content = path.read_bytes()
+        content = own_files.read(path)
     except OSError:
         return None
-    tail = _FOOTER.size + len(_MAGIC)
-    if not content.endswith(_MAGIC) or len(content) < tail:
+    try:
+        name, object_code, description = _described(content, _MAGIC, _Places(program).object)
+    except codec.Damaged:
         return None
-    size, described, digest = _FOOTER.unpack(content[-tail : -len(_MAGIC)])
+    return Native.loaded(_load(path), object_code, description) if name == path.name else None
+
+
+def _whole(code: bytes, description: bytes, magic: bytes) -> bytes:
+    digest = hashlib.sha256(code + description).digest()
+    return b"".join((code, description, _FOOTER.pack(len(code), len(description), digest), magic))
+
+
+def _described(content: bytes, magic: bytes, inside: codec.Inside | None = None) -> Any:
+    """What stands behind the library in a file. Raises Damaged."""
+    tail = _FOOTER.size + len(magic)
+    if not content.endswith(magic) or len(content) < tail:
+        raise codec.Damaged("it has another ending")
+    size, described, digest = _FOOTER.unpack(content[-tail : -len(magic)])
     if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
-        return None
-    object_code, description = _Unpickler(io.BytesIO(content[size : size + described]), program).load()
-    return Native.loaded(_load(path), object_code, description)
+        raise codec.Damaged("its digest is another one")
+    return codec.decode(content[size : size + described], inside)
 
 
 # ---- libraries that stand by themselves
@@ -84,42 +94,66 @@ class Unreadable(Exception):
     """Why a file is no library for this process."""
 
 
-_EXPORTED = b"relay export 3\n "
+_PARTS = 5  # of the description
+_EXPORTED = b"relay export %d\n " % (3 + codec.VERSION)
 
 
-def export(native: Native, name: str, about: Any, path: Path) -> None:
-    """Write a program's machine code, what is needed to call it, and `about`, in one step. Raises Unwritable."""
+def export(native: Native, name: str, about: Any, path: Path) -> str:
+    """Write a program's machine code, what is needed to call it, and `about`, in one step. Returns the SHA-256 of the
+    file, in hexadecimal digits. Raises Unwritable."""
     if native.externals is not None:
         raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
     failures = [(message if span is None else f"{span}: {message}", None) for message, span in native.failures]
     object_code = native.object_code
     outline = [(place, array.dtype, array.shape) for place, array in native.constants.items()]
     described = {**native.description, "failures": failures, "constants": outline}
-    description = pickle.dumps((_requirements(), object_code, described, name, about))
+    description = codec.encode((_requirements(), object_code, described, name, about))
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
         library = Path(folder, "library.so")
         _link(object_code, library, _constants(native, name, Path(folder)))
-        code = library.read_bytes()
-        digest = hashlib.sha256(code + description).digest()
-        library.write_bytes(code + description + _FOOTER.pack(len(code), len(description), digest) + _EXPORTED)
+        content = _whole(library.read_bytes(), description, _EXPORTED)
+        library.write_bytes(content)
         os.replace(library, path)
+    return hashlib.sha256(content).hexdigest()
 
 
-def load(path: Path) -> tuple[Native, Any]:
-    """What `export` wrote, and its `about`. Raises Unreadable, OSError."""
-    content = path.read_bytes()
-    tail = _FOOTER.size + len(_EXPORTED)
-    if not content.endswith(_EXPORTED) or len(content) < tail:
-        raise Unreadable("this is no library that relay exported")
-    size, described, digest = _FOOTER.unpack(content[-tail : -len(_EXPORTED)])
-    if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
-        raise Unreadable("the file is damaged")
-    required, object_code, description, name, about = pickle.loads(content[size : size + described])
+def load(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[Native, Any]:
+    """What `export` wrote, and its `about`. Nothing is loaded before all is checked. Raises Unreadable, Untrusted,
+    OSError."""
+    try:
+        if not trusted:
+            own_files.check_folder(path.parent, whole=False)
+        content = path.read_bytes() if trusted else own_files.read(path.resolve())
+    except own_files.Untrusted:
+        if sha256 is None:
+            raise
+        content, trusted = path.read_bytes(), False
+        return _loaded(content, sha256, None)
+    return _loaded(content, sha256, path)
+
+
+def _loaded(content: bytes, sha256: str | None, path: Path | None) -> tuple[Native, Any]:
+    """A library by its content. Without a path, others may change the file at any time: a copy is loaded."""
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256.strip().lower():
+        raise Unreadable("its SHA-256 is another one than the one that was given; nothing of it was loaded")
+    try:
+        parts = _described(content, _EXPORTED)
+        if not (isinstance(parts, tuple) and len(parts) == _PARTS and isinstance(parts[0], frozenset)):
+            raise codec.Damaged("it describes something else")
+    except codec.Damaged as reason:
+        whole = content.endswith(_EXPORTED)
+        text = f"the file is damaged: {reason}" if whole else "this is no library that relay exported"
+        raise Unreadable(text) from None
+    required, object_code, description, name, about = parts
     missing = required - _requirements()
     if missing:
         raise Unreadable(f"it was compiled for a processor or version with {', '.join(sorted(missing))}")
-    module = _load(path)
-    description["constants"] = _captured(path, name, description["constants"])
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED) as folder:
+        if path is None:
+            path = Path(folder, "library.so")
+            path.write_bytes(content)
+        module = _load(path)
+        description["constants"] = _captured(path, name, description["constants"])
     return Native.loaded(module, object_code, description), about
 
 
@@ -216,36 +250,36 @@ def _definitions(program: Module) -> list[DataDefinition]:
     return data_in_order(program) if program.data or mentioned else []
 
 
-class _Pickler(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, program: Module) -> None:
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._spans: dict[Span, int] = {}
-        for place, span in enumerate(_spans(program)):
-            if span is not None:
-                self._spans.setdefault(span, place)
-        self._data = {definition: place for place, definition in enumerate(_definitions(program))}
+class _Places:
+    """The places and data types of a program by numbers, which stand for them in a file."""
 
-    def persistent_id(self, obj: Any) -> tuple[str, int] | None:
-        if isinstance(obj, Span):
-            if obj not in self._spans:
-                raise Unwritable(f"an error of it has a place outside of the program, {obj}")
-            return "span", self._spans[obj]
-        if isinstance(obj, DataDefinition):
-            if obj not in self._data:
-                raise Unwritable(f"{obj.name} is not a data type of the program that it was compiled from")
-            return "data", self._data[obj]
-        return None
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, program: Module) -> None:
-        super().__init__(file)
+    def __init__(self, program: Module) -> None:
         self._spans: Sequence[Span | None] = list(_spans(program))
         self._data = _definitions(program)
+        self._numbers: dict[Span, int] = {}
+        for place, span in enumerate(self._spans):
+            if span is not None:
+                self._numbers.setdefault(span, place)
+        self._data_numbers = {definition: place for place, definition in enumerate(self._data)}
 
-    def persistent_load(self, pid: tuple[str, int]) -> Any:
-        kind, place = pid
-        return self._spans[place] if kind == "span" else self._data[place]
+    def number(self, item: object) -> tuple[int, int] | None:
+        """What a file has for an object; None for what it holds itself. Raises Unwritable for one of elsewhere."""
+        if isinstance(item, Span):
+            if item not in self._numbers:
+                raise Unwritable(f"an error of it has a place outside of the program, {item}")
+            return 0, self._numbers[item]
+        if isinstance(item, DataDefinition):
+            if item not in self._data_numbers:
+                raise Unwritable(f"{item.name} is not a data type of the program that it was compiled from")
+            return 1, self._data_numbers[item]
+        return None
+
+    def object(self, kind: int, place: int) -> object:
+        """What such a number means. Raises IndexError."""
+        known: Sequence[object] = (self._spans, self._data)[kind]
+        if kind < 0 or place < 0:
+            raise IndexError
+        return known[place]
 
 
-__all__ = ["UNFINISHED", "Unreadable", "Unwritable", "export", "load", "read", "write"]
+__all__ = ["UNFINISHED", "Unreadable", "Untrusted", "Unwritable", "export", "load", "read", "write"]
