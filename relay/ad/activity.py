@@ -42,7 +42,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Terminator,
     Var,
@@ -158,11 +160,18 @@ class Activity:
                 for source in sources:
                     for target in (targets[0], *cells):
                         self._flow(source, target)
-            case Project(source) | Ascribe(source) | StackGet(source) | RefNew(source) | RefRead(source):
+            case (
+                Project(source)
+                | Ascribe(source)
+                | StackGet(source)
+                | StackPrefix(source)
+                | RefNew(source)
+                | RefRead(source)
+            ):
                 self._flow(source, targets[0])
             case Var() | Constant():
                 self._flow(expression, targets[0])
-            case StackPush(stack, value):
+            case StackPush(stack, value) | StackSet(stack, _, value):
                 self._flow(stack, targets[0])
                 self._flow(value, targets[0])
             case RefWrite(reference, value):

@@ -66,7 +66,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Var,
     Yield,
@@ -234,6 +236,9 @@ class Reversal:
                 return self._call(binding, expression, scope)
             case StackPush():
                 return self._push(binding, expression, scope)
+            case StackSet(stack) | StackPrefix(stack):
+                if scope.take(binding.targets[0]) is not None:  # the program's own stacks have cells, which have none
+                    raise InternalError("the cotangent of a stack of which a part was changed")
             case StackGet(stack):
                 self._get(stack, scope.take(binding.targets[0]), binding.targets[0], scope)
             case StackNew(element):
@@ -479,7 +484,6 @@ class Reversal:
             argument = call.arguments[position]
             own = [leaves.pop(0) for _ in self.cotangents.leaves(type_of(argument))]
             self.accumulate(scope, argument, self.cotangents.unflatten(own, type_of(argument)))
-
 
     def _backward(self, call: Call, callee: Callee, arguments: list[Atom], scope: Scope) -> Atom:
         """f_b(t, v', a'..)"""

@@ -319,9 +319,13 @@ def _start(
     for slot, _ in shared.pools.slots:
         if slot not in filled:
             code.set_table(slot, integer(0))
+    for pool in shared.pools.names:
+        if pool.free is not None:
+            code.set_table(pool.free, integer(0))
     for pool in inputs:
         assert pool.slot is not None
-        for word in range(0, 2 * len(pool.shadows), 2):  # those of an earlier run are none of this one
+        words = range(1) if pool.blocks else range(0, 2 * len(pool.shadows), 2)
+        for word in words:  # those of an earlier run are none of this one
             base, count = code.table(pool.slot + 2 + sum(1 for _ in leaves(pool.element)) + word), code.table(pool.slot)
             code.emit(tirx.Evaluate(tir.extern("memset", base, integer(0, "int32"), count * code.size(ROW.bytes))))
     resized = [pool for pool in shared.pools.names if not has_fixed_rows(pool)]

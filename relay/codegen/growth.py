@@ -1,11 +1,12 @@
-"""Which pools may grow, and so move, while something is executed. Elsewhere their rows can be read in place."""
+"""Which pools may grow, and so move, or change while something is executed. Elsewhere their rows can be read in
+place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from relay.codegen.layout import Layouts, Pool, RowLayout, StackLayout
-from relay.ir.expr import Binding, Block, Call, Construct, Function, Global, RefNew, Shadow, StackPush
+from relay.ir.expr import Binding, Block, Call, Construct, Function, Global, RefNew, Shadow, StackPush, StackSet
 from relay.ir.traverse import blocks, walk
 
 
@@ -39,7 +40,7 @@ class Growth:
 
     def _directly(self, binding: Binding) -> frozenset[Pool]:
         match binding.value:
-            case StackPush(stack):
+            case StackPush(stack) | StackSet(stack):
                 layout = self._layouts.atom(stack)
                 assert isinstance(layout, StackLayout)
                 return frozenset((layout.pool,))

@@ -325,7 +325,7 @@ static inline int64_t {name}_list{number}({name}_t* self, int64_t count) {{
   if (made + count > place[1]) {{
     void* memory;
     int64_t room = 2 * (made + count);
-{_growth([8])}    place[1] = room;
+{_growth([8, 8])}    place[1] = room;
   }}
   for (n = 0; n < count; ++n) {{
     int64_t cell = {name}_cell{pools[row]}(self);

@@ -39,6 +39,7 @@ from relay.codegen.layout import (
     leaves,
     received_leaves,
 )
+from relay.codegen.ownership import Key, Ownership, own
 from relay.codegen.parts import cut
 from relay.codegen.pools import Pools
 from relay.codegen.schedules import Packing
@@ -79,7 +80,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Var,
     Yield,
@@ -128,7 +131,7 @@ def generate(
     function: Function, shared: Shared, recursive: bool, sharing: Sharing, donation: Donation = NOTHING
 ) -> dict[Any, Any]:
     """The native functions for a core function. A caller provides `shared.frames` bytes, set here, of workspace."""
-    generator = _Generator(shared, sharing)
+    generator = _Generator(shared, sharing, own(function))
     code, layouts = generator.code, shared.layouts
     parameters: list[Any] = []
     given: list[Leaf] = []
@@ -198,9 +201,10 @@ def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId,
 class _Generator:
     """Generates one function."""
 
-    def __init__(self, shared: Shared, sharing: Sharing) -> None:
+    def __init__(self, shared: Shared, sharing: Sharing, ownership: Ownership) -> None:
         self.shared = shared
         self.sharing = sharing
+        self.ownership = ownership
         self.homes: dict[Var, Value] = {}  # the memory of each class of variables that share it
         self.taken: set[Place] = set()  # all of it: nothing else is made there
         self.donated: dict[Place, Block] = {}  # those of arguments that results take, by the block that returns them
@@ -239,11 +243,19 @@ class _Generator:
             if not any(leaf.place in self.taken or self._occupied(block, variable, leaf) for leaf in parts(target))
         }
         settled = [self._settle(variable, target) for variable, target in wanted.items()]
+        ownership = self.ownership
+        self._share(ownership.entered.get(block, ()))
+        self._drop(ownership.left.get(block, ()))
         for position, group in self.sharing.order[block]:
             if group is not None:
                 self.group(group, wanted)
             else:
-                self.binding(block, position, block.bindings[position], wanted)
+                binding = block.bindings[position]
+                self._share(ownership.shared.get(binding, ()))
+                self.binding(block, position, binding, wanted)
+                self._share(ownership.received.get(binding, ()))
+                self._drop(ownership.dropped.get(binding, ()))
+        self._share(ownership.passed.get(block, ()))
         self._leave(block, targets)
         self.taken.difference_update(place for places in settled for place in places)
 
@@ -432,8 +444,16 @@ class _Generator:
                 self.variables[targets[0]] = self._shadow(shadow, self.shared.layouts.of[targets[0]])
             case StackNew():
                 self.variables[targets[0]] = StackValue(code.number(0, ROW), code.number(0, ROW))
-            case StackPush(stack, atom):
-                self.variables[targets[0]] = self._push(stack, self.value(atom))
+            case StackPush() | StackSet() as change:
+                self.variables[targets[0]] = self._changed(change)
+            case StackPrefix(stack, length) as change:
+                held, layout = self._stack(stack)
+                shorter = code.value(self.leaf(length))
+                if change in self.ownership.moved:
+                    with code.collect() as emptied:
+                        self.shared.pools.drop(code, layout.pool, held)
+                    code.when(tirx.EQ(shorter, integer(0)), emptied)
+                self.variables[targets[0]] = StackValue(held.offset, Leaf(ROW, Immediate(shorter)))
             case StackGet(stack, index_atom):
                 held, layout = self._stack(stack)
                 row = code.load(held.offset) + tirx.Cast("int64", code.load(self.leaf(index_atom)))
@@ -634,7 +654,7 @@ class _Generator:
     def _new_row(self, layout: Layout, value: Value) -> Leaf:
         assert isinstance(layout, RowLayout)
         zero = integer(0)
-        row = self.shared.pools.reserve(self.code, layout.pool, zero, zero)
+        row = self.shared.pools.reserve(self.code, layout.pool)
         self.code.assign(self.code.row(layout.pool, row), value)
         for slot in layout.pool.shadows:
             self.code.store_word(self.code.shadow_words(layout.pool, slot, row)[0], zero)
@@ -666,14 +686,38 @@ class _Generator:
         assert isinstance(value, StackValue) and isinstance(layout, StackLayout)
         return value, layout
 
-    def _push(self, stack: Atom, value: Value) -> StackValue:
-        code = self.code
-        held, layout = self._stack(stack)
-        offset, length = code.value(held.offset), code.value(held.length)
-        offset = self.shared.pools.reserve(code, layout.pool, offset, length)
-        code.assign(code.row(layout.pool, offset + length), value)
-        longer = code.bind(length + integer(1), name="length")
+    def _changed(self, change: StackPush | StackSet) -> StackValue:
+        """The stack with one element more, or another one."""
+        code, moved, pushes = self.code, change in self.ownership.moved, isinstance(change, StackPush)
+        held, layout = self._stack(change.stack)
+        value, length = self.value(change.value), code.value(held.length)
+        place = length
+        if isinstance(change, StackSet):
+            place = code.bind(tirx.Cast("int64", code.load(self.leaf(change.index))), name="place")
+        offset = self.shared.pools.own(code, layout.pool, code.value(held.offset), length, pushes, moved)
+        code.assign(code.row(layout.pool, offset + place), value)
+        longer = code.bind(length + integer(1), name="length") if pushes else length
         return StackValue(Leaf(ROW, Immediate(offset)), Leaf(ROW, Immediate(longer)))
+
+    def _held(self, key: Key) -> tuple[StackValue, StackLayout]:
+        """The stack that a key stands for."""
+        variable, path = key
+        value, layout = self.value(variable), self.shared.layouts.atom(variable)
+        for position in path:
+            assert isinstance(value, tuple) and isinstance(layout, TupleLayout)
+            value, layout = value[position], layout.items[position]
+        assert isinstance(value, StackValue) and isinstance(layout, StackLayout)
+        return value, layout
+
+    def _share(self, keys: Sequence[Key]) -> None:
+        """Note that there are more references to stacks."""
+        for stack, layout in map(self._held, keys):
+            self.shared.pools.share(self.code, layout.pool, stack)
+
+    def _drop(self, keys: Sequence[Key]) -> None:
+        """Note that stacks are of no more use."""
+        for stack, layout in map(self._held, keys):
+            self.shared.pools.drop(self.code, layout.pool, stack)
 
 
 def _is_arbitrary(binding: Binding) -> bool:

@@ -8,9 +8,8 @@
     Ref[T]              a row (int64) of the pool of Ref[T], which holds the content
     Stack[T]            offset and length (int64) of consecutive rows of a pool of T
 
-A pool is a struct of arrays that grows. Two stacks that never meet in one variable get different pools, so that pushing
-on both by turns stays cheap: a push is in place if its stack ends at the pool's top, and copies the stack otherwise.
-`analyse` finds by unification which stacks meet.
+A pool is a struct of arrays that grows. Two stacks that never meet in one variable get different pools; `analyse` finds
+by unification which stacks meet. The rows of a stack are a block, which has room for more: see `pools.py`.
 """
 
 from __future__ import annotations
@@ -55,7 +54,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Var,
     Yield,
@@ -145,8 +146,9 @@ class StackLayout:
 
 @attrs.define(eq=False)
 class Pool:
-    """Rows of one layout: those of references (`cells`), of recursive data, or of stacks. `slot` is its first place in
-    the context table: top, capacity, then a base for each leaf.
+    """Rows of one layout: those of references (`cells`), of recursive data, or of stacks (`blocks`). `slot` is its
+    first place in the context table: top, capacity, then a base for each leaf. Those of stacks have a word more in each
+    row, which matters in the first row of a block (`pools.py`), and places for blocks that are free (`free`).
 
     Behind the content of a reference lie two words for each slot of shadows (`Shadow`): 1 + the row of the sweep,
     0 if there is no shadow yet, and the shadow's row. Whoever passes references makes room for them; each run clears
@@ -157,11 +159,13 @@ class Pool:
     element: Layout = attrs.field(factory=lambda: TupleLayout(()))
     slot: int | None = None
     cells: bool = False
+    blocks: bool = False
+    free: int | None = None
     shadows: list[str] = attrs.field(factory=list)
 
     def leaves(self) -> list[TensorLayout]:
-        """The leaves of a row: of the content, and the words for shadows."""
-        return [*leaves(self.element), *(ROW,) * (2 * len(self.shadows))]
+        """The leaves of a row: of the content, and the words for shadows or for the block."""
+        return [*leaves(self.element), *(ROW,) * (2 * len(self.shadows) + self.blocks)]
 
 
 def has_fixed_rows(pool: Pool) -> bool:
@@ -286,7 +290,7 @@ class Layouts:
                 layout = RowLayout(self._pool_of(type_, span))
             case StackType(element):
                 self._stacks += 1
-                return StackLayout(Pool(f"stack{self._stacks}", self.fresh(element, span)))
+                return StackLayout(Pool(f"stack{self._stacks}", self.fresh(element, span), blocks=True))
             case None:
                 raise InternalError("a variable without a type in code generation")
             case _:
@@ -526,10 +530,12 @@ class _Analysis:
                     layout.pool.shadows.append(slot)
             case StackNew(element):
                 of[targets[0]] = self.layouts.fresh(StackType(element), value.span)
-            case StackPush(stack, pushed):
+            case StackPush(stack, pushed) | StackSet(stack, _, pushed):
                 layout = of[targets[0]] = atom(stack)
                 assert isinstance(layout, StackLayout)
                 self._meet((pushed,), (layout.pool.element,))
+            case StackPrefix(stack):
+                of[targets[0]] = atom(stack)
             case StackGet(stack, _):
                 layout = atom(stack)
                 assert isinstance(layout, StackLayout)

@@ -17,7 +17,7 @@ import numpy as np
 from relay.errors import ExecutionError, InternalError, Label, Span, bugs_of
 from relay.eval.frames import Activation, Frame, is_tail_call
 from relay.eval.operation import Operations
-from relay.eval.reuse import Reuse
+from relay.eval.reuse import Reuse, is_alone
 from relay.eval.sizes import attribute_with_sizes, made_in_attributes, sizes_of, with_sizes
 from relay.eval.steps import Steps, check
 from relay.eval.tape import Differentiation, Differentiator, Tape, tapes_of, unboxed
@@ -65,12 +65,14 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Unpack,
     Var,
 )
-from relay.ir.traverse import free_variables
+from relay.ir.traverse import free_variables, operands
 from relay.ir.types import TensorType, Type, prune, show
 from relay.limits import stack_size, too_deep
 
@@ -224,13 +226,11 @@ class Machine:
                     printing.write(text, [np.asarray(unboxed(value(a))) for a in atoms])
             case StackNew():
                 bind(Stack([], 0))
-            case StackPush(stack, element):
-                bind(_stack(value(stack)).push(value(element)))
+            case StackPush() | StackSet() | StackPrefix() as change:
+                self.change_stack(frame, binding, change, ())
             case StackGet(stack, at, span):
-                held, position = _stack(value(stack)), int(value(at))  # type: ignore[call-overload]
-                if not 0 <= position < held.length:
-                    raise ExecutionError(f"index {position} is out of range for a stack of {held.length}", span)
-                bind(held.buffer[position])
+                held = _stack(value(stack))
+                bind(held.buffer[_position(value(at), held.length, span)])
             case StackLength(stack):
                 bind(np.array(_stack(value(stack)).length, np.int64))
             case Extent(dim, base):
@@ -252,6 +252,28 @@ class Machine:
                 raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
             case other:
                 assert_never(other)
+
+    def change_stack(
+        self, frame: Frame, binding: Binding, change: StackPush | StackSet | StackPrefix, ending: Sequence[Var]
+    ) -> None:
+        """Bind the stack after a change, which is made in place if nothing but the variables in `ending`, which are of
+        no more use, sees it."""
+        others = [self.atom(frame, a) for a in operands(change)][1:]
+        held = [_stack(self.atom(frame, change.stack))]
+        for variable in ending:
+            frame.environment.pop(variable, None)
+        alone = bool(ending) and is_alone(held)
+        stack = held[0]
+        match change:
+            case StackPush():
+                result = stack.push(others[0], alone)
+            case StackSet(_, _, _, span):
+                result = stack.with_element(_position(others[0], stack.length, span), others[1], alone)
+            case StackPrefix(_, _, span):
+                result = stack.prefix(_position(others[0], stack.length + 1, span), alone)
+            case _:
+                assert_never(change)
+        self.steps.results(binding)(frame, (result,))
 
     # ---- calls
 
@@ -282,6 +304,7 @@ class Machine:
         known = self.sizes if sizes is None else sizes
         if function.sizes:
             known = {**known, **function.sizes}
+        self.steps.prepare(definition)
         frame = Frame(function, dict(function.environment), [self.steps.activation(definition.body)], known, quiet)
         self.frames.append(frame)
         if len(self.frames) > self._deepest:
@@ -424,6 +447,14 @@ def _cell(value: object) -> Reference:
     if not isinstance(value, Reference):
         raise InternalError(f"{describe(value)} is used as a reference")
     return value
+
+
+def _position(value: object, length: int, span: Span | None) -> int:
+    """An index into a stack."""
+    position = int(value)  # type: ignore[call-overload]
+    if not 0 <= position < length:
+        raise ExecutionError(f"index {position} is out of range for a stack of {length}", span)
+    return position  # type: ignore[no-any-return]
 
 
 def _stack(value: object) -> Stack:

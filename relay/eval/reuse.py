@@ -1,8 +1,9 @@
-"""When the interpreter may change an array instead of copying it.
+"""When the interpreter may change an array or a stack instead of copying it.
 
 An operator whose result differs from an operand in a part only (`Operator.in_place`) writes that part into the operand
 if nothing else can see it: the call is the last to use the variable, and no other variable, value or caller has the
-array. Without this, a loop that changes one element of a large tensor in each round would copy it each time.
+array. Without this, a loop that changes one element of a large tensor in each round would copy it each time. It is the
+same with stacks, whose variables are dropped wherever they are used last (`dropped`).
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relay.eval.operation import Operations
-from relay.ir.expr import Binding, Block, Loop, OpCall, Var, Yield
-from relay.ir.traverse import bound, free_variables, walk
+from relay.eval.values import Stack
+from relay.ir.expr import Binding, Block, Function, Loop, Next, OpCall, Var, Yield
+from relay.ir.liveness import Liveness, holds_stack, variables_of
+from relay.ir.traverse import blocks, bound, free_variables, operands, terminator_operands, walk
 from relay.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -28,6 +31,42 @@ def _count(values: Sequence[object], position: int) -> int:
 
 _ALONE = _count([np.zeros(1)], 0)
 """The references to an array that only a list of operands has."""
+
+
+def _holders(values: Sequence[Stack], position: int) -> tuple[int, int]:
+    """The references to a stack and to its buffer."""
+    return sys.getrefcount(values[position]), sys.getrefcount(values[position].buffer)
+
+
+_ALONE_STACK = _holders([Stack([], 0)], 0)
+
+
+def is_alone(held: list[Stack]) -> bool:
+    """Whether nothing but this list has the stack in it, and nothing else its buffer."""
+    return _holders(held, 0) == _ALONE_STACK
+
+
+def dropped(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
+    """For the bindings and the end of each block of a function the variables with stacks that are read there and not
+    again. Nothing if there are no stacks."""
+    if not any(holds_stack(v.type) for v in variables_of(function)):
+        return {}
+    liveness = Liveness(function, lambda v: (v,) if holds_stack(v.type) else ())
+    loops = (b.value for b in walk(function.body) if isinstance(b.value, Loop))
+    carried = {loop.label: frozenset(loop.parameters) for loop in loops}
+    found: dict[Block, list[tuple[Var, ...]]] = {}
+    for block, after in liveness.after.items():
+        places: list[tuple[Var, ...]] = []
+        for binding, live in zip(block.bindings, after, strict=True):
+            later = live.union(*(liveness.before[b] for b in blocks(binding.value) if b in liveness.before))
+            places.append(tuple(liveness.of(operands(binding.value)) - later))
+        ending = liveness.of(terminator_operands(block.terminator)) - liveness.leading[block]
+        if isinstance(block.terminator, Next):  # what a loop carries has its new values then
+            ending -= carried[block.terminator.label]
+        places.append(tuple(ending))
+        if any(places):
+            found[block] = places
+    return found
 
 
 class Reuse:

@@ -13,6 +13,7 @@ import numpy as np
 
 from relay.errors import InternalError
 from relay.eval.frames import Activation, Frame, Step, unwind
+from relay.eval.reuse import dropped
 from relay.eval.sizes import mentions_dims
 from relay.eval.values import Box, describe, fits
 from relay.ir.expr import (
@@ -22,15 +23,20 @@ from relay.ir.expr import (
     Constant,
     Dead,
     Exit,
+    Function,
     If,
     Loop,
     LoopLabel,
     Next,
     OpCall,
+    StackPrefix,
+    StackPush,
+    StackSet,
     Terminator,
     Var,
     Yield,
 )
+from relay.ir.traverse import operands
 from relay.ir.types import TensorType, Type, show
 
 if TYPE_CHECKING:
@@ -47,6 +53,14 @@ class Steps:
         self._blocks: dict[Block, tuple[Step, ...]] = {}
         self._results: dict[Binding, Callable[[Frame, Values], None]] = {}
         self._rounds: dict[Loop, Callable[[Frame, Activation, Values], None]] = {}
+        self.dropped: dict[Block, list[tuple[Var, ...]]] = {}  # see `relay.eval.reuse.dropped`
+        self._prepared: set[Block] = set()
+
+    def prepare(self, function: Function) -> None:
+        """Find out which variables with stacks are of no more use, before a function is run."""
+        if function.body not in self._prepared:
+            self._prepared.add(function.body)
+            self.dropped.update(dropped(function))
 
     def activation(
         self, block: Block, owner: Binding | None = None, arm: int | None = None, label: LoopLabel | None = None
@@ -55,6 +69,8 @@ class Steps:
         steps = self._blocks.get(block)
         if steps is None:
             steps = (*map(self._binding, block.bindings), self._terminator(block.terminator))
+            if block in self.dropped:
+                steps = tuple(map(self._dropping, (*block.bindings, None), steps, self.dropped[block]))
             self._blocks[block] = steps
         return Activation(block, steps, owner, 0, arm, label)
 
@@ -74,6 +90,35 @@ class Steps:
             case _:
                 execute = self._machine.execute
                 return lambda frame, activation: execute(frame, activation, binding)
+
+    def _dropping(self, binding: Binding | None, step: Step, variables: tuple[Var, ...]) -> Step:
+        """A step that drops variables: one that changes a stack before it does so."""
+        value = binding.value if binding is not None else None
+        if binding is not None and isinstance(value, StackPush | StackSet | StackPrefix):
+            alone = value.stack in variables and sum(a is value.stack for a in operands(value)) == 1
+            return self._stack_step(binding, value, variables if alone else (), () if alone else variables)
+        if not variables:
+            return step
+
+        def dropping(frame: Frame, activation: Activation) -> None:
+            environment = frame.environment
+            step(frame, activation)
+            for variable in variables:
+                environment.pop(variable, None)
+
+        return dropping
+
+    def _stack_step(
+        self, binding: Binding, value: StackPush | StackSet | StackPrefix, before: Sequence[Var], after: Sequence[Var]
+    ) -> Step:
+        change = self._machine.change_stack
+
+        def step(frame: Frame, _: Activation) -> None:
+            change(frame, binding, value, before)
+            for variable in after:
+                frame.environment.pop(variable, None)
+
+        return step
 
     def _operator(self, binding: Binding, call: OpCall) -> Step:
         """Operands that are arrays go to the operator's function, boxes to the differentiator."""

@@ -53,6 +53,11 @@ class Reference:
         return cell
 
 
+def copied(buffer: list[object], length: int) -> list[object]:
+    """The first elements of a buffer in one of their own: the only work on stacks that takes time in their length."""
+    return buffer[:length]
+
+
 @attrs.frozen(slots=True, eq=False, repr=False)
 class Stack:
     """The first `length` elements of a buffer, which longer stacks may share."""
@@ -60,11 +65,31 @@ class Stack:
     buffer: list[object]
     length: int
 
-    def push(self, value: object) -> Stack:
-        """A stack with one more element. In place if nothing was pushed on this one before, else by copying."""
-        buffer = self.buffer if len(self.buffer) == self.length else self.buffer[: self.length]
+    def push(self, value: object, alone: bool = False) -> Stack:
+        """A stack with one more element. In place if nothing was pushed on this one before, or nothing else sees it,
+        else by copying."""
+        buffer = self.buffer
+        if len(buffer) != self.length:
+            buffer = self._own(alone)
+            del buffer[self.length :]
         buffer.append(value)
         return Stack(buffer, self.length + 1)
+
+    def with_element(self, position: int, value: object, alone: bool = False) -> Stack:
+        """A stack with another element at a position. In place if nothing else sees this one."""
+        buffer = self._own(alone)
+        buffer[position] = value
+        return Stack(buffer, self.length)
+
+    def prefix(self, length: int, alone: bool = False) -> Stack:
+        """The first elements. The others are dropped if nothing else sees them."""
+        if alone:
+            del self.buffer[length:]
+        return Stack(self.buffer, length)
+
+    def _own(self, alone: bool) -> list[object]:
+        """The elements in a buffer that can be changed."""
+        return self.buffer if alone else copied(self.buffer, self.length)
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)

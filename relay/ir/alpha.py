@@ -73,7 +73,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Terminator,
     TuplePattern,
@@ -453,6 +455,12 @@ class _Serialiser:
                 self.atoms((stack, value))
             case StackGet(stack, index_atom):
                 self.put("get")
+                self.atoms((stack, index_atom))
+            case StackSet(stack, index_atom, value):
+                self.put("set")
+                self.atoms((stack, index_atom, value))
+            case StackPrefix(stack, index_atom):
+                self.put("prefix")
                 self.atoms((stack, index_atom))
             case StackLength(stack):
                 self.put("length")

@@ -47,7 +47,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Unpack,
     Var,
@@ -161,6 +163,14 @@ class Values(Scopes, abc.ABC):
                 element_type = self.element(stack)
                 self.same("`push`", (self.atom(value),), (element_type,))
                 return (StackType(element_type),)
+            case StackSet(stack, position, value):
+                element_type = self.element(stack)
+                self.index("the index of a set", self.atom(position))
+                self.same("`set`", (self.atom(value),), (element_type,))
+                return (StackType(element_type),)
+            case StackPrefix(stack, length):
+                self.index("the length of a prefix", self.atom(length))
+                return (StackType(self.element(stack)),)
             case StackGet(stack, position):
                 self.index("the index of a get", self.atom(position))
                 return (self.element(stack),)

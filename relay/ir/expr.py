@@ -324,6 +324,25 @@ class StackPush:
 
 
 @node
+class StackSet:
+    """The stack with another element at an index from 0 (int32 or int64). The old stack stays valid."""
+
+    stack: Atom
+    index: Atom
+    value: Atom
+    span: Span | None = None
+
+
+@node
+class StackPrefix:
+    """The first elements of a stack, as many as `length` says (int64). The old stack stays valid."""
+
+    stack: Atom
+    length: Atom
+    span: Span | None = None
+
+
+@node
 class StackGet:
     """The element at an index from 0 (int32 or int64)."""
 
@@ -548,8 +567,9 @@ class ForEach:
 
 Expr: TypeAlias = (
     Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite |
-    Shadow | Assert | Print | Construct | StackNew | StackPush | StackGet | StackLength | Extent | BindDim | AxisSize
-    | Ascribe | Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
+    Shadow | Assert | Print | Construct | StackNew | StackPush | StackSet | StackPrefix | StackGet | StackLength |
+    Extent | BindDim | AxisSize | Ascribe |
+    Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
 )  # fmt: skip
 
 

@@ -68,7 +68,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Terminator,
     TuplePattern,
@@ -136,9 +138,13 @@ def _operands(expression: Expr) -> Iterator[Atom]:
         case StackPush(stack, value):
             yield stack
             yield value
-        case StackGet(stack, index):
+        case StackGet(stack, index) | StackPrefix(stack, index):
             yield stack
             yield index
+        case StackSet(stack, index, value):
+            yield stack
+            yield index
+            yield value
         case StackLength(stack):
             yield stack
         case BindDim(_, size):
@@ -431,6 +437,10 @@ def map_parts(
             return StackPush(atom(stack), atom(value), span)
         case StackGet(stack, index_atom, span):
             return StackGet(atom(stack), atom(index_atom), span)
+        case StackPrefix(stack, index_atom, span):
+            return StackPrefix(atom(stack), atom(index_atom), span)
+        case StackSet(stack, index_atom, value, span):
+            return StackSet(atom(stack), atom(index_atom), atom(value), span)
         case StackLength(stack, span):
             return StackLength(atom(stack), span)
         case Extent(dim, base, span):

@@ -54,7 +54,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Terminator,
     Var,
     Yield,
@@ -420,6 +422,11 @@ class BodyParser:
                 return StackPush(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
             case "get":
                 return StackGet(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
+            case "set":
+                stack, index, value = self.atoms.atom(), self.atoms.atom(), self.atoms.atom()
+                return StackSet(stack, index, value, cursor.span_from(start))
+            case "prefix":
+                return StackPrefix(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
             case "len":
                 return StackLength(self.atoms.atom(), cursor.span_from(start))
         cursor.position -= 1

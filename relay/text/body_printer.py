@@ -54,7 +54,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Unpack,
     Var,
@@ -221,6 +223,10 @@ class BodyPrinter(Pieces):
                 self._put(f"push {atom(stack)} {atom(value)}")
             case StackGet(stack, position):
                 self._put(f"get {atom(stack)} {atom(position)}")
+            case StackSet(stack, position, value):
+                self._put(f"set {atom(stack)} {atom(position)} {atom(value)}")
+            case StackPrefix(stack, position):
+                self._put(f"prefix {atom(stack)} {atom(position)}")
             case StackLength(stack):
                 self._put(f"len {atom(stack)}")
             case Extent(dim, base):

@@ -39,7 +39,9 @@ from relay.ir.expr import (
     StackGet,
     StackLength,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Var,
     Yield,
@@ -243,6 +245,13 @@ class Kinds:
                 self.forms[targets[0]] = self.of(stack)
                 self._unify(self.kind(stack).element, self.of(pushed))
                 self._pushes.append(value)
+            case StackSet(stack, _, changed):
+                self.forms[targets[0]] = self.of(stack)
+                self._unify(self.kind(stack).element, self.of(changed))
+                self._fix(self.of(stack))
+            case StackPrefix(stack):
+                self.forms[targets[0]] = self.of(stack)
+                self._fix(self.of(stack))
             case StackGet(stack):
                 self.forms[targets[0]] = self.kind(stack).element
             case StackLength(stack):

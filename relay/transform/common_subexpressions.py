@@ -28,7 +28,9 @@ from relay.ir.expr import (
     Shadow,
     StackGet,
     StackLength,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Var,
 )
@@ -96,6 +98,10 @@ def _key(value: Expr) -> Hashable | None:
             return ("push", _atom_key(stack), _atom_key(pushed))
         case StackGet(stack, index_atom):
             return ("get", _atom_key(stack), _atom_key(index_atom))
+        case StackSet(stack, index_atom, new):
+            return ("set", _atom_key(stack), _atom_key(index_atom), _atom_key(new))
+        case StackPrefix(stack, index_atom):
+            return ("prefix", _atom_key(stack), _atom_key(index_atom))
         case StackLength(stack):
             return ("length", _atom_key(stack))
         case Extent(dim, base):

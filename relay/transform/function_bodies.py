@@ -42,7 +42,9 @@ from relay.ir.expr import (
     RefWrite,
     StackGet,
     StackNew,
+    StackPrefix,
     StackPush,
+    StackSet,
     Static,
     Terminator,
     Var,
@@ -228,7 +230,7 @@ class FunctionBodies:
         """What holds or gives back functions in references, stacks and data types; operators and other effects."""
         value, targets = binding.value, binding.targets
         if not any(self.flows.mentions(t.type) for t in targets) and not isinstance(
-            value, RefWrite | Construct | StackPush
+            value, RefWrite | Construct | StackPush | StackSet
         ):
             made: Expr = map_atoms(value, lambda a: self._plain(frame, a))
             out.items.append(Binding(tuple(self._fresh(frame, t) for t in targets), made))
@@ -254,6 +256,14 @@ class FunctionBodies:
                 whole = self._plain(frame, stack)
                 type_ = atom_type(whole)
                 made = StackPush(whole, self.meeting.reify(self._value(frame, new), _content(type_), out, span), span)
+            case StackSet(stack, index, new, span):
+                whole = self._plain(frame, stack)
+                type_, place = atom_type(whole), self._plain(frame, index)
+                content = self.meeting.reify(self._value(frame, new), _content(type_), out, span)
+                made = StackSet(whole, place, content, span)
+            case StackPrefix(stack, length, span):
+                whole = self._plain(frame, stack)
+                type_, made = atom_type(whole), StackPrefix(whole, self._plain(frame, length), span)
             case StackGet(stack, index, span):
                 whole = self._plain(frame, stack)
                 type_, made = _content(atom_type(whole)), StackGet(whole, self._plain(frame, index), span)

@@ -5,7 +5,10 @@ value is appended, so lists that share cells are values like all others; and sin
 an element may be read any number of times, in any order, at the same cost backwards.
 
     append     push                      xs[i]                    get, after a check
-    pop, xs[i] = v, slices, ..           a new stack of the same cells: linear in the length
+    pop        prefix                    xs[i] = v                set, with a new cell
+    slices, insert, ..                   a new stack of the same cells: linear in the length
+
+Where nothing else sees the stack, push, prefix and set change it in place.
 
 A list literal has a known length, and is a tuple of its items until something makes that impossible: a loop that
 appends to it, or two paths on which it has different lengths. What is known of the length of a stack travels beside its
@@ -108,6 +111,13 @@ def given_as_list(session: Session, out: Output, entity: Entity, span: Span | No
 
 def push(session: Session, out: Output, xs: Typed, value: Entity, span: Span | None) -> Typed:
     """The list with one more element."""
+    cell = new_cell(session, out, xs, value, span)
+    longer = session.bind(out, StackPush(xs.atom, cell.atom, span), xs.type, "list", span)
+    return Typed(longer.atom, longer.type, length=None if xs.length is None else xs.length.plus(1))
+
+
+def new_cell(session: Session, out: Output, xs: Typed, value: Entity, span: Span | None) -> Typed:
+    """A cell for a list, with a value."""
     element = element_type(xs)
     starts_empty = isinstance(value, Tuple) and not value.items  # `[[], []]` is there to be filled
     if is_literal(value) and (starts_empty or isinstance(prune(element), StackType)):
@@ -128,9 +138,7 @@ def push(session: Session, out: Output, xs: Typed, value: Entity, span: Span | N
         "an element of the list",
         help="the elements of a list that a loop fills have one type",
     )
-    cell = session.bind(out, RefNew(typed.atom, span), RefType(element), "cell", span)
-    longer = session.bind(out, StackPush(xs.atom, cell.atom, span), xs.type, "list", span)
-    return Typed(longer.atom, longer.type, length=None if xs.length is None else xs.length.plus(1))
+    return session.bind(out, RefNew(typed.atom, span), RefType(element), "cell", span)
 
 
 def _growing_inside(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:

@@ -1,7 +1,4 @@
-"""The items of a list whose length only the run knows: reading them, and the list after a change of them.
-
-A change makes a new stack of the same cells, which takes time in the length.
-"""
+"""The items of a list whose length only the run knows: reading them, and the list after a change of them."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ from relay.errors import Span, TypeCheckError
 from relay.ir.expr import (
     RefRead,
     StackGet,
+    StackPrefix,
+    StackSet,
 )
 from relay.ir.types import (
     RefType,
@@ -69,11 +68,9 @@ def sliced(
 def with_item(session: Session, out: Output, xs: Typed, index: Entity, value: Entity, span: Span | None) -> Typed:
     """The list after `xs[i] = value`."""
     position = positions.place(session, out, xs, index, span)
-    changed = growing.push(session, out, _first(session, out, xs, position, span), value, span)
-    result = _rest(
-        session, out, changed, xs, positions.compute(session, out, "add", position, positions.number(1), span), span
-    )
-    return Typed(result.atom, result.type, length=xs.length)
+    cell = growing.new_cell(session, out, xs, value, span)
+    changed = session.bind(out, StackSet(xs.atom, position.atom, cell.atom, span), xs.type, "list", span)
+    return Typed(changed.atom, changed.type, length=xs.length)
 
 
 def inserted(session: Session, out: Output, xs: Typed, index: Entity, value: Entity, span: Span | None) -> Typed:
@@ -89,11 +86,11 @@ def popped(session: Session, out: Output, xs: Typed, index: Entity, span: Span |
     """The element that `xs.pop(i)` gives, and the list after it."""
     position = positions.place(session, out, xs, index, span)
     found = read(session, out, xs, position, span)
-    changed = _first(session, out, xs, position, span)
-    if not (isinstance(index, Number) and index.value == -1):
-        changed = _rest(
-            session, out, changed, xs, positions.compute(session, out, "add", position, positions.number(1), span), span
-        )
+    if isinstance(index, Number) and index.value == -1:
+        changed = session.bind(out, StackPrefix(xs.atom, position.atom, span), xs.type, "list", span)
+    else:
+        after = positions.compute(session, out, "add", position, positions.number(1), span)
+        changed = _rest(session, out, _first(session, out, xs, position, span), xs, after, span)
     return found, Typed(changed.atom, changed.type, length=None if xs.length is None else xs.length.plus(-1))
 
 

@@ -27,6 +27,7 @@ from relay.ir.expr import (
     OpCall,
     RefWrite,
     StackPush,
+    StackSet,
     Var,
     Yield,
 )
@@ -173,7 +174,11 @@ class _Graph:
                 case Call(function, arguments) if (callee := self._called(function)) is not None:
                     self._flow(arguments, callee.parameters)
                     self.sources[targets[0]] += self._read(callee)
-                case RefWrite(Var() as reference, content) | StackPush(Var() as reference, content):
+                case (
+                    RefWrite(Var() as reference, content)
+                    | StackPush(Var() as reference, content)
+                    | StackSet(Var() as reference, _, content)
+                ):
                     self._flow((content,), (reference,))
                     self._flow((reference,), targets)
                 case _:
