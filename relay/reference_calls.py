@@ -123,7 +123,7 @@ class ReferenceCall:
                 cells = self._cells_of(element.pool, of.content)
                 if pool.slot is None or not isinstance(element.pool.element, TensorLayout):
                     raise Unpackable
-                self._pools[pool] = pool.slot, (INT64.dtype.itemsize,)
+                self._pools[pool] = pool.slot, (INT64.dtype.itemsize,) * len(pool.leaves())
                 (of_elements,) = frozenset({next(kinds)})
                 assert isinstance(of_elements, type)
                 self._lists.append((self._count, len(self.bases), cells, pool, frozenset({of_elements})))

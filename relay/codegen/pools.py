@@ -165,19 +165,20 @@ def _move(
     rows: Expression,
     room: Expression,
 ) -> None:
-    """Put the rows of a stack into a larger block, the one that it has if that ends at the pool's top."""
+    """Put the rows of a stack into a larger block: a free one, else the one that it has if that ends at the pool's top,
+    else a new one."""
     assert pool.slot is not None and pool.free is not None
     one, top = integer(1), code.bind(code.table(pool.slot), name="top")
-    at_top = tirx.And(tirx.NE(alone, integer(0)), tirx.EQ(offset + rows, top))
-    extends = code.bind(tirx.if_then_else(at_top, one, integer(0)), name="extends")
     larger, start = code.leaf_at(None), code.leaf_at(None)
     code.store(larger, integer(_SMALLEST_BLOCK))
     with code.collect() as doubling:
         code.store(larger, code.load(larger) + one)
     code.emit(tirx.While(tirx.LT(one << code.load(larger), room), tir.sequence(doubling)))
     found = code.value(larger)
+    free = code.bind((code.table(pool.free) >> found) & one, name="free")
+    at_top = tirx.And(tirx.NE(alone & (one - free), integer(0)), tirx.EQ(offset + rows, top))
+    extends = code.bind(tirx.if_then_else(at_top, one, integer(0)), name="extends")
     code.store(start, tirx.if_then_else(tirx.NE(extends, integer(0)), offset, top))
-    free = code.bind((code.table(pool.free) >> found) & (one - extends), name="free")
     with code.collect() as again:
         head = pool.free + one + found
         code.store(start, code.table(head))
@@ -190,7 +191,7 @@ def _move(
         needed = code.bind(code.value(start) + (one << found), name="needed")
         _grow(code, pool, needed)
         code.set_table(pool.slot, needed)
-    code.when(tirx.NE(free & one, integer(0)), again, new)
+    code.when(tirx.NE(free, integer(0)), again, new)
     with code.collect() as move:
         for position, layout in enumerate(leaves(pool.element)):
             bytes_ = code.size(layout.bytes)

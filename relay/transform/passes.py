@@ -20,6 +20,7 @@ from relay.errors import InternalError
 from relay.ir.check import Stage, check
 from relay.ir.expr import Module
 from relay.transform.accuracy import improve_accuracy
+from relay.transform.cell_elimination import eliminate_cells
 from relay.transform.common_subexpressions import eliminate_common_subexpressions
 from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
@@ -77,6 +78,7 @@ PASSES: dict[str, Pass] = {
     "flatten_tuples": flatten_tuples,
     "allocate_tapes": allocate_tapes,
     "eliminate_references": eliminate_references,
+    "eliminate_cells": eliminate_cells,
     "join_indices": join_indices,
     "repeat_choices": repeat_choices,
     "simplify": simplify,

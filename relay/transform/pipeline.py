@@ -45,11 +45,11 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     BETWEEN[0],
     BETWEEN[1],
     (
-        *(*BETWEEN[2], "narrow_functions", "narrow_data", "eliminate_references", "choose_layouts"),
+        *(*BETWEEN[2], "narrow_functions", "narrow_data", "eliminate_references", "eliminate_cells", "choose_layouts"),
         *(*_LOOPS, "reorder_products", "split_loops", "defer_sums", *_FLAT),
     ),
     (
-        *(*BETWEEN[3], "narrow_functions", "narrow_data", "eliminate_references", "unroll_loops"),
+        *(*BETWEEN[3], "narrow_functions", "narrow_data", "eliminate_references", "eliminate_cells", "unroll_loops"),
         *("fold_scales", "join_products", "choose_layouts", *_LOOPS),
         *("reorder_products", "split_loops", "defer_sums", *_FLAT),
     ),
