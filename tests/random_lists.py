@@ -1,11 +1,12 @@
-"""Random programs on lists, as text: they mean the same in Python, since they copy (`list(xs)`) where they would share."""
+"""Random programs on lists, as text: they mean the same in Python, since they copy, `list(xs)`, where lists would be
+shared."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-HELPERS = '''
+HELPERS = """
 def push(xs, v):
     xs.append(v)
     return xs
@@ -39,7 +40,7 @@ def both(xs, ys):
         xs[0] = 3.0
     return xs, ys
 
-'''
+"""
 
 
 class Source:
@@ -91,7 +92,9 @@ class Source:
         simple: list[Callable[[], None]] = [
             lambda: self.put(depth, f"{xs}.append({number})"),
             lambda: self.put(depth, f"if len({xs}) > 1:", f"    s = s * 0.5 + {xs}.pop()"),
-            lambda: self.put(depth, f"if len({xs}) > 2:", f"    {xs}[{choose(['1', '-1', 'len(' + xs + ') // 2'])}] = {number}"),
+            lambda: self.put(
+                depth, f"if len({xs}) > 2:", f"    {xs}[{choose(['1', '-1', 'len(' + xs + ') // 2'])}] = {number}"
+            ),
             lambda: self.put(depth, f"if len({xs}) > 0:", f"    s = s * 0.5 + {xs}[{choose(['0', '-1'])}]"),
             lambda: self.put(depth, f"{xs} = list({ys})"),
             lambda: self.put(depth, f"{xs}, {ys} = {ys}, {xs}"),
@@ -101,17 +104,31 @@ class Source:
             lambda: self.put(depth, f"{xs} = rotate({xs})"),
             lambda: self.put(depth, f"{xs}, {ys} = both(list({ys}), {ys})"),
             lambda: self.put(depth, f"{xs} = down({xs}, 3)"),
-            lambda: self.put(depth, f"pair{depth} = (list({xs}), list({ys}))", f"{ys}.append(5.0)", f"{xs} = pair{depth}[1]"),
+            lambda: self.put(
+                depth, f"pair{depth} = (list({xs}), list({ys}))", f"{ys}.append(5.0)", f"{xs} = pair{depth}[1]"
+            ),
             lambda: self.put(depth, f"g.append(list({xs}))"),
             lambda: self.put(depth, "if len(g) > 1:", f"    {xs} = list(g[1])", f"    {xs}.append(6.0)"),
             lambda: self.put(depth, "if len(g) > 1:", f"    g[1] = list({xs})", "    g[0] = list(g[1])"),
-            lambda: self.put(depth, "if len(g) > 0:", f"    r{depth} = list(g[-1])", f"    r{depth}.append(s)", f"    g[-1] = r{depth}"),
+            lambda: self.put(
+                depth,
+                "if len(g) > 0:",
+                f"    r{depth} = list(g[-1])",
+                f"    r{depth}.append(s)",
+                f"    g[-1] = r{depth}",
+            ),
             lambda: self.put(depth, "if len(g) > 2:", f"    {xs} = g.pop()", f"    {xs}.append(s)"),
             lambda: self.put(depth, f"{xs} = [v * 0.5 for v in {ys}]"),
             lambda: self.put(depth, f"{xs} = {xs}[1:]", f"{xs}.append(7.0)"),
             lambda: self.put(depth, f"while len({xs}) > 3:", f"    s = s * 0.5 + {xs}.pop()"),
             lambda: self.put(depth, f"{xs}.insert(0, {number})"),
-            lambda: self.put(depth, f"old{depth} = list({xs})", f"{xs}.append(8.0)", f"if len(old{depth}) > 0:", f"    s = s * 0.5 + old{depth}[-1] + {xs}[0]"),
+            lambda: self.put(
+                depth,
+                f"old{depth} = list({xs})",
+                f"{xs}.append(8.0)",
+                f"if len(old{depth}) > 0:",
+                f"    s = s * 0.5 + old{depth}[-1] + {xs}[0]",
+            ),
         ]
         nested: list[Callable[[], None]] = [lambda: self.loop(depth, inside), lambda: self.branch(depth, inside)]
         choose([*simple, *nested * 3] if inside < 2 else simple)()
@@ -134,6 +151,9 @@ class Source:
             self.statement(depth + 1, inside + 1)
 
 
-def program(seed: int) -> str:
-    """The helpers and a function `f`."""
-    return HELPERS + "\n" + Source(seed).function("f")
+def program(seeds: Iterable[int]) -> str:
+    """The helpers, a function for each seed, and `every`, which calls them all."""
+    functions = {f"f{seed}": Source(seed) for seed in seeds}
+    texts = [source.function(name) for name, source in functions.items()]
+    calls = ", ".join(f"{name}(n, x)" for name in functions)
+    return "\n\n".join([HELPERS, *texts, f"def every(n, x):\n    return ({calls},)\n"])

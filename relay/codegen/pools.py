@@ -20,7 +20,7 @@ import attrs
 
 from relay.codegen import tir
 from relay.codegen.code import Code, Table
-from relay.codegen.context import RESULT, RUNNING_OUT_OF_MEMORY
+from relay.codegen.context import COPIED, RESULT, RUNNING_OUT_OF_MEMORY
 from relay.codegen.layout import Pool, leaves
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import StackValue
@@ -198,6 +198,7 @@ def _move(
             base = code.bind(code.table(pool.slot + 2 + position), name="base")
             target, source = base + code.value(start) * bytes_, base + offset * bytes_
             code.emit(tirx.Evaluate(tir.extern("memcpy", target, source, length * bytes_)))
+        code.set_table(COPIED, code.table(COPIED) + length)
         with code.collect() as left:
             _free(code, pool, offset, size)
         code.when(tirx.NE(alone, integer(0)), left)

@@ -1,0 +1,323 @@
+"""Lists whose length only the run knows: the same in every mode as in Python, whoever else sees them, and at a cost
+that is counted: the elements that are copied, and the memory that is taken."""
+
+# ruff: noqa: B007
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import random_lists
+
+import relay as rl
+from relay import relay
+from relay.codegen.context import BUDGET, COPIED
+from relay.eval import values
+
+# ---- right
+
+
+def test_random_programs_mean_what_python_means() -> None:
+    text = random_lists.program(range(6))
+    python: dict[str, Any] = {}
+    exec(text, python)
+    program = rl.from_source(text)
+    assert isinstance(program, dict)
+    for n in (0, 1, 3, 6):
+        expected = [float(v) for v in python["every"](n, 1.25)]
+        x = np.float64(1.25)
+        np.testing.assert_allclose([float(v) for v in program["every"].interpret(n, x)], expected, rtol=1e-12)
+        np.testing.assert_allclose([float(v) for v in program["every"](n, x)], expected, rtol=1e-12)
+
+
+def test_gradients_of_a_random_program() -> None:
+    program = rl.from_source(random_lists.program(range(104, 105)))
+    assert isinstance(program, dict)
+    gradient = rl.grad(program["f104"], wrt="x")
+    for n in (0, 3, 6):
+        x = np.float64(1.25)
+        step = 1e-6
+        ahead, behind = (float(program["f104"](n, np.float64(1.25 + h))) for h in (step, -step))
+        np.testing.assert_allclose(float(gradient(n, x)), float(gradient.interpret(n, x)), rtol=1e-12)
+        np.testing.assert_allclose(float(gradient(n, x)), (ahead - behind) / (2 * step), rtol=1e-6)
+
+
+@relay
+def aliases(xs: list[float], n):
+    ys = xs
+    xs.append(1.0)
+    ys.append(2.0)
+    zs = ys
+    zs[0] = 3.0
+    first = xs.pop()
+    kept = [xs, ys]
+    for i in range(n):
+        xs.append(4.0)
+        kept.append(xs)
+        xs[0] = float(i)
+    second = kept[1][-1]
+    pair = (xs, zs)
+    us, vs = pair
+    vs.append(5.0)
+    us[0] = 6.0
+    return xs, ys, zs, first, second, len(kept[0]), kept[-1][0], kept[2][0], len(vs), us[0]
+
+
+def test_lists_are_values() -> None:
+    for n in (1, 3):
+        found, expected = aliases([7.0, 8.0], n), aliases.interpret([7.0, 8.0], n)
+        assert [np.asarray(f).tolist() for f in found] == [np.asarray(e).tolist() for e in expected]
+    xs, ys, zs, first, second, length, last, early, others, own = aliases([7.0, 8.0], 2)
+    assert [float(v) for v in xs] == [1.0, 8.0, 4.0, 4.0]
+    assert ([float(v) for v in ys], [float(v) for v in zs]) == ([7.0, 8.0, 2.0], [3.0, 8.0, 2.0])
+    assert (float(first), float(second), int(length), float(last), float(early)) == (1.0, 2.0, 2, 0.0, 7.0)
+    assert (int(others), float(own)) == (4, 6.0)
+
+
+# ---- at a cost that is counted
+
+
+@relay
+def appended(n):
+    xs = [0.0]
+    for i in range(n):
+        xs.append(float(i))
+    return xs[-1]
+
+
+@relay
+def popped(n):
+    xs = [0.0]
+    for i in range(n):
+        xs.append(1.0)
+    s = 0.0
+    while len(xs) > 0:
+        s += xs.pop()
+    return s
+
+
+@relay
+def assigned(n):
+    prime = [True] * (n + 1)
+    for i in range(2, n + 1):
+        j = i * i
+        while j <= n:
+            prime[j] = False
+            j += i
+    return prime[n]
+
+
+@relay
+def push(heap: list[tuple[float, int]], item):
+    heap.append(item)
+    i = len(heap) - 1
+    while i > 0:
+        parent = (i - 1) // 2
+        if heap[parent][0] <= heap[i][0]:
+            break
+        heap[parent], heap[i] = heap[i], heap[parent]
+        i = parent
+    return heap
+
+
+@relay
+def pop(heap):
+    last = heap.pop()
+    if len(heap) == 0:
+        return last, heap
+    top = heap[0]
+    heap[0] = last
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= len(heap):
+            break
+        if child + 1 < len(heap) and heap[child + 1][0] < heap[child][0]:
+            child += 1
+        if heap[i][0] <= heap[child][0]:
+            break
+        heap[i], heap[child] = heap[child], heap[i]
+        i = child
+    return top, heap
+
+
+@relay
+def heaped(n):
+    heap = [(0.0, 0)]
+    for i in range(1, n):
+        heap = push(heap, (float((i * 37) % 101), i))
+    s = 0.0
+    for i in range(n):
+        (v, _), heap = pop(heap)
+        s += v
+    return s
+
+
+@relay
+def filled(xs: list[float], k):
+    if k <= 0:
+        return xs
+    xs.append(float(k))
+    xs[0] = xs[0] + 1.0
+    return filled(filled(xs, k // 2), k - 1 - k // 2)
+
+
+@relay
+def by_recursion(n):
+    xs = [0.0]
+    for i in range(n):
+        xs.append(1.0)
+    return filled(xs, n)[0]
+
+
+@relay
+def alternating(n):
+    xs, ys = [0.0], [1.0]
+    for i in range(n):
+        xs.append(2.0)
+        ys.append(3.0)
+        xs, ys = ys, xs
+    return xs[-1] + ys[-1]
+
+
+@relay
+def buckets(n):
+    table = [[0.0]]
+    for i in range(3):
+        table.append([1.0])
+    for i in range(n):
+        row = table[i % 4]
+        row.append(float(i))
+        table[i % 4] = row
+    return table[3][-1]
+
+
+@relay
+def in_a_queue(n):
+    seen = [False] * n
+    queue = [0]
+    seen[0] = True
+    head = 0
+    while head < len(queue):
+        v = queue[head]
+        head += 1
+        for w in (2 * v + 1, 2 * v + 2):
+            if w < n and not seen[w]:
+                seen[w] = True
+                queue.append(w)
+    return len(queue)
+
+
+@relay
+def gradient_of_a_stack(n):
+    def f(x):
+        xs = [x]
+        for i in range(n):
+            xs.append(xs[-1] * 1.001)
+            xs[0] = xs[0] + xs[i // 2]
+        s = 0.0
+        while len(xs) > 0:
+            s += xs.pop()
+        return s
+
+    return rl.grad(f)(np.float64(1.0))
+
+
+CASES = (
+    *(appended, popped, assigned, heaped, by_recursion, alternating, buckets, in_a_queue),
+    gradient_of_a_stack,
+)
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_each_operation_takes_constant_time(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The elements that are copied grow no faster than the lists."""
+    np.testing.assert_allclose(float(function(40)), float(function.interpret(40)), rtol=1e-12)
+    program = next(iter(function._cache.values())).program
+    copied = []
+    for n in (1000, 2000, 4000, 8000):
+        before = _table(program)[COPIED]
+        function(n)
+        copied.append(int(_table(program)[COPIED] - before))
+    assert all(count <= 4 * n for count, n in zip(copied, (1000, 2000, 4000, 8000), strict=True)), copied
+    interpreted: list[int] = []
+    plain = values.copied
+    monkeypatch.setattr(values, "copied", lambda buffer, length: interpreted.append(length) or plain(buffer, length))
+    counts = []
+    for n in (40, 80):
+        interpreted.clear()
+        function.interpret(n)
+        counts.append(sum(interpreted))
+    assert counts[1] <= 2.2 * counts[0] + 20, counts
+
+
+def _table(program: Any) -> np.ndarray:
+    found: np.ndarray = program._contexts[-1].table
+    return found
+
+
+# ---- in memory that is used again
+
+
+@relay
+def pushed_and_popped(n):
+    xs = [0.0]
+    s = 0.0
+    for i in range(n):
+        xs.append(1.0)
+        xs.append(2.0)
+        s += xs.pop() + xs.pop()
+    return s
+
+
+@relay
+def reassigned(n):
+    xs = [0.0] * 100
+    for i in range(n):
+        xs[i % 100] = float(i)
+    return xs[0]
+
+
+@relay
+def windows(n):
+    w = [0.0]
+    s = 0.0
+    for i in range(n):
+        w = w + [1.0]  # noqa: RUF005
+        if len(w) > 20:
+            w = w[1:]
+        s += w[-1]
+    return s
+
+
+@relay
+def listed(n):
+    total = 0.0
+    for i in range(n):
+        ys = [float(j) for j in range(i % 50)]
+        total += sum(ys)
+    return total
+
+
+@relay
+def replaced(n):
+    xs = [0.0]
+    for i in range(n):
+        xs = [float(i)] * (1 + i % 7)
+        xs.append(2.0)
+    return xs[0]
+
+
+MEMORY = (pushed_and_popped, reassigned, windows, listed, replaced)
+
+
+@pytest.mark.parametrize("function", MEMORY, ids=lambda f: f.__name__)
+def test_memory_that_is_dead_is_used_again(function: Any) -> None:
+    """A hundred times the rounds take no more memory."""
+    np.testing.assert_allclose(float(function(200)), float(function.interpret(200)), rtol=1e-6)
+    program = next(iter(function._cache.values())).program
+    left = int(_table(program)[BUDGET])
+    function(20_000)
+    assert int(_table(program)[BUDGET]) == left
