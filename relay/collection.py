@@ -22,16 +22,18 @@ _enabled = False  # whether the collector ran before the first of them
 def without_collection() -> Iterator[None]:
     """Let the collector wait until the last such block of all threads ends; reference counts work as always."""
     global _inside, _enabled
-    with _lock:
-        if _inside == 0:
-            _enabled = gc.isenabled()
-            gc.disable()
-        _inside += 1
+    is_inside = False
     try:
+        with _lock:
+            if _inside == 0:
+                _enabled = gc.isenabled()
+                gc.disable()
+            _inside += 1
+            is_inside = True
         yield
     finally:
         with _lock:
-            _inside = max(_inside - 1, 0)
+            _inside = max(_inside - is_inside, 0)
             if _inside == 0 and _enabled:
                 gc.enable()
 

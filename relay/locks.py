@@ -7,42 +7,68 @@ from __future__ import annotations
 
 import os
 import threading
+from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
+from relay.signals import deferral
 
-class Lock:
+
+def Lock(reentrant: bool = False) -> Any:
     """A lock for a `with` block; `reentrant`: the thread that holds it may take it again. It is for what is consistent
-    whenever another thread may look at it, as a dict that entries are added to."""
+    whenever another thread may look at it, as a dict that entries are added to.
 
-    __slots__ = ("__weakref__", "_lock", "_make")
+    It is Python's own, which no signal can come between taking it and the block.
+    """
+    lock = threading.RLock() if reentrant else threading.Lock()
+    _locks.add(lock)
+    return lock
 
-    def __init__(self, reentrant: bool = False) -> None:
-        self._make: Any = threading.RLock if reentrant else threading.Lock
-        self.renew()
-        _locks.add(self)
 
-    def renew(self) -> None:
-        """Make it free."""
-        self._lock = self._make()
+_locks: WeakSet[Any] = WeakSet()
 
-    def __enter__(self) -> None:
+
+_PATIENCE = 0.05  # seconds after which a thread that waits looks for signals
+
+
+class CompilerLock:
+    """A reentrant lock in whose `with` block signals wait, as TVM's compiler needs it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def acquire(self) -> None:
+        """Take it; `fork` does."""
         self._lock.acquire()
 
-    def __exit__(self, *_: object) -> None:
+    def release(self) -> None:
+        """Give it back."""
         self._lock.release()
 
+    def __enter__(self) -> None:
+        deferral.__enter__()
+        try:
+            while not self._lock.acquire(timeout=_PATIENCE):
+                deferral.handle()
+        except BaseException:
+            deferral.__exit__(None, None, None)
+            raise
 
-_locks: WeakSet[Lock] = WeakSet()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+        deferral.__exit__(kind, error, trace)
 
-compiling = threading.RLock()
+
+compiling = CompilerLock()
 """Held by the thread that uses TVM's compiler, which is not safe to use from several threads, or that imports parts of
 Relay. `fork` waits for it: a copy has no compiler and no module that another thread was in the middle of."""
 
 
 def _in_copy() -> None:
     for lock in list(_locks):
-        lock.renew()
+        lock._at_fork_reinit()  # makes it free
 
 
 if hasattr(os, "register_at_fork"):

@@ -49,7 +49,7 @@ class Lowered:
     returned: Result | None = None  # what makes functions of what the program returns
     effects: frozenset[str] = frozenset()  # what the program does beside computing, and functions that it returns
     opened: bool = False  # functions in what it returns are values of data types (`chosen_functions.opened_module`)
-    _lock: Lock = attrs.field(factory=Lock)
+    _lock: Any = attrs.field(factory=Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
 
     @property

@@ -43,9 +43,10 @@ def say(what: str, done: int = 0, total: int | None = None) -> None:
 def _delay() -> float | None:
     """RELAY_PROGRESS: a number of seconds, or what is none (`never`) for no bar."""
     try:
-        return float(os.environ.get("RELAY_PROGRESS", DELAY))
+        found = float(os.environ.get("RELAY_PROGRESS", DELAY))
     except ValueError:
         return None
+    return max(found, 0.0) if found <= threading.TIMEOUT_MAX else None  # infinite ones, and none at all: never
 
 
 class _Bar:

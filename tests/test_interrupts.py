@@ -1,15 +1,20 @@
 """Signals while compiled code runs, and processes that are copied."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pytest
 
+import relay as package
 from relay import Int, Tensor, relay
+from relay.locks import compiling
+from relay.signals import deferral
 
 
 class Stop(Exception):
@@ -149,3 +154,121 @@ def test_a_copy_that_is_made_while_another_thread_compiles(tmp_path):
     environment = {**os.environ, "RELAY_CACHE_SIZE": "0"}
     done = subprocess.run([sys.executable, file], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+# ---- while a program is compiled
+
+
+def raised_at(step, work):
+    """What `work` raises if a signal, whose handler raises, comes at its call number `step` of a Python function; None
+    if there are not so many."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        if event == "call":
+            calls += 1
+            if calls == step:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGALRM)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    sys.setprofile(count)
+    try:
+        work()
+    except BaseException as error:
+        return error
+    finally:
+        sys.setprofile(None)
+        assert signal.signal(signal.SIGALRM, before) is stop  # it is in its place again
+    return None
+
+
+def written(number):
+    """A program that is compiled anew for each number."""
+    text = (
+        f"def f(x):\n    t = 0.0\n    for i in range(3):\n        t += relay.tanh(x * {number}.5).sum()\n    return t\n"
+    )
+    return package.from_source(text, {"relay": relay})
+
+
+def test_a_signal_while_a_program_is_compiled_is_what_its_handler_raises():
+    x = np.ones(3)
+    written(0)(x)
+    steps = [1, 30, 1000, 3000, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 110_000, 120_000]
+    found = []
+    for number, step in enumerate(steps, 1):
+        f = written(number)
+        found.append(raised_at(step, lambda f=f: f(x)))
+    assert {type(error) for error in found} <= {KeyboardInterrupt, type(None)}, found
+    assert sum(error is not None for error in found) > len(steps) // 2
+    np.testing.assert_allclose(f(x), 9 * np.tanh(number + 0.5), rtol=1e-12)
+    assert gc.isenabled()
+
+
+def test_handlers_wait_for_the_end_of_a_step():
+    seen = []
+
+    def handler(number, frame):
+        seen.append(number)
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(Stop), compiling, compiling:
+            signal.raise_signal(signal.SIGALRM)
+            assert seen == []
+            with pytest.raises(Stop):
+                deferral.handle()
+            assert len(seen) == 1
+            deferral.handle()
+            signal.raise_signal(signal.SIGALRM)
+        assert len(seen) == 2
+        with pytest.raises(Stop):
+            signal.raise_signal(signal.SIGALRM)
+        ran = threading.Thread(target=lambda: compiling.__enter__() or compiling.__exit__(None, None, None))
+        ran.start()  # of another thread they are no concern
+        ran.join()
+        assert signal.getsignal(signal.SIGALRM) is handler
+        with compiling:
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGALRM) is signal.SIG_IGN  # what is set meanwhile stays
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_waiting_for_another_thread_that_compiles_can_be_interrupted():
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with compiling:
+            held.set()
+            done.wait()
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    other = threading.Thread(target=hold)
+    other.start()
+    try:
+        held.wait()
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(Stop), compiling:
+            pass
+    finally:
+        done.set()
+        other.join()
+        signal.signal(signal.SIGALRM, before)
+    with compiling:
+        pass
+
+
+@pytest.mark.parametrize("step", [50, 400, 900])
+def test_a_signal_in_the_interpreter(step):
+    f = written(1)
+    assert isinstance(raised_at(step, lambda: f.interpret(np.ones(3))), KeyboardInterrupt)
+    np.testing.assert_allclose(f.interpret(np.ones(3)), 9 * np.tanh(1.5), rtol=1e-12)

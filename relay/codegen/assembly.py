@@ -50,6 +50,7 @@ from relay.ir.made import made_by
 from relay.ir.metering import Meter
 from relay.ir.traverse import walk
 from relay.locks import compiling
+from relay.signals import deferral
 from relay.transform.given_sizes import given_sizes
 from relay.transform.graph import call_graph, reachable, strong_components
 
@@ -66,6 +67,7 @@ def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[
     with compiling:
         with assuming(module.where):
             generated = _generate(module, threads, choices, donated)
+        deferral.handle()
         progress.say("machine code")
         return generated.finish(*_machine_code(generated, threads, _repeats(module)))
 

@@ -42,6 +42,7 @@ from relay.ir.facts import facts
 from relay.ir.types import BaseType, TensorType
 from relay.operator import InPlace, Pattern, lookup
 from relay.ops.notation import making
+from relay.signals import deferral
 from relay.transform.fusion import Group
 
 
@@ -208,6 +209,7 @@ def _built(
 ) -> tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]:
     """As `_build`, for a kernel with this key. Those made last are kept, for many programs have equal ones; but not of
     symbolic sizes, whose loops depend on what the program assumes. The caller holds `locks.compiling`."""
+    deferral.handle()
     if sizes:
         return _build(group, operands, sizes, threads, choice)
     operators = tuple(lookup(b.value.operator) for b in group.bindings if isinstance(b.value, OpCall))
