@@ -21,6 +21,7 @@ from relay.codegen.schedules import Emission, Given, Packing, Place, emit, exten
 from relay.codegen.tir import Expression, GlobalVar, Statement, tirx
 from relay.errors import CompileError, InternalError
 from relay.ir.dims import (
+    LARGEST_SIZE,
     Dim,
     DimExpr,
     Kind,
@@ -41,6 +42,7 @@ from relay.ir.expr import Atom, AttributeValue, Binding, Constant, OpCall, Var
 from relay.ir.facts import facts
 from relay.ir.types import BaseType, TensorType
 from relay.operator import InPlace, Pattern, lookup
+from relay.ops.lazy import wide_indices
 from relay.ops.notation import making
 from relay.signals import deferral
 from relay.transform.fusion import Group
@@ -233,7 +235,28 @@ def _build(
 ) -> tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]:
     """A kernel's function, the bytes of its temporary buffers, what else its loops might be, and how it wants operands
     that are constants, by position, unless `packs` is false."""
-    extents = Extents(sizes)
+    most = _elements(group, operands)
+    if sizes or most <= INDEX_LIMIT:
+        return _build_counting(group, operands, sizes, threads, choice, packs, bool(sizes))
+    try:
+        return _build_counting(group, operands, sizes, threads, choice, packs, True)
+    except CompileError:  # a compute function may take it that axes of known extents have int32
+        if most > LARGEST_SIZE:
+            raise
+        return _build_counting(group, operands, sizes, threads, choice, packs, False)
+
+
+def _build_counting(
+    group: Group,
+    operands: Sequence[Atom],
+    sizes: Sequence[TypeId],
+    threads: int,
+    choice: Choice,
+    packs: bool,
+    wide: bool,
+) -> tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]:
+    """As `_build`, with indices of 64 bits if they are `wide`."""
+    extents = Extents(sizes, wide)
     inputs = [_placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
     tensors: dict[Atom, Any] = dict(zip(operands, inputs, strict=True))
     for binding in group.bindings:
@@ -255,7 +278,7 @@ def _build(
         if any(made.same_as(tensor) for tensor in (*inputs, *outputs)):
             made = te.compute(made.shape, lambda *index, source=made: source(*index), name="copy")
         outputs.append(made)
-    e = Emission(threads, "int64" if sizes else "int32", choice)
+    e = Emission(threads, "int64" if wide else "int32", choice)
     parameters: list[Any] = []
     statements: list[Statement] = []
     given: dict[Given, int] = {}
@@ -284,7 +307,7 @@ def _build(
     for constant in e.packings:
         plain = next(e.places[k].buffer for k, g in e.constants.items() if g is constant)
         if any(_reads(statement, plain) for statement in loops):  # as it is, too
-            return _build(group, operands, sizes, threads, choice, packs=False)
+            return _build_counting(group, operands, sizes, threads, choice, False, wide)
     statements += e.declarations
     statements.append(with_registers(renamed(tir.sequence(loops))))
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
@@ -292,6 +315,16 @@ def _build(
     flat, more = tir.flat_kernel(function)
     temporaries = [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)]
     return flat, temporaries, e.options, {given[constant]: found for constant, found in e.packings.items()}
+
+
+INDEX_LIMIT = 1 << 12
+"""The most elements of a tensor whose kernels count in int32: TVM multiplies such numbers (`wide_indices`)."""
+
+
+def _elements(group: Group, operands: Sequence[Atom]) -> int:
+    """The elements of the largest tensor of a group whose size is known."""
+    types = [*map(_type, operands), *(_type(binding.targets[0]) for binding in group.bindings)]
+    return max((n for type_ in types if isinstance(n := product(type_.shape), int)), default=0)
 
 
 def _starts_threads(function: Any) -> bool:
@@ -311,7 +344,8 @@ def _reads(statement: Statement, buffer: Any) -> bool:
 class Extents:
     """The symbolic dims of a kernel, which are parameters of its function, as expressions of TIR, and back."""
 
-    def __init__(self, sizes: Sequence[TypeId]) -> None:
+    def __init__(self, sizes: Sequence[TypeId], wide: bool) -> None:
+        self.wide = wide and not sizes  # whether numbers are extents of 64 bits
         self.variables = {dim: tirx.Var(dim.name, "int64") for dim in sizes}
         self._known: dict[Dim, Expression] = {}
         self._replaced = False
@@ -328,7 +362,7 @@ class Extents:
         """A dim for te: a number as it is, the same expression each time, also for other dims that are known to be
         equal. What is known to be 1 is 1: by that operators see which axes are repeated."""
         if isinstance(dim, int):
-            return dim
+            return dim if not self.wide else tir.integer(dim)
         if dim not in self._known:
             assert isinstance(dim, TypeId | DimExpr)
             self._known[dim] = self._expression(dim)
@@ -341,6 +375,10 @@ class Extents:
                 self._replaced = True
                 return expression
         return self.variables[dim] if isinstance(dim, TypeId) else tir.arithmetic(dim, self._integer)
+
+    def dim_or_number(self, dim: Dim) -> Any:
+        """As `expression`, and a number as it is."""
+        return dim if isinstance(dim, int) else self.expression(dim)
 
     def _integer(self, dim: Dim) -> Expression:
         return tir.integer(dim) if isinstance(dim, int) else self.expression(dim)
@@ -398,7 +436,7 @@ def _stage(
         raise InternalError(f"the operator {call.operator} in a kernel has no compute function")
     attributes: Mapping[str, Any] = {name: extents.attribute(v) for name, v in call.attributes.items()}
     try:
-        with making(tuple(map(extents.expression, type_.shape))):
+        with making(tuple(map(extents.dim_or_number, type_.shape))), wide_indices(extents.wide):
             made = compute(*((tuple(arguments),) if operator.variadic else arguments), **attributes)
         shape = tuple(map(extents.dim, made.shape))
         dtype = str(made.dtype)

@@ -25,7 +25,7 @@ from tvm_ffi import structural_map
 
 from relay.codegen import vectors
 from relay.errors import InternalError
-from relay.ir.dims import Dim, DimExpr, Extremum, Quotient
+from relay.ir.dims import LARGEST_SIZE, Dim, DimExpr, Extremum, Quotient
 from relay.ir.types import BaseType
 
 Expression = Any
@@ -94,7 +94,8 @@ def pointer(dtype: str) -> Any:
 
 def buffer(name: str, shape: Sequence[int], dtype: str) -> Any:
     """A buffer that promises no more alignment than its elements need."""
-    return tirx.decl_buffer(tuple(shape), dtype, name, data_alignment=BaseType(dtype).dtype.itemsize)
+    extents = tuple(integer(n) if isinstance(n, int) and n > LARGEST_SIZE else n for n in shape)
+    return tirx.decl_buffer(extents, dtype, name, data_alignment=BaseType(dtype).dtype.itemsize)
 
 
 def view(name: str, shape: Sequence[int], dtype: str, address: Expression) -> tuple[Any, list[Statement]]:

@@ -5,7 +5,10 @@ Use `te` and `tirx` inside the functions that are given as `compute`, never whil
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 
@@ -24,6 +27,47 @@ class LazyModule:
         return f"<{self._name}, imported at first use>"
 
 
-te = LazyModule("tvm.te")
+_wide: ContextVar[bool] = ContextVar("wide", default=False)
+
+
+@contextlib.contextmanager
+def wide_indices(wide: bool) -> Iterator[None]:
+    """While compute functions run: whether axes of known extents have indices of 64 bits.
+
+    TVM multiplies the factors of an index with what it is divided by, and fails with an error, after which the process
+    may crash, where that is no number of the index's dtype.
+    """
+    token = _wide.set(wide)
+    try:
+        yield
+    finally:
+        _wide.reset(token)
+
+
+def index_dtype() -> str:
+    """The dtype of the indices of axes of known extents."""
+    return "int64" if _wide.get() else "int32"
+
+
+def axis_extent(extent: Any) -> Any:
+    """An extent as te is given it."""
+    return tirx.const(extent, "int64") if _wide.get() and isinstance(extent, int) else extent
+
+
+class _Stages(LazyModule):
+    """tvm.te, with axes whose indices have the dtype that they need."""
+
+    __slots__ = ()
+
+    def compute(self, shape: Sequence[Any], element: Callable[..., Any], **options: Any) -> Any:
+        """te.compute"""
+        return importlib.import_module(self._name).compute(tuple(map(axis_extent, shape)), element, **options)
+
+    def reduce_axis(self, bounds: tuple[Any, Any], **options: Any) -> Any:
+        """te.reduce_axis"""
+        return importlib.import_module(self._name).reduce_axis(tuple(map(axis_extent, bounds)), **options)
+
+
+te = _Stages("tvm.te")
 tirx = LazyModule("tvm.tirx")
 topi = LazyModule("tvm.topi")

@@ -32,7 +32,7 @@ from relay.operator import (
     register_op,
 )
 from relay.ops import scalar
-from relay.ops.lazy import te, tirx
+from relay.ops.lazy import index_dtype, te, tirx
 from relay.ops.scalar import Element
 
 __all__ = [
@@ -114,7 +114,7 @@ def is_integer(base: BaseType) -> bool:
 
 def loops(extents: Sequence[int], body: Callable[[list[Any]], Any]) -> Any:
     """Nested sequential loops around a statement of their variables."""
-    dtypes = ["int32" if isinstance(extent, int) else str(extent.ty) for extent in extents]
+    dtypes = [index_dtype() if isinstance(extent, int) else str(extent.ty) for extent in extents]
     variables = [tirx.Var(f"i{n}", dtype) for n, dtype in enumerate(dtypes)]
     statement = body(variables)
     for variable, extent in zip(reversed(variables), reversed(extents), strict=True):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relay.ops import scalar
-from relay.ops.lazy import tirx
+from relay.ops.lazy import index_dtype, tirx
 from relay.ops.notation import Element, loops
 
 LANES = 8  # rows that a network sorts at once
@@ -76,7 +76,7 @@ def _buffer(size: Any, dtype: str, name: str) -> Any:
 def network(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> Any:
     """result[*row, k] := the place of the element number k in the order of the row of x, for rows of known length."""
     *batch, length = shape
-    index = "int32" if all(isinstance(extent, int) for extent in batch) else "int64"
+    index = index_dtype() if all(isinstance(extent, int) for extent in batch) else "int64"
     rows: Any = _number(1, index)
     for extent in batch:
         rows = rows * _number(extent, index)

@@ -151,9 +151,9 @@ def _key(seed: Stage) -> Stage:
         bits = registers.name(tirx.Cast("uint64", wide))
         low = tirx.Cast("uint32", bits)
         if str(seed.dtype) not in ("int64", "uint64"):
-            return tirx.Select(tirx.EQ(index[0], 0), tirx.const(0, "uint32"), low)
+            return tirx.Select(scalar.is_zero(index[0]), tirx.const(0, "uint32"), low)
         high = tirx.Cast("uint32", tirx.shift_right(bits, tirx.const(32, "uint64")))
-        return tirx.Select(tirx.EQ(index[0], 0), high, low)
+        return tirx.Select(scalar.is_zero(index[0]), high, low)
 
     return stages.programmed((2,), [seed], "uint32", element)
 
@@ -189,7 +189,7 @@ def _split_shape(key: Shape, *, num: int) -> Shape:
 def _split(key: Stage, num: int) -> Stage:
     def element(registers: Registers, index: Sequence[Element], buffers: Sequence[Any]) -> Element:
         first, second = _words(registers, buffers[0], index[:1], (num,))
-        return tirx.Select(tirx.EQ(index[1], 0), first, second)
+        return tirx.Select(scalar.is_zero(index[1]), first, second)
 
     return stages.programmed((num, 2), [key], "uint32", element)
 

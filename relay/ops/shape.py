@@ -11,7 +11,7 @@ import numpy as np
 
 from relay.ir.dims import Dim, add
 from relay.ops import stages
-from relay.ops.lazy import te, tirx
+from relay.ops.lazy import index_dtype, te, tirx
 from relay.ops.notation import (
     Element,
     Pattern,
@@ -132,11 +132,12 @@ def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
         ahead += 1
     rest, axes = source[ahead:], target[ahead:]
     symbolic = not all(isinstance(dim, int) for dim in (*rest, *axes))
+    wide = "int64" if symbolic else index_dtype()
     steps = [math.prod(axes[i + 1 :]) for i in range(len(axes))]
 
     def load(*index: Element) -> Element:
         inner = [tirx.Cast("int64", i) for i in index[ahead:]] if symbolic else index[ahead:]
-        start = tirx.const(0, "int64" if symbolic else "int32")
+        start = tirx.const(0, wide)
         position = sum((i * step for i, step in zip(inner, steps, strict=True)), start)
         others = [i for i, dim in enumerate(rest) if not (isinstance(dim, int) and dim == 1)]
         moved = [index[ahead + i] for i, dim in enumerate(axes) if not (isinstance(dim, int) and dim == 1)]

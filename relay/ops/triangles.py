@@ -11,7 +11,7 @@ from relay.errors import ShapeError
 from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops import scalar
-from relay.ops.lazy import te, tirx
+from relay.ops.lazy import index_dtype, te, tirx
 from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
@@ -34,7 +34,7 @@ def _matrix_shape(*, n: int, m: int | None, k: int, dtype: BaseType) -> Shape:
 def _where(holds: Callable[[Element, Element], Element]) -> Callable[..., Stage]:
     def compute(n: int, m: int | None, k: int, dtype: BaseType) -> Stage:
         shape = result_dims(lambda: (n, n if m is None else m))
-        wide = "int32" if all(isinstance(dim, int) for dim in shape) else "int64"
+        wide = index_dtype() if all(isinstance(dim, int) for dim in shape) else "int64"
 
         def element(i: Element, j: Element) -> Element:
             here = holds(tirx.Cast(wide, j) - tirx.Cast(wide, i), tirx.const(k, wide))

@@ -109,7 +109,7 @@ def is_long(extent: Extent) -> bool:
 def in_one(e: Emission, cluster: Cluster) -> int:
     """How many of the last reduced axes are one run through memory in all that is read along them."""
     lead, count = cluster.lead, 1
-    if e.index != "int32" or cluster.whole:
+    if cluster.whole or not all(isinstance(extent, int) for extent in (*lead.extents, *lead.reduced)):
         return count
     while count < len(lead.reduced) and all(_runs_through(e, stage, count + 1) for stage in cluster.reductions):
         count += 1

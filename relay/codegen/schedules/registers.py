@@ -1,11 +1,9 @@
 """Names in long expressions as stores to registers.
 
 TVM's analyses put the values of names (`Let`) in place of them, which takes exponential time where values contain
-names that are used more than once. They do not look through memory: so where an expression has many names, each is
-stored to a small buffer, which LLVM keeps in a register.
-
-They also fail where the value of a name holds other names with values that they simplify, so names that are few stand
-before all that uses them.
+names that are used more than once. They also take floats for numbers that they may simplify, and fail with an error
+where a name has one value as it stands and another one simplified, or is a choice of float constants. They do not look
+through memory: so each name is stored to a small buffer, which LLVM keeps in a register.
 """
 
 from __future__ import annotations
@@ -13,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tvm.ir import Call, TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
-from relay.codegen.schedules.stage import CHOICE, features
+from relay.codegen.schedules.stage import CHOICE, features, is_choice
 from relay.codegen.tir import Expression, Statement, buffer, outermost, sequence, tirx
 
 _NAME = "element_of_stage"
-
-MANY = 4
-"""Expressions with fewer names than this stay as they are: the analyses are quick, and the code is shorter. With seven
-names one of TVM's passes can take 30 ms."""
 
 
 def named(value: Expression) -> tuple[Expression, Statement]:
@@ -90,19 +85,13 @@ def _in_registers(
 
 
 def _stored(statement: Statement, lane: Expression | None, width: int) -> tuple[list[Statement], list[Statement]]:
-    """A store as stores to registers and itself, and what makes the registers, or with its few names first; other
-    statements as they are."""
+    """A store as stores to registers and itself, and what makes the registers; other statements as they are."""
     if not isinstance(statement, tirx.BufferStore):
         return [statement], []
-    names = _definitions(statement.value)
-    guarded = CHOICE in features(statement.value)  # what is named may be read in one case only
-    if not names or guarded or any(str(name.ty) in ("bool", "bfloat16") for name, _ in names):
+    lifted = [_lifted(part) for part in (statement.value, *statement.indices)]
+    names = _definitions(lifted)
+    if not names or any(str(name.ty) in ("bool", "bfloat16") for name, _ in names):
         return [statement], []
-    if len(names) < MANY:
-        whole = _bare(statement.value)
-        for name, value in reversed(names):
-            whole = tirx.Let(name, _bare(value), whole)
-        return [tirx.BufferStore(statement.buffer, whole, list(statement.indices))], []
     at = tirx.const(0, "int32") if lane is None else lane
     registers = {name: buffer(f"register{number}", (width,), str(name.ty)) for number, (name, _) in enumerate(names)}
 
@@ -112,8 +101,36 @@ def _stored(statement: Statement, lane: Expression | None, width: int) -> tuple[
         )
 
     stores = [tirx.BufferStore(registers[name], read(value), [at]) for name, value in names]
-    last = tirx.BufferStore(statement.buffer, read(statement.value), list(statement.indices))
+    value, *indices = map(read, lifted)
+    last = tirx.BufferStore(statement.buffer, value, indices)
     return [*stores, last], [tirx.AllocBuffer(register) for register in registers.values()]
+
+
+def _lifted(expression: Expression) -> Expression:
+    """The expression with the names in arms of choices defined before these; what reads memory, in this case only."""
+
+    def call(choice: Any) -> Any:
+        if not is_choice(choice):
+            return choice
+        condition, *arms = choice.args[:3]
+        whole = tirx.if_then_else(condition, *map(_bare, arms))
+        for arm, chosen in zip(arms, (condition, tirx.Not(condition)), strict=True):
+            for name, value in reversed(_definitions([arm])):
+                bare = _bare(value)
+                if not _is_safe(bare):
+                    bare = tirx.if_then_else(chosen, bare, tirx.const(0, str(name.ty)))
+                whole = tirx.Let(name, bare, whole)
+        return whole
+
+    return structural_map(expression, ((Call, call),)) if CHOICE in features(expression) else expression
+
+
+def _is_safe(expression: Expression) -> bool:
+    """Whether an expression can be computed where nobody needs it: it reads nothing, and divides no integers."""
+    found: list[Any] = []
+    kinds = (TensorLoad, tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
+    structural_walk(expression, tuple((kind, found.append) for kind in kinds))
+    return not found
 
 
 def _bare(expression: Expression) -> Expression:
@@ -121,10 +138,11 @@ def _bare(expression: Expression) -> Expression:
     return structural_map(expression, ((tirx.Let, lambda let: let.body),))
 
 
-def _definitions(expression: Expression) -> list[tuple[Any, Expression]]:
-    """The names of an expression with their values, those first that the values of others use."""
+def _definitions(expressions: Sequence[Expression]) -> list[tuple[Any, Expression]]:
+    """The names of expressions with their values, those first that the values of others use."""
     lets: list[Any] = []
-    structural_walk(expression, ((tirx.Let, lets.append),))
+    for expression in expressions:
+        structural_walk(expression, ((tirx.Let, lets.append),))
     values: dict[Any, Expression] = {let.var: let.value for let in lets}
     ordered: dict[Any, Expression] = {}
 
