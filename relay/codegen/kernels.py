@@ -436,7 +436,7 @@ def _stage(
         raise InternalError(f"the operator {call.operator} in a kernel has no compute function")
     attributes: Mapping[str, Any] = {name: extents.attribute(v) for name, v in call.attributes.items()}
     try:
-        with making(tuple(map(extents.dim_or_number, type_.shape))), wide_indices(extents.wide):
+        with making(tuple(map(extents.dim_or_number, type_.shape)), _base(type_).name), wide_indices(extents.wide):
             made = compute(*((tuple(arguments),) if operator.variadic else arguments), **attributes)
         shape = tuple(map(extents.dim, made.shape))
         dtype = str(made.dtype)

@@ -59,6 +59,7 @@ __all__ = [
     "number_or_size",
     "register_op",
     "result_dims",
+    "result_dtype",
     "same_dim",
     "table",
 ]
@@ -129,23 +130,30 @@ def dims(stage: Stage) -> tuple[Any, ...]:
     return tuple(int(dim.value) if hasattr(dim, "value") else dim for dim in stage.shape)
 
 
-_result: ContextVar[tuple[Any, ...] | None] = ContextVar("result", default=None)
+_result: ContextVar[tuple[tuple[Any, ...], str] | None] = ContextVar("result", default=None)
 
 
 @contextlib.contextmanager
-def making(shape: tuple[Any, ...]) -> Iterator[None]:
-    """While a compute function runs: the shape that its call's type says, for `result_dims`."""
-    token = _result.set(shape)
+def making(shape: tuple[Any, ...], dtype: str) -> Iterator[None]:
+    """While a compute function runs: the shape and dtype that its call's type says, for `result_dims` and
+    `result_dtype`."""
+    token = _result.set((shape, dtype))
     try:
         yield
     finally:
         _result.reset(token)
 
 
+def result_dtype(otherwise: str) -> str:
+    """The dtype of the result in a compute function: as its type says, or, outside of a compilation, another one."""
+    known = _result.get()
+    return otherwise if known is None else known[1]
+
+
 def result_dims(rule: Callable[[], Iterable[Any]]) -> tuple[Any, ...]:
     """The shape of the result in a compute function: as its type says, or, outside of a compilation, by its rule."""
     known = _result.get()
-    return tuple(rule()) if known is None else known
+    return tuple(rule()) if known is None else known[0]
 
 
 def same_dim(left: Any, right: Any) -> bool:

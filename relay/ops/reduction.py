@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from relay.ir.dims import Dim, maximum, product, subtract
-from relay.ir.types import BOOL, INT32, Shape, TensorType, Type
+from relay.ir.dims import ANY, LARGEST_SIZE, Dim, maximum, product, subtract
+from relay.ir.facts import facts
+from relay.ir.types import BOOL, Shape, TensorType, Type
 from relay.operator.axes import carries
 from relay.operator.relation import infer_relation, of_numbers
 from relay.ops import scalar, stages
@@ -25,12 +26,15 @@ from relay.ops.notation import (
     number_or_size,
     register_op,
     result_dims,
+    result_dtype,
 )
 from relay.ops.samples import case, cases
 from relay.ops.shape import accumulator, concatenate
 from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import follows_at_least, known, normalise_axes
+from relay.typecheck.hints import fits_int32
+from relay.typecheck.unification import is_known
 
 Axes = int | tuple[int, ...] | None
 
@@ -64,21 +68,35 @@ def _count(x: Value, axis: Axes) -> Dim:
 # ---- sums
 
 
+def _index_base(x: Type, axis: Axes) -> str:
+    """The dtype that counts the elements along axes, or says the place of one: int64 if int32 does not hold it."""
+    if not isinstance(x, TensorType) or not is_known(x.shape) or ANY in x.shape:
+        return "int32"
+    count = product(x.shape[i] for i in normalise_axes(axis, len(x.shape)))
+    return "int32" if fits_int32(facts(), count) else "int64"
+
+
+def _index_dtype(x: Tensor, axis: Axes) -> np.dtype[Any]:
+    """The same of an array."""
+    count = math.prod(x.shape[i] for i in normalise_axes(axis, x.ndim))
+    return np.dtype(np.int32 if count <= LARGEST_SIZE else np.int64)
+
+
 _SUM_OF_NUMBERS = Relation("T:number -> T", relations.reduce)
 
 
 @of_numbers(_SUM_OF_NUMBERS)
 @carries(names.reduced)
 def _sum_type(x: Type, axis: Axes, keepdims: bool) -> TensorType:
-    """As the relation `T:number -> T`, but the sum of bools counts in int32."""
+    """As the relation `T:number -> T`, but the sum of bools counts in int32, or int64 where there are so many."""
     of_bools = isinstance(x, TensorType) and x.base == BOOL
-    relation = Relation("bool -> int32", relations.reduce) if of_bools else _SUM_OF_NUMBERS
+    relation = Relation(f"bool -> {_index_base(x, axis)}", relations.reduce) if of_bools else _SUM_OF_NUMBERS
     return infer_relation("sum", relation, False, (x,), {"axis": axis, "keepdims": keepdims})
 
 
 def _sum(x: Stage, axis: Axes, keepdims: bool) -> Stage:
     def element(e: Element) -> Element:
-        return scalar.cast(e, INT32) if scalar.dtype_of(e) == "bool" else e
+        return tirx.Cast(result_dtype("int32"), e) if scalar.dtype_of(e) == "bool" else e
 
     return stages.total(x, normalise_axes(axis, len(dims(x))), keepdims, element)
 
@@ -98,12 +116,13 @@ def _sum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool)
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )
 def sum_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """The sum along axes; 0 over no elements; bools are counted in int32. x: (T, s) -> (T, s without the axes).
+    """The sum along axes; 0 over no elements; bools are counted in int32, or in int64 if there may be
+    more than 2**31 - 1. x: (T, s) -> (T, s without the axes).
 
     >>> relay.sum(np.float32([[1, 2], [3, 4]]), axis=0)
     array([4., 6.], dtype=float32)
     """
-    dtype = np.dtype(np.int32) if x.dtype == np.bool_ else x.dtype
+    dtype = _index_dtype(x, axis) if x.dtype == np.bool_ else x.dtype
     return np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(dtype)), dtype)
 
 
@@ -300,8 +319,19 @@ _ARG_CASES = cases(
 )
 
 
-def _int32(value: Any) -> Any:
-    return value if isinstance(value, int) or str(value.ty) == "int32" else tirx.Cast("int32", value)
+_ARG = {base: Relation(f"T:number -> {base}", relations.arg_reduce) for base in ("int32", "int64")}
+
+
+@of_numbers(_ARG["int32"])
+@carries(names.reduced)
+def _argmax_type(x: Type, axis: int | None, keepdims: bool) -> TensorType:
+    return infer_relation("argmax", _ARG[_index_base(x, axis)], False, (x,), {"axis": axis, "keepdims": keepdims})
+
+
+@of_numbers(_ARG["int32"])
+@carries(names.reduced)
+def _argmin_type(x: Type, axis: int | None, keepdims: bool) -> TensorType:
+    return infer_relation("argmin", _ARG[_index_base(x, axis)], False, (x,), {"axis": axis, "keepdims": keepdims})
 
 
 def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[..., Stage]:
@@ -321,7 +351,8 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
         axes = normalise_axes(axis, len(shape))
         kept = result_dims(lambda: map(known, relations.reduce(shape, axis=axis, keepdims=keepdims)))
         if not axes:
-            return stages.full(kept, 0, "int32")
+            return stages.full(kept, 0, result_dtype("int32"))
+        place = result_dtype("int32")
         wide = "float32" if dtype == "bfloat16" else dtype  # which TVM compares wrongly
         reducer = te.comm_reducer(
             # where no element is better than the identity, the first one is the answer
@@ -334,9 +365,9 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
             places = [
                 steps[axes.index(i)] if i in axes else (index[i] if keepdims else next(rest)) for i in range(len(shape))
             ]
-            position = _int32(steps[0].var)
+            position = number_or_size(steps[0].var, place)
             for i, step in zip(axes[1:], steps[1:], strict=True):
-                position = position * _int32(shape[i]) + _int32(step.var)
+                position = position * number_or_size(shape[i], place) + number_or_size(step.var, place)
             return reducer((position, scalar.cast(x(*places), wide)), axis=steps)
 
         indices, _values = te.compute(kept, element)
@@ -346,7 +377,7 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
 
 
 @register_op(
-    relation=Relation("T:number -> int32", relations.arg_reduce),
+    relation=_argmax_type,
     pattern=Pattern.OPAQUE,
     compute=_arg_extremum("GT", stages.lowest),
     no_gradient="the result is an index",
@@ -354,16 +385,16 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
 )
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the first largest element along an axis, or in all elements in order; of the first NaN if there is
-    one. x: (T, s) -> (int32, s without the axis).
+    one; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the axis).
 
     >>> relay.argmax(np.float32([[1, 2], [4, 3]]), axis=1)
     array([1, 0], dtype=int32)
     """
-    return np.asarray(np.argmax(x, axis=axis, keepdims=keepdims), np.int32)
+    return np.asarray(np.argmax(x, axis=axis, keepdims=keepdims), _index_dtype(x, axis))
 
 
 @register_op(
-    relation=Relation("T:number -> int32", relations.arg_reduce),
+    relation=_argmin_type,
     pattern=Pattern.OPAQUE,
     compute=_arg_extremum("LT", stages.highest),
     no_gradient="the result is an index",
@@ -371,12 +402,12 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 )
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the first smallest element along an axis, or in all elements in order; of the first NaN if there is
-    one. x: (T, s) -> (int32, s without the axis).
+    one; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the axis).
 
     >>> relay.argmin(np.float32([[1, 2], [4, 3]]), axis=1)
     array([0, 1], dtype=int32)
     """
-    return np.asarray(np.argmin(x, axis=axis, keepdims=keepdims), np.int32)
+    return np.asarray(np.argmin(x, axis=axis, keepdims=keepdims), _index_dtype(x, axis))
 
 
 # ---- truth
