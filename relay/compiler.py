@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,7 @@ from relay.transform.orders import check_orders
 from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, load, scheme
 from relay.typecheck.elaboration.arguments import wrong_count
 from relay.typecheck.elaboration.function_values import LAST_IS_SEED
+from relay.typecheck.elaboration.objects import derived_entity
 from relay.typecheck.unification import is_known
 
 if TYPE_CHECKING:
@@ -389,8 +390,9 @@ class RelayFunction(Repeating):
         list of as many."""
         parameters = self._function.parameters
         annotation = parameters[position].type if position < len(parameters) else None
-        derived = isinstance(self.__relay__, DerivedDefinition)
-        return None if derived and isinstance(annotation, StackType) else annotation
+        if not isinstance(annotation, StackType):
+            return annotation
+        return None if position in differentiated(self.__relay__) else annotation
 
     def _find_or_make(self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool) -> Lowered:
         """A symbolic program that is for these arguments, or a new program."""
@@ -560,6 +562,19 @@ class _Donating(RelayFunction):
         names = [parameter.name for parameter in self._function.parameters]
         with Donated(self.__name__, names, self._bind(arguments, keywords), self._donated):
             return super().__call__(*arguments, **keywords)
+
+
+def differentiated(definition: Definition | DerivedDefinition) -> Collection[int]:
+    """The positions of the parameters by which a function is differentiated, at any order."""
+    found: set[int] = set()
+    while isinstance(definition, DerivedDefinition):
+        wrt = derived_entity(definition).grad.wrt
+        base = definition.of
+        while isinstance(base, DerivedDefinition):
+            base = base.of
+        found.update(range(len(base.function.parameters)) if wrt is None else wrt)
+        definition = definition.of
+    return found
 
 
 def _functions(made: Elaborated) -> tuple[Result | None, frozenset[str]]:

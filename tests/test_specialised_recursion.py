@@ -77,6 +77,63 @@ def test_compiled_recursion_at_sizes_that_follow_each_other() -> None:
         np.testing.assert_array_equal(merged(x), python_merged(x))
 
 
+# ---- at sizes that change, with dtypes that are found later
+
+
+@relay
+def from_zeros(u):
+    """The dtype of the zeros is that of what they are assigned to."""
+    if u.shape[0] <= 3:
+        return u + 1.0
+    u[::2] = from_zeros(np.zeros(u[::2].shape))
+    return u
+
+
+@relay
+def with_number(u, h):
+    if u.shape[0] <= 3:
+        return u * h
+    u[::2] = with_number(u[::2], 2 * h)
+    return u
+
+
+@relay
+def tree_with_number(u, h):
+    if u.shape[0] <= 2:
+        return u.sum() * h
+    return tree_with_number(u[::2], 2 * h) + tree_with_number(u[1::2], 0.5 * h)
+
+
+@relay
+def pair_of_zeros(p, n):
+    """The sizes stay after the first call."""
+    if n == 0:
+        return p[0].sum() + p[1]
+    return pair_of_zeros((np.zeros(2), p[0].sum() + p[1]), n - 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("h", [1.0, np.float64(1.0), 1])
+def test_recursion_at_other_sizes_where_a_dtype_is_not_known_yet(dtype: Any, h: Any) -> None:
+    if isinstance(h, np.float64) and dtype is np.float32:
+        h = np.float32(1.0)
+    x = np.arange(1.0, 18.0).astype(dtype)
+    zeros, scaled, summed = x.copy(), x.copy(), x
+    zeros[::2] = 0
+    zeros[::8] = 1
+    scaled[::8] *= 8
+    np.testing.assert_array_equal(from_zeros.interpret(x), zeros)
+    np.testing.assert_array_equal(with_number.interpret(x, h), scaled)
+
+    def tree(u: Any, factor: float) -> float:
+        return u.sum() * factor if len(u) <= 2 else tree(u[::2], 2 * factor) + tree(u[1::2], 0.5 * factor)
+
+    if not isinstance(h, int):
+        assert float(tree_with_number.interpret(summed, h)) == tree(summed, 1.0)
+        assert len(tree_with_number.typed(summed, h).functions) <= 10
+    assert float(pair_of_zeros.interpret((x, h * 1.0), 3)) == x.sum() + 1
+
+
 # ---- through functions that it returns
 
 

@@ -382,7 +382,7 @@ def _annotated(
     if isinstance(entity, Number) and isinstance(expected, TensorType):
         return session.constant(out, entity, expected.base) if expected.shape == () else _mismatch(name, expected, span)
     if isinstance(expected, StackType) and growing.is_list(entity):
-        entity = growing.as_growing(session, out, entity, span)
+        entity = growing.as_growing(session, out, entity, span, annotation)
     entity = made_sizes.narrowed(session, out, entity, expected, name, span)
     typed = session.materialise(out, entity, span)
     session.unify_at(typed.type, expected, span, name)

@@ -27,6 +27,7 @@ from relay.ir.types import (
     FLOAT32,
     Application,
     BaseType,
+    Form,
     FunctionType,
     Kind,
     QuantifiedType,
@@ -117,7 +118,10 @@ def function_value(
         waiting = [u for p in parameters for u in outer_unknowns(p) if u.kind is not Kind.BaseType]
         if waiting:
             return waiting
-        make()
+        if any(prune(p) is _UNSEEN for p in parameters):  # another function in whose place this one may be
+            leave_out()
+        else:
+            make()
         return None
 
     def make() -> None:
@@ -146,7 +150,10 @@ def function_value(
             make()
             return
         for parameter in parameters:
-            session.unify_at(parameter, TupleType(()), span, "a parameter")
+            session.unify_at(parameter, _UNSEEN, span, "a parameter")
+        leave_out()
+
+    def leave_out() -> None:
         if isinstance(prune(result), Unknown):
             session.unify_at(result, scalar(FLOAT32), span, "the result")
         place.items.append(Later((var,), lambda: Lambda(_never(function, session.final(type_)))))
@@ -169,6 +176,14 @@ def function_value(
         has_body=True,
     )
     return Typed(var, type_)
+
+
+class _Unseen:
+    """The class of what nothing is ever given for."""
+
+
+_UNSEEN = TupleType((), Form(_Unseen))
+"""The type of the parameters of functions that nothing calls."""
 
 
 def _never(function: Function, type_: Type) -> Function:

@@ -269,10 +269,15 @@ def instantiate(
             continue
         if any(map(polymorphic_recursion.has_other_structure, types, instance.parameters)):
             continue
-        for found, expected, parameter in zip(types, instance.parameters, function.parameters, strict=False):
-            session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
-        early_results.used(session, instance)
-        return instance
+        if polymorphic_recursion.has_other_sizes(session, types, instance.parameters):
+            continue
+        return _used_at(session, instance, function, types, span)
+    if running and key is None:
+        made = polymorphic_recursion.made_for(session, running[0], types)
+        if made is not None:
+            if made.failed:
+                raise Consequence
+            return _used_at(session, made, function, types, span)
     if running and key is not None:
         polymorphic_recursion.refuse_other_sizes(session, function, running[-1], types, shape)
     try:
@@ -284,6 +289,16 @@ def instantiate(
     return _new_instance(
         session, callee, function, code, entities, values, types, everything, key, span, numbers, annotated, packs
     )
+
+
+def _used_at(
+    session: Session, instance: Instance, function: Function, types: Sequence[Type], span: Span | None
+) -> Instance:
+    """An instance whose types become these: that of a function which calls itself at types that are not known yet."""
+    for found, expected, parameter in zip(types, instance.parameters, function.parameters, strict=False):
+        session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
+    early_results.used(session, instance)
+    return instance
 
 
 def _around(session: Session, code: object, statics: tuple[object, ...]) -> list[Instance]:
@@ -336,6 +351,8 @@ def _new_instance(
     if key is not None:
         session.instances[key] = instance
         polymorphic_recursion.note_sizes(session, key, instance)
+    elif (first := next((i for i in session.active if i.code is code and i.statics == statics), None)) is not None:
+        polymorphic_recursion.note_made(session, first, instance)
     context = definition_context(callee)
     context.annotated = {**context.annotated, **annotated}
     instance.annotated, instance.is_general = context.annotated, session.generic and bool(annotated)
@@ -404,7 +421,8 @@ def _new_instance(
                 continue
             if isinstance(annotation, StackType) and isinstance(prune(var.type), TupleType):  # type: ignore[arg-type]
                 parameters.append(var)
-                given = growing.as_growing(session, body, Typed(var, prune(var.type)), surface.span)  # type: ignore[arg-type]
+                listed = Typed(var, prune(var.type))  # type: ignore[arg-type]
+                given = growing.as_growing(session, body, listed, surface.span, surface.type)
                 session.unify_at(
                     given.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}"
                 )

@@ -50,7 +50,7 @@ from relay.typecheck.elaboration.entities import Entity, Later, Length, Number, 
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.session import Session
-from relay.typecheck.unification import plain
+from relay.typecheck.unification import flat_shape, plain
 
 
 def is_growing(entity: Entity) -> bool:
@@ -88,8 +88,11 @@ def empty(session: Session, out: Output, element: Type, span: Span | None) -> Ty
     return Typed(var, StackType(cell), length=Length(None, 0))
 
 
-def as_growing(session: Session, out: Output, entity: Entity, span: Span | None) -> Typed:
-    """A list, or any tuple, as a list whose length only the run knows. Its items must have one type."""
+def as_growing(
+    session: Session, out: Output, entity: Entity, span: Span | None, written: Type | None = None
+) -> Typed:
+    """A list, or any tuple, as a list whose length only the run knows. Its items must have one type, but for the sizes
+    that are `Any` in its `written` type."""
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
     if isinstance(entity, Typed) and is_growing(entity):
@@ -100,8 +103,30 @@ def as_growing(session: Session, out: Output, entity: Entity, span: Span | None)
         raise TypeCheckError("only a list can grow", span, help="start with `xs = []`")
     xs = empty(session, out, session.solver.fresh(Kind.Type), span)
     for item in entity.items:
+        if isinstance(written, StackType) and isinstance(written.element, RefType):
+            item = _of_any_sizes(session, out, item, written.element.content, span)
         xs = push(session, out, xs, item, span)
     return xs
+
+
+def _of_any_sizes(session: Session, out: Output, entity: Entity, written: Type, span: Span | None) -> Entity:
+    """A value that forgets the sizes which are `Any` in its written type."""
+    if isinstance(entity, Tuple) and isinstance(written, StackType):
+        return as_growing(session, out, entity, span, written)
+    if isinstance(entity, Tuple) and isinstance(written, TupleType) and len(entity.items) == len(written.items):
+        parts = zip(entity.items, written.items, strict=True)
+        return Tuple(tuple(_of_any_sizes(session, out, e, w, span) for e, w in parts), entity.form)
+    axes = made_sizes.any_axes(written)
+    if not axes or not isinstance(entity, Typed) or not _has_rank(entity, written):
+        return entity
+    return made_sizes.widened(session, out, entity, axes, span)
+
+
+def _has_rank(entity: Typed, written: Type) -> bool:
+    type_ = prune(entity.type)
+    if not isinstance(type_, TensorType) or not isinstance(written, TensorType):
+        return False
+    return len(flat_shape(type_.shape)) == len(written.shape)
 
 
 def given_as_list(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:

@@ -47,6 +47,44 @@ def at_equal_sizes(session: Session, key: InstanceKey, types: Sequence[Type]) ->
     return found
 
 
+def has_other_sizes(session: Session, found: Sequence[Type], expected: Sequence[Type]) -> bool:
+    """Whether sizes differ that are known in both, of types whose dtypes may not be."""
+    pairs = list(zip(_dims(found), _dims(expected), strict=False))
+    numbers = [(session.hints.hinted(a), session.hints.hinted(b)) for a, b in pairs]
+    return any(a is not None and b is not None and a != b for a, b in numbers)
+
+
+def note_made(session: Session, first: Instance, instance: Instance) -> None:
+    """Let `made_for` find an instance that a recursion needs at types that are not known yet."""
+    if (sizes := _structure(session, instance.parameters)) is not None:
+        first.inside.setdefault(sizes, instance)
+
+
+def made_for(session: Session, first: Instance, types: Sequence[Type]) -> Instance | None:
+    """The instance that a recursion, whose outermost call is `first`, has at these sizes: it has one set of dtypes."""
+    sizes = _structure(session, types)
+    return None if sizes is None else first.inside.get(sizes)
+
+
+def _structure(session: Session, types: Sequence[Type]) -> object:
+    """Types without their dtypes; None where their sizes are not known."""
+    is_open = False
+
+    def inside(type_: Type) -> object:
+        nonlocal is_open
+        known = prune(type_)
+        if isinstance(known, TupleType):
+            return tuple(map(inside, known.items))
+        if not isinstance(known, TensorType):
+            return known
+        sizes = tuple(map(session.hints.hinted, flat_shape(known.shape)))
+        is_open = is_open or None in sizes
+        return TensorType, sizes
+
+    found = tuple(map(inside, types))
+    return None if is_open else found
+
+
 def _dims(types: Sequence[Type]) -> list[Dim]:
     """All dims in types, in their order."""
     found: list[Dim] = []

@@ -112,6 +112,7 @@ class Instance:
     annotated: Mapping[TypeId, object] = attrs.field(factory=dict)  # what the variables of its annotations are
     is_general: bool = False  # they stand for all that callers may choose
     uses: list[OpenUse] = attrs.field(factory=list)
+    inside: dict[object, Instance] = attrs.field(factory=dict)  # made while this one was, for the same code, by sizes
     of_any_size: Mapping[str, Collection[int]] = attrs.field(factory=dict)  # axes that are `Any`, by parameters' names
 
 
