@@ -76,7 +76,7 @@ from relay.typecheck.elaboration.entities import (
     Output,
     Typed,
 )
-from relay.typecheck.elaboration.function_values import call_derived
+from relay.typecheck.elaboration.function_values import call_derived, takes_unseen
 from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
 from relay.typecheck.elaboration.given_arguments import (
     Argument,
@@ -183,8 +183,11 @@ def _with_functions(
     session, decisions = None, Decisions()
     try:
         session, module = _run(False, definition, arguments, symbolic, decisions)
-        if not isinstance(definition, Definition) or not holds_functions(session.globals[module.entry].result):
+        result = session.globals[module.entry].result
+        if not isinstance(definition, Definition) or not holds_functions(result):
             return session, module, None
+        if takes_unseen(result):
+            mistake = TypeCheckError("nothing tells what the function takes", definition.function.span)
     except RelayError as error:
         if not isinstance(definition, Definition) or not any(decisions.holding):
             raise

@@ -186,6 +186,17 @@ _UNSEEN = TupleType((), Form(_Unseen))
 """The type of the parameters of functions that nothing calls."""
 
 
+def takes_unseen(type_: Type) -> bool:
+    """Whether there is a function in tuples that nothing calls."""
+    match prune(type_):
+        case TupleType(items):
+            return any(map(takes_unseen, items))
+        case FunctionType(parameters, result):
+            return any(prune(p) is _UNSEEN for p in parameters) or takes_unseen(result)
+        case _:
+            return False
+
+
 def _never(function: Function, type_: Type) -> Function:
     """A function in place of one that nobody calls, whose parameters have no types. It would fail."""
     assert isinstance(type_, FunctionType)

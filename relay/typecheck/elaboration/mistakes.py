@@ -197,7 +197,7 @@ class Mistakes(EffectNotes):
         if self.unknown is not None:
             raise self.unknown
         if self.failures:
-            raise InternalError("something follows from a mistake, but there is none", self.hints.span)
+            raise InternalError("something follows from a mistake, but there is none")
 
     def labels(self) -> tuple[Label, ...]:
         """Where the function under elaboration was called from, innermost first."""

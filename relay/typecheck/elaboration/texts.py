@@ -10,6 +10,7 @@ from relay.ir.printing import check_format
 from relay.ir.types import TensorType, show
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Text, Tuple, Typed, is_constant_bool
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
@@ -160,7 +161,8 @@ def assert_(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
         typed = require_bool(session, out, condition, span, "the condition of assert")
         out.items.append(Binding((), Assert(typed.atom, text.value, span)))
         return Tuple(())
-    assert isinstance(text, Text)
+    if not isinstance(text, Text):
+        raise SchemeOnly(span, "the text of the assertion")
     values = tuple(v.atom for v in text.values)
     out.items.append(Binding((), Print(text.pieces, values, text.formats, span, fails=True)))
     _check_formats(session, text.values, text.formats, span)
