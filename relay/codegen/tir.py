@@ -301,7 +301,6 @@ def _pipeline() -> tuple[Any, Any, Any]:
                 vectors.shuffle_neighbours,
                 vectors.count_in_vectors,
                 general.UnrollLoop(),
-                general.RemoveNoOp(),
                 scheduled.RewriteUnsafeSelect(),
                 general.BF16StorageLegalize(),
             ],

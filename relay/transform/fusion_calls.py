@@ -3,6 +3,7 @@ be overwritten when."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 from relay.ir.dims import Dim, add, multiply, product
@@ -113,6 +114,20 @@ class Calls:
     def bytes(self, i: int) -> Dim:
         """The bytes of a call's result."""
         return bytes_of(self.target(i))
+
+    def index_uses(self, i: int) -> int:
+        """About how often a call uses an index of its result for those of its operands: a reshape once for each axis
+        of the operand that it divides the position into, and what moves, joins or repeats elements in conditions and
+        remainders, too; all axes as one where none is given."""
+        operator, call = self.operator(i), self.call(i)
+        if self.patterns[i] is not Pattern.INJECTIVE or operator.permutes or operator.slices or not call.arguments:
+            return 1
+        if not operator.reshapes:
+            return 3 * (max(len(self.shape(i)), 1) if call.attributes.get("axis", 0) is None else 1)
+        operand = call.arguments[0]
+        before, after = ([d for d in shape if d != 1] for shape in (shape_of(operand), self.shape(i)))
+        same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+        return max(len(before) - same, 1)
 
     def is_intricate(self, i: int) -> bool:
         """Whether the expression of a call has many named parts, as polynomials do and the conversions of bfloat16."""

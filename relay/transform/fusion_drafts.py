@@ -29,6 +29,10 @@ NESTED = 1
 """How many intricate operators may be computed from each other in one expression: TVM's time doubles with every name
 that another one is computed from, and two of them can take it seconds."""
 
+POSITIONS = 32
+"""How often an index may occur, about, in the indices of what one expression reads. Calls that read each other multiply
+how often each of them uses it, and TVM's arithmetic on nested quotients and remainders takes exponential time."""
+
 
 @attrs.define(eq=False)
 class Draft:
@@ -86,13 +90,16 @@ class _Drafting:
         """Cut what would grow too large: find the size of each call's expression with all that can be inlined in it."""
         sizes: dict[int, int] = {}
         nested: dict[int, int] = {}
+        indices: dict[int, int] = {}
         for i in self.calls.users:
             here = self.calls.is_intricate(i)
+            uses = self.calls.index_uses(i)
             for j in self.calls.operands(i):
-                if self._inlinable(j) and nested[j] + here > NESTED:
+                if self._inlinable(j) and (nested[j] + here > NESTED or indices[j] * uses > POSITIONS):
                     self.alone.add(j)
             inlined = [j for j in self.calls.operands(i) if self._inlinable(j)]
             nested[i] = here + max((nested[j] for j in inlined), default=0)
+            indices[i] = uses * max((indices[j] for j in inlined), default=1)
             size = 1 + sum(sizes[j] for j in inlined)
             for j in sorted(set(inlined), key=lambda j: -sizes[j]):
                 if size > LIMIT:
