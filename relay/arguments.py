@@ -20,7 +20,7 @@ from relay.errors import Label, RelayError, TypeMismatch
 from relay.ir.annotation import Ref
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
-from relay.ir.structure import fields_of, form_of
+from relay.ir.structure import field_names, fields_of, form_of, is_record_class
 from relay.ir.types import (
     ANY,
     BaseType,
@@ -235,6 +235,46 @@ def static_key(value: Any) -> object:
     if value is None or isinstance(value, int | float | str | BaseType | np.dtype | type):
         return (type(value).__name__, value)
     return ("function", value) if is_function(value) else None  # the key keeps it alive
+
+
+def too_deep(given: Sequence[Any], function: Function) -> RelayError:
+    """The error for arguments one of which contains itself, or that are nested more deeply than Python's stack."""
+    for position, argument in enumerate(given):
+        if _contains_itself(argument):
+            return _bad_argument(function, position, "contains itself", help="pass it without the cycle")
+    return TypeMismatch(
+        f"an argument of {function.name} is nested too deeply",
+        function.span,
+        help="make what is nested a data type, by @relay.data, or pass it as one list",
+    )
+
+
+def _contains_itself(value: Any) -> bool:
+    """Whether lists, tuples, dicts and records lead back to where they came from."""
+    around: set[int] = set()
+    pending: list[tuple[bool, Any]] = [(False, value)]
+    finished: set[int] = set()
+    while pending:
+        leaves, item = pending.pop()
+        if leaves:
+            around.discard(id(item))
+            finished.add(id(item))
+            continue
+        if id(item) in around:
+            return True
+        if id(item) in finished:
+            continue
+        parts: Sequence[Any] = ()
+        if isinstance(item, list | tuple):
+            parts = item
+        elif isinstance(item, dict):
+            parts = list(item.values())
+        elif is_record_class(type(item)) or isinstance(item, Ref):
+            parts = [item.value] if isinstance(item, Ref) else [getattr(item, name) for name in field_names(type(item))]
+        around.add(id(item))
+        pending.append((True, item))
+        pending += [(False, part) for part in parts]
+    return False
 
 
 def _bad_argument(function: Function, position: int, text: str, help: str | None = None, path: str = "") -> RelayError:

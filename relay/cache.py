@@ -79,9 +79,9 @@ def limit() -> int:
     given = os.environ.get("RELAY_CACHE_SIZE", "").strip()
     if not given:
         return DEFAULT_SIZE
-    if given.isdigit():
+    if re.fullmatch(r"[0-9]{1,18}", given):
         return int(given)
-    log.warning("RELAY_CACHE_SIZE is no number of bytes: %r; nothing is kept", given)
+    log.warning("RELAY_CACHE_SIZE is no number of bytes: %.40r; nothing is kept", given)
     return 0
 
 
@@ -126,7 +126,8 @@ def native(
     except library.Unwritable as reason:
         log.info("not kept on disk: %s", reason)
     except OSError as error:
-        log.warning("not kept on disk: %s; RELAY_CACHE_DIR says where programs are kept", error)
+        told = error.strerror or error
+        log.warning("not kept on disk: %s; RELAY_CACHE_DIR says where programs are kept", told)
     return made
 
 
@@ -276,9 +277,10 @@ def _readable(name: str) -> str:
 
 def _reason(name: str, wanted: Key) -> str:
     """Why no file is there for a program."""
-    known = [
-        path.name.removesuffix(_SUFFIX).split("-")[2:] for path in directory().glob(f"{_readable(name)}-*{_SUFFIX}")
-    ]
+    known: list[list[str]] = []
+    with _ignoring():
+        files = directory().glob(f"{_readable(name)}-*{_SUFFIX}")
+        known += [path.name.removesuffix(_SUFFIX).split("-")[2:] for path in files]
     here = [part[:_SHOWN] for part in (wanted.program, wanted.options, wanted.surroundings)]
     if not known:
         return "no program of this name is"

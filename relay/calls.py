@@ -126,10 +126,13 @@ class Repeating(abc.ABC):
 
     def _flatten(self, given: tuple[Any, ...], leaves: list[Any], kinds: list[Any]) -> bool:
         """As `flatten`, also for static parameters, if these arguments are in the order of all parameters."""
-        if not self._has_static:
-            return flatten(given, leaves, kinds)
-        static = [parameter.static for parameter in self._function.signature]
-        return len(given) <= len(static) and flatten_with_static(given, static, leaves, kinds)
+        try:
+            if not self._has_static:
+                return flatten(given, leaves, kinds)
+            static = [parameter.static for parameter in self._function.signature]
+            return len(given) <= len(static) and flatten_with_static(given, static, leaves, kinds)
+        except RecursionError:  # which is told where the arguments are described
+            return False
 
     def _in_order(
         self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], kinds: list[Any]

@@ -21,7 +21,7 @@ import attrs
 
 import relay.composites
 import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
-from relay.arguments import describe, describe_static
+from relay.arguments import describe, describe_static, too_deep
 from relay.calls import Repeating
 from relay.chosen_functions import chosen, chosen_result, must_be_opened, opened_module
 from relay.codegen.stacks import with_room
@@ -355,12 +355,15 @@ class RelayFunction(Repeating):
         given = self._bind(arguments, keywords)
         signature = self._function.signature
         static = [position < len(signature) and signature[position].static for position in range(len(given))]
-        described = [
-            describe_static(v, self._function, i)
-            if static[i]
-            else describe(v, self._function, i, annotation=self._annotation(i))
-            for i, v in enumerate(given)
-        ]
+        try:
+            described = [
+                describe_static(v, self._function, i)
+                if static[i]
+                else describe(v, self._function, i, annotation=self._annotation(i))
+                for i, v in enumerate(given)
+            ]
+        except RecursionError:
+            raise too_deep(given, self._function) from None
         key = tuple(d.key for d in described)
         lowered = self._cache.get(key)
         if lowered is None:
@@ -645,6 +648,8 @@ def from_source(
     text: str, globals: Mapping[str, Any] | None = None, filename: str = "<relay>"
 ) -> dict[str, RelayFunction] | RelayFunction:
     """The functions of a text, by name; just the function if there is one. Raises FrontendError."""
+    if not isinstance(text, str):
+        raise FrontendError(f"a program is a text, found {type(text).__name__}", help="pass a str: data.decode()")
     definitions = lower.lower_text(text, filename, dict(globals or {}))
     functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
     return next(iter(functions.values())) if len(functions) == 1 else functions

@@ -71,7 +71,10 @@ class Executable:
         __tracebackhide__ = True
         leaves: list[Any] = []
         kinds: list[Any] = []
-        plain = flatten(arguments, leaves, kinds)
+        try:
+            plain = flatten(arguments, leaves, kinds)
+        except RecursionError:  # of an argument that contains itself, which is of another type than is wanted
+            plain = False
         signature = tuple(kinds)
         known = self._known.get(signature) if plain else None
         if known is not None:

@@ -7,6 +7,7 @@ RELAY_MEMORY_LIMIT  the bytes that the growing data of a call may take; by defau
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from relay.errors import CompileError, ExecutionError
@@ -20,6 +21,7 @@ PAGE = 4096
 """The bytes of which stacks are multiples."""
 
 _STACK_SIZE = 1 << 30
+_LONGEST = 40  # characters of a wrong value that are shown
 
 
 def number(variable: str) -> int | None:
@@ -27,9 +29,10 @@ def number(variable: str) -> int | None:
     given = os.environ.get(variable, "").strip()
     if not given:
         return None
-    if not given.isdecimal() or int(given) == 0:
-        raise CompileError(f"{variable} is no number: {given!r}", help="set it to 1 or more")
-    return int(given)
+    if not re.fullmatch(r"0*[1-9][0-9]{0,18}", given):
+        shown = given if len(given) <= _LONGEST else f"{given[:_LONGEST]}.."
+        raise CompileError(f"{variable} is no number: {shown!r}", help="set it to 1 or more")
+    return min(int(given), UNLIMITED)
 
 
 def memory_limit() -> int:

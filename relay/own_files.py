@@ -54,13 +54,17 @@ def read(path: Path) -> bytes:
         if error.errno == errno.ELOOP:
             raise Untrusted(f"{path} is a link") from None
         raise
-    with open(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise Untrusted(f"{path} is no plain file")
         reason = _writers(status)
         if reason is not None:
             raise Untrusted(f"{path} {reason}")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    with open(descriptor, "rb") as file:
         return file.read()
 
 

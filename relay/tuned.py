@@ -65,7 +65,8 @@ def _read() -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        log.warning("%s cannot be read: %s", path(), error)
+        told = error.strerror if isinstance(error, OSError) else error
+        log.warning("%.200s cannot be read: %s", path(), told)
         return {}
     except own_files.Untrusted as reason:
         log.warning("%s is not used: %s", path(), reason)

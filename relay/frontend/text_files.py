@@ -14,9 +14,10 @@ LARGEST_TEXT = 64 * 2**20
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """The content of a file. Raises OSError for what is no plain file (a pipe would never end), and for large ones."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(None, "it is no plain file")
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(None, "it is no plain file")
         content = file.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
         raise OSError(None, f"it has more than {LARGEST_TEXT >> 20} MiB")

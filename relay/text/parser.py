@@ -45,6 +45,8 @@ def parse(
     `constants` are the arrays that the text has by name only, `objects` what an untyped program mentions of Python, but
     for builtins. Raises FrontendError for what is not in the notation, TypeCheckError where the types do not fit.
     """
+    if not isinstance(text, str):
+        raise FrontendError(f"a program is a text, found {type(text).__name__}", help="pass a str: data.decode()")
     cursor = Cursor(text, filename)
     try:
         parser = _Parser(cursor, constants or {}, objects or {})
