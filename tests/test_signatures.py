@@ -76,7 +76,7 @@ def test_a_condition_on_a_size_is_assumed_and_said(caplog: pytest.LogCaptureFixt
 def test_a_number_that_is_needed_is_said(caplog: pytest.LogCaptureFixture) -> None:
     @relay
     def f(x):
-        return R.stack([row * 2.0 for row in x])
+        return R.stack([row * 2.0 for row in (*x,)])
 
     f.interpret(rows(2))
     with caplog.at_level(logging.INFO, "relay.compile"):

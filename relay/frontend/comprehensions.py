@@ -1,7 +1,6 @@
 """Comprehensions: loops over elements that are known one by one, which build a tuple or a record.
 
-    [e for x in xs if c]      ForEach over xs, unrolled by the checker where the elements are few and known; carries
-                              the items so far:
+    [e for x in xs if c]      ForEach over xs that carries the items so far; the checker may copy its rounds:
                               items' = If(keep(c)) {yield spread(items, (e,))} else {yield items}
     {k: v for ..}             the same with extend(items, k, v)
 
@@ -45,13 +44,9 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
         start = context.bind(Apply(Static(dict, span), (), (), span), "items", span)
     else:
         start = context.bind(Apply(Static(Intrinsic("list"), span), (), (), span), "items", span)
-    if isinstance(node, ast.DictComp):
-        kind = "each"
-    else:
-        kind = "unrolled_few" if any(generator.ifs for generator in node.generators) else "unrolled"
     outer_cells, outer_early = set(context.cells), dict(context.early)
     kept = context.make_early_cells(node, span)
-    result = _generators(context, node.generators, start, element, Intrinsic(kind), kept)
+    result = _generators(context, node.generators, start, element, isinstance(node, ast.DictComp), kept)
     context.cells, context.early = outer_cells, outer_early
     if held:
         context.holds[result] = tuple(held)
@@ -102,9 +97,6 @@ def lower_mapped(context: Context, node: ast.Call) -> Expr | None:
     name, function, iterable = found
     span = context.span(node)
     start = context.bind(Apply(Static(Intrinsic("list"), span), (), (), span), "items", span)
-    kind = "unrolled" if name == "map" else "unrolled_few"
-    each = context.bind(Apply(Static(Intrinsic(kind), span), (iterable,), (), span), "elements", span)
-    items = context.bind(Apply(Static(Intrinsic("growing"), span), (start, each), (), span), "items", span)
     label, parameter = LoopLabel(name), Var("items", None, span)
     element, result = Var("element", None, span), Var("items", None, span)
 
@@ -123,7 +115,7 @@ def lower_mapped(context: Context, node: ast.Call) -> Expr | None:
             arm = Arm(Block((), Yield((kept,), span)), chosen.finished(Yield((more,), span)))
             context.emit((longest,), If((arm,), Block((), Yield((parameter,), span)), span))
         body.terminator = Next(label, (longest,), span)
-    context.emit((result,), ForEach(label, element, each, (parameter,), (items,), body.finished(), span))
+    context.emit((result,), ForEach(label, element, iterable, (parameter,), (start,), body.finished(), span, (0,)))
     return result
 
 
@@ -218,7 +210,7 @@ def _generators(
     generators: list[ast.comprehension],
     items: Atom,
     element: Callable[[Atom], Expr],
-    unrolled: Intrinsic,
+    is_record: bool,
     kept: set[str],
 ) -> Var:
     """The items after the loops of these generators."""
@@ -227,13 +219,13 @@ def _generators(
     if generator.is_async:
         raise FrontendError("`async for` is not part of Relay", span, help="write a plain `for`")
     iterable = context.atom(generator.iter)
-    each = context.bind(Apply(Static(unrolled, span), (iterable,), (), span), "elements", span)
-    items = context.bind(Apply(Static(Intrinsic("growing"), span), (items, each), (), span), "items", span)
+    if is_record:
+        iterable = context.bind(Apply(Static(Intrinsic("each"), span), (iterable,), (), span), "elements", span)
     label, parameter = LoopLabel("comprehension"), Var("items", None, span)
     names = target_names(generator.target)
 
     def rest(sofar: Atom) -> Atom:
-        value = _generators(context, inner, sofar, element, unrolled, kept) if inner else element(sofar)
+        value = _generators(context, inner, sofar, element, is_record, kept) if inner else element(sofar)
         return value if isinstance(value, Atom) else context.bind(value, "items", span)
 
     with context.new_block() as body, _own_names(context, names, kept):
@@ -247,7 +239,9 @@ def _generators(
     for name, place in outside.items():
         context.block.environment.captured.setdefault(name, place)
     result = Var("items", None, span)
-    context.emit((result,), ForEach(label, variable, each, (parameter,), (items,), body.finished(), span))
+    resized = () if is_record else (0,)
+    loop = ForEach(label, variable, iterable, (parameter,), (items,), body.finished(), span, resized)
+    context.emit((result,), loop)
     return result
 
 

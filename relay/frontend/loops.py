@@ -15,7 +15,6 @@ from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, NoVa
 from relay.frontend.liveness import bound_at_exits, leaves_by_break
 from relay.frontend.names import (
     Names,
-    always_resized,
     assigned_names,
     is_always_true,
     read_names,
@@ -39,7 +38,7 @@ def lower_while(context: Context, node: ast.While) -> None:
     parameters = _parameters(environment, [name for name in assigned if name in bound and name in live.head])
     span = context.file.header(node, node.test)
     resized = resized_lists([node])
-    initial = tuple(_initial(context, name, () if name in resized else None, span) for name in parameters)
+    initial = tuple(_initial(context, name, name in resized, span) for name in parameters)
     carried = live.begin | read_names(node.test)
     frame = LoopFrame(LoopLabel("while"), span, parameters, tuple(wanted), everything, carried, _older_cells(context))
     with context.new_block() as body:
@@ -106,10 +105,6 @@ def lower_for(context: Context, node: ast.For) -> None:
         _, function, iterable = over
     else:
         iterable = context.atom(node.iter)
-    if resized_lists(node.body):
-        place = context.span(node.iter)
-        unrolled = Intrinsic("unrolled" if always_resized(node.body) else "unrolled_few")
-        iterable = context.bind(Apply(Static(unrolled, place), (iterable,), (), place), "elements", place)
     if node.orelse and leaves_by_break(node.body):
         _lower_for_else(context, node, iterable, function)
     else:
@@ -130,8 +125,9 @@ def _lower_rounds(
     names = [name for name in assigned if name in read_later and isinstance(environment.lookup(name), Var)]
     parameters = _parameters(environment, names)
     span = context.file.header(node, node.iter)
-    resized = resized_lists(node.body)
-    initial = tuple(_initial(context, name, (iterable,) if name in resized else None, span) for name in parameters)
+    lists = resized_lists(node.body)
+    resized = tuple(i for i, name in enumerate(parameters) if name in lists and name not in context.cells)
+    initial = tuple(_value(environment, name) for name in parameters)
     label = LoopLabel(f"for_{node.target.id}" if isinstance(node.target, ast.Name) else "for")
     frame = LoopFrame(label, span, parameters, tuple(names), everything, live.begin, _older_cells(context), left)
     target_span = context.span(node.target)
@@ -147,7 +143,7 @@ def _lower_rounds(
         else:
             store(context, node.target, value)
         _round(context, frame, node.body)
-    loop = ForEach(label, element, iterable, tuple(parameters.values()), initial, body.finished(), span)
+    loop = ForEach(label, element, iterable, tuple(parameters.values()), initial, body.finished(), span, resized)
     targets = _parameters(environment, names)
     context.emit(tuple(targets.values()), loop)
     for name, place in frame.captured.items():
@@ -249,12 +245,12 @@ def _note_held(context: Context, frame: LoopFrame, name: str, value: Var) -> Non
         frame.held[name] = (*frame.held.get(name, ()), *context.holds[value])
 
 
-def _initial(context: Context, name: str, elements: tuple[Atom, ...] | None, span: Span) -> Var:
-    """The value with which a name enters a loop; `elements`, if the loop makes it a longer or shorter list."""
+def _initial(context: Context, name: str, resized: bool, span: Span) -> Var:
+    """The value with which a name enters a `while`; `resized`: the loop may make it a longer or shorter list."""
     value = _value(context.block.environment, name)
-    if elements is None or name in context.cells:
+    if not resized or name in context.cells:
         return value
-    return context.bind(Apply(Static(Intrinsic("growing"), span), (value, *elements), (), span), name, span)
+    return context.bind(Apply(Static(Intrinsic("growing"), span), (value,), (), span), name, span)
 
 
 def _edge_value(frame: LoopFrame, environment: Environment, name: str) -> Var:

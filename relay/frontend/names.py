@@ -7,7 +7,7 @@ either.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 Names = dict[str, None]
 """A set that keeps the order of first occurrence."""
@@ -89,23 +89,6 @@ def resized_lists(nodes: Iterable[ast.AST]) -> Names:
             case _:
                 pass
     return names
-
-
-def always_resized(body: Sequence[ast.stmt]) -> bool:
-    """Whether each round of a loop with this body changes the lengths of lists in the same way."""
-    stack: list[ast.AST] = list(body)
-    while stack:
-        node = stack.pop()
-        match node:
-            case ast.Break() | ast.Continue() | ast.Return():
-                return False
-            case ast.If() | ast.While() | ast.Match() | ast.IfExp() | ast.BoolOp() if resized_lists([node]):
-                return False
-            case ast.FunctionDef() | ast.Lambda() | ast.Constant() | ast.Name():
-                pass
-            case _:
-                stack.extend(ast.iter_child_nodes(node))
-    return True
 
 
 def nonlocal_names(function: ast.FunctionDef | ast.Lambda) -> set[str]:

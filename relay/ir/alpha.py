@@ -510,9 +510,9 @@ class _Serialiser:
             case Unpack(value, count):
                 self.put("unpack", count)
                 self.atoms((value,))
-            case ForEach(label, element, iterable, parameters, initial, body):
+            case ForEach(label, element, iterable, parameters, initial, body, _, resized):
                 self.atoms((iterable, *initial))
-                self.put("each", self._labels[label], len(parameters))
+                self.put("each", self._labels[label], len(parameters), *resized)
                 for variable in (element, *parameters):
                     self.bind(variable)
                 self.block(body)

@@ -554,7 +554,8 @@ class PatternMatch:
 
 @node
 class ForEach:
-    """surface: `for element in iterable`. `element` is bound in the body; otherwise as a loop with a counter."""
+    """surface: `for element in iterable`. `element` is bound in the body; otherwise as a loop with a counter.
+    `resized`: which parameters are lists that the body makes longer or shorter."""
 
     label: LoopLabel
     element: Var
@@ -563,6 +564,7 @@ class ForEach:
     initial: tuple[Atom, ...]
     body: Block
     span: Span | None = None
+    resized: tuple[int, ...] = ()
 
 
 Expr: TypeAlias = (

@@ -4,10 +4,7 @@ unpack(x, before, after)     the components of `a, b, *rest, c = x`: a, b, (the 
 spread(x, ..)                one tuple of the components of all: `(*a, b)` is spread(a, (b,))
 call(f, x)                   `f(*x)`
 each(x)                      the elements of x one by one, which must be known: of a dict comprehension
-unrolled(x)                  the elements of x one by one, where they are known and not too many, so that a `for`
-                             over them is unrolled; otherwise x: for loops that append to a list
-unrolled_few(x)              the same for loops that may append in one round, and not in another one
-growing(xs, x)               the list xs as one that can grow, unless a loop over x is unrolled
+growing(xs)                  the list xs as one that can grow
 unset()                      the content of a cell whose variable has no value yet: an empty list that grows
 keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
 list(x, ..)                  `[x, ..]`

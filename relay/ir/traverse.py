@@ -470,10 +470,11 @@ def map_parts(
             return Annotated(atom(value), annotation, span)
         case Unpack(value, count, span):
             return Unpack(atom(value), count, span)
-        case ForEach(loop_label, element, iterable, parameters, initial, body, span):
+        case ForEach(loop_label, element, iterable, parameters, initial, body, span, resized):
             new_iterable, new_initial = atom(iterable), tuple(map(atom, initial))
             new_label, new_element, new_parameters = label(loop_label), var(element), tuple(map(var, parameters))
-            return ForEach(new_label, new_element, new_iterable, new_parameters, new_initial, block(body), span)
+            new_body = block(body)
+            return ForEach(new_label, new_element, new_iterable, new_parameters, new_initial, new_body, span, resized)
         case PatternMatch(value, cases, span):
             new_value, renamed = atom(value), {v: var(v) for v in bound(expression)}
             return PatternMatch(

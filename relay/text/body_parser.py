@@ -500,12 +500,15 @@ class BodyParser:
             raise FrontendError(f"a loop around this has the label {token.text} too", cursor.span(token))
         index: Var | None = None
         each = counter = None
+        resized: tuple[int, ...] = ()
         if cursor.accept("for"):
             index = self.atoms.variable()
             each = self._each()
             if each is None:
                 cursor.expect("<", " and the number of rounds")
                 counter = Counter(index, self.atoms.atom())
+            else:
+                resized = self._resized()
         cursor.expect("(", " and the parameters of the loop")
         pairs = self.types.separated(")", self._initialised)
         span = cursor.span_from(start)
@@ -514,12 +517,16 @@ class BodyParser:
         body = self._block(parameters if index is None else (*parameters, index))
         del self.atoms.labels[label.name]
         if each is not None and index is not None:
-            return ForEach(label, index, each, parameters, initial, body, span)
+            return ForEach(label, index, each, parameters, initial, body, span, resized)
         return Loop(label, parameters, initial, body, counter, span)
 
     def _each(self) -> Atom | None:
         """What a loop goes through, after its variable, in untyped programs."""
         return None
+
+    def _resized(self) -> tuple[int, ...]:
+        """Which parameters are lists that the loop makes longer or shorter, in untyped programs."""
+        return ()
 
     def _initialised(self) -> tuple[Var, Atom]:
         parameter = self.atoms.variable()

@@ -252,8 +252,10 @@ class BodyPrinter(Pieces):
                 self._put(f"{atom(value)} : {self._type(annotation)}")
             case Unpack(value, count):
                 self._put(f"unpack {atom(value)} {count}")
-            case ForEach(label, element, iterable, parameters, initial, body):
+            case ForEach(label, element, iterable, parameters, initial, body, _, resized):
                 self._put(f"loop '{self._labels.of(label)} for {self._variable(element)} in {atom(iterable)} ")
+                if resized:
+                    self._put(f"resizing {', '.join(map(str, resized))} ")
                 self._initialised(parameters, initial)
                 self._braces(body)
             case PatternMatch(value, cases):

@@ -251,6 +251,14 @@ class SurfaceParser(BodyParser):
     def _each(self) -> Atom | None:
         return self.atoms.atom() if self.cursor.accept("in") else None
 
+    def _resized(self) -> tuple[int, ...]:
+        if not self.cursor.accept("resizing"):
+            return ()
+        positions = [self.values.index("the position of a parameter")]
+        while self.cursor.accept(","):
+            positions.append(self.values.index("the position of a parameter"))
+        return tuple(positions)
+
     # ---- match
 
     def _match(self) -> PatternMatch:

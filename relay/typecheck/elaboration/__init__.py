@@ -8,7 +8,7 @@ higher-order, and holds no node marked "surface".
     session.py     variables, instances, scopes, the end; constraints.py what waits, mistakes.py what is reported
     decisions.py   what is found out too late, and makes it start anew
     blocks.py      bindings and branches; joins.py where paths meet
-    loops.py       what loops carry, while; iteration.py for
+    loops.py       what loops carry, while; iteration.py for; copies.py which of them are copied for each round
     operators.py   operator calls; attributes.py what is known of them before the run, operand_dtypes.py their dtypes
     python_operators.py  operators of Python's syntax
     axis_names.py  names of axes; effects.py, effect_notes.py, effect_names.py what calls do beside
@@ -273,6 +273,11 @@ def _run(
         session = Session(generic=generic, decisions=decisions)
         try:
             return session, _attempt(session, definition, arguments, symbolic)
+        except RelayError:
+            differing = (session.blamed or session.uncopied) - decisions.copied
+            if not differing:
+                raise
+            decisions.copied.update(differing)
         except StartAnew as found:
             before = decisions.content()
             found.note(decisions)

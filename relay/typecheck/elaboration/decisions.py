@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from typing import TypeAlias
 
 import attrs
@@ -39,6 +39,7 @@ class Decisions:
     unrolled: set[LoopLabel] = attrs.field(factory=set)  # `while` loops whose rounds are known, of several types
     by_call: set[LoopLabel] = attrs.field(factory=set)  # those whose rounds only a call knows, in a scheme
     endless: set[LoopLabel] = attrs.field(factory=set)  # those that have too many rounds for that
+    copied: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose rounds have their own types
     counting: set[ParameterPlace] = attrs.field(factory=set)  # whose integers from Python have to be integers
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
 
@@ -47,7 +48,7 @@ class Decisions:
         places = frozenset(self.growing), frozenset(self.of_all_sizes)
         parameters = (frozenset(found) for found in (self.specialising, self.of_several_types, self.counting))
         functions = frozenset(self.kept), frozenset(self.differing)
-        loops = frozenset(self.unrolled), frozenset(self.by_call), frozenset(self.endless)
+        loops = tuple(frozenset(found) for found in (self.unrolled, self.by_call, self.endless, self.copied))
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
         return (*places, *parameters, *functions, *loops, varying, dict(self.results))
 
@@ -92,6 +93,17 @@ class LoopUnrolls(StartAnew):
             decisions.by_call.add(self.label)
         else:
             decisions.unrolled.add(self.label)
+
+
+class RoundsDiffer(StartAnew):
+    """The rounds of loops that fill lists have their own types: their bodies are copied for each round."""
+
+    def __init__(self, labels: Iterable[LoopLabel]) -> None:
+        super().__init__()
+        self.labels = frozenset(labels)
+
+    def note(self, decisions: Decisions) -> None:
+        decisions.copied.update(self.labels)
 
 
 class CalledAtTypes(StartAnew):

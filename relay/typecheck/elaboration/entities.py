@@ -6,6 +6,7 @@ typed atoms where the program needs them as values (`materialise`).
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,7 +14,7 @@ import attrs
 
 from relay.errors import InternalError, Span
 from relay.ir.definition import Definition, Scope
-from relay.ir.dims import Dim, MadeDim, settled, variables
+from relay.ir.dims import Dim, MadeDim, add, settled, variables
 from relay.ir.effects import Purity
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
 from relay.ir.facts import facts
@@ -70,19 +71,36 @@ class Output:
         return Block(self.bindings(), self.terminator)
 
 
+class Nothing(enum.Enum):
+    """No list, whose length could be another one."""
+
+    NOTHING = enum.auto()
+
+
+NOTHING = Nothing.NOTHING
+
+
 @attrs.frozen
 class Length:
-    """What is known of the length of a list that grows: `more` elements than at `origin` (None: than none at all)."""
+    """What is known of the length of a list that grows: `more` elements than at `origin` (None: than none at all).
+    `elements`: that of its elements, if they are such lists of one length; NOTHING of a list without any."""
 
     origin: object
-    more: int
+    more: Dim
+    elements: Length | Nothing | None = None
 
-    def plus(self, count: int) -> Length:
+    def plus(self, count: Dim) -> Length:
         """The length with so many more elements."""
-        return Length(self.origin, self.more + count)
+        return Length(self.origin, add(self.more, count), self.elements)
+
+    def holding(self, elements: Length | Nothing | None) -> Length:
+        """The length of the list when there are elements of this length in it, too."""
+        if elements is NOTHING or elements == self.elements:
+            return self
+        return Length(self.origin, self.more, elements if self.elements is NOTHING else None)
 
     @property
-    def absolute(self) -> int | None:
+    def absolute(self) -> Dim | None:
         """The length, if it is known."""
         return self.more if self.origin is None else None
 
@@ -267,12 +285,13 @@ class Method:
 
 @attrs.frozen(eq=False)
 class Range:
-    """`range(start, stop, step)`; `backward`: the same numbers from the last one on."""
+    """`range(start, stop, step)`; `backward`: the same numbers from the last one on. `reversed`: `reversed` made it."""
 
     start: Entity
     stop: Entity
     step: int
     backward: bool = False
+    reversed: bool = False
 
 
 @attrs.frozen(eq=False)

@@ -244,6 +244,10 @@ def instantiate(
     statics += ("packs",) if packs else ()
     shape = tuple(v is None for v in values)
     names = axis_names.all_names(types)
+    given = zip(function.parameters, entities, values, strict=True)
+    lengths = tuple(None if v is None else _lengths(session, callee, p, e) for p, e, v in given)
+    if any(found is not None for found in lengths):
+        statics += (("lengths", lengths),)
     key = (id(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
     running = [i for i in session.active if i.code is code and i.statics == (shape, *statics)]
     there = session.instances.get(key)
@@ -287,7 +291,20 @@ def instantiate(
         raise Enough from None  # to go on at every depth would take for ever
     everything = (shape, *statics)
     return _new_instance(
-        session, callee, function, code, entities, values, types, everything, key, span, numbers, annotated, packs
+        session,
+        callee,
+        function,
+        code,
+        entities,
+        values,
+        types,
+        lengths,
+        everything,
+        key,
+        span,
+        numbers,
+        annotated,
+        packs,
     )
 
 
@@ -313,6 +330,14 @@ def _around(session: Session, code: object, statics: tuple[object, ...]) -> list
     return found
 
 
+def _lengths(session: Session, callee: GlobalFunction | LocalFunction, parameter: Var, argument: Entity) -> object:
+    """What is known of the lengths of lists in an argument, which specialise a function: not one that calls itself, or
+    says that it takes lists of any length."""
+    if isinstance(parameter.type, StackType) or _calls_itself(session, callee):
+        return None
+    return known_results.lengths(argument)
+
+
 def _new_instance(
     session: Session,
     callee: GlobalFunction | LocalFunction,
@@ -321,6 +346,7 @@ def _new_instance(
     entities: Sequence[Entity],
     values: Sequence[Typed | None],
     types: tuple[Type, ...],
+    lengths: Sequence[object],
     statics: tuple[object, ...],
     key: InstanceKey | None,
     span: Span | None,
@@ -439,7 +465,8 @@ def _new_instance(
                 (function.label, position),
                 annotation is not None,
             )
-            context.environment[surface] = expand(session, body, received, surface.span)
+            given_entity = expand(session, body, received, surface.span)
+            context.environment[surface] = known_results.with_lengths(given_entity, lengths[position])
             made_sizes.note_any(session, context.environment[surface], surface.type)
         for entity, annotation, surface in known:
             _check_known_function(session, body, entity, annotation, surface, function.name, span)

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import (
     Counter,
@@ -30,6 +32,7 @@ from relay.ir.expr import (
     StackNew,
     StackPush,
 )
+from relay.ir.facts import facts
 from relay.ir.types import (
     INT64,
     Form,
@@ -44,9 +47,9 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator import lookup
-from relay.typecheck.elaboration import made_sizes, operators, positions
-from relay.typecheck.elaboration.decisions import ListGrows
-from relay.typecheck.elaboration.entities import Entity, Later, Length, Number, Output, Tuple, Typed
+from relay.typecheck.elaboration import known_results, made_sizes, operators, positions
+from relay.typecheck.elaboration.decisions import ListGrows, RoundsDiffer
+from relay.typecheck.elaboration.entities import NOTHING, Entity, Later, Length, Number, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.session import Session
@@ -68,6 +71,12 @@ def is_literal(entity: Entity) -> bool:
     return isinstance(entity, Tuple) and entity.form is not None and entity.form.cls is list
 
 
+def count(xs: Typed) -> int | None:
+    """The number of elements, if it is known. A symbolic one becomes that of the call at hand."""
+    length = xs.length.absolute if xs.length is not None else None
+    return facts().number(length) if length is not None else None
+
+
 def element_type(xs: Typed) -> Type:
     """The type of the elements."""
     stack = prune(xs.type)
@@ -85,7 +94,7 @@ def empty(session: Session, out: Output, element: Type, span: Span | None) -> Ty
     cell = RefType(element)
     var = session.variable("list", StackType(cell), span)
     out.items.append(Later((var,), lambda: StackNew(plain(session.final(cell)), span)))
-    return Typed(var, StackType(cell), length=Length(None, 0))
+    return Typed(var, StackType(cell), length=Length(None, 0, NOTHING))
 
 
 def as_growing(
@@ -138,23 +147,25 @@ def push(session: Session, out: Output, xs: Typed, value: Entity, span: Span | N
     """The list with one more element."""
     cell = new_cell(session, out, xs, value, span)
     longer = session.bind(out, StackPush(xs.atom, cell.atom, span), xs.type, "list", span)
-    return Typed(longer.atom, longer.type, length=None if xs.length is None else xs.length.plus(1))
+    return attrs.evolve(longer, length=None if xs.length is None else xs.length.plus(1).holding(cell.length))
 
 
 def new_cell(session: Session, out: Output, xs: Typed, value: Entity, span: Span | None) -> Typed:
-    """A cell for a list, with a value."""
+    """A cell for a list, with a value. Its length is that of the list that it holds."""
     element = element_type(xs)
     starts_empty = isinstance(value, Tuple) and not value.items  # `[[], []]` is there to be filled
     if is_literal(value) and (starts_empty or isinstance(prune(element), StackType)):
         value = as_growing(session, out, value, span)
     elif session.decisions.nested:
         value = _growing_inside(session, out, value, span)
-    base = prune(element)
+    base, made = prune(element), value
     if isinstance(value, Number) and isinstance(base, TensorType) and base.shape == ():
         typed = session.constant(out, value, base.base)
     else:
-        value = made_sizes.packed(session, out, value, None, element, span)
+        made, value = value, made_sizes.packed(session, out, value, None, element, span)
         typed = session.materialise(out, value, span)
+    if session.entered and isinstance(made, Typed):
+        _refuse_sizes_of_rounds(session, made)
     refuse_lengths(session, typed.type, element)
     session.unify_at(
         typed.type,
@@ -163,7 +174,15 @@ def new_cell(session: Session, out: Output, xs: Typed, value: Entity, span: Span
         "an element of the list",
         help="the elements of a list that a loop fills have one type",
     )
-    return session.bind(out, RefNew(typed.atom, span), RefType(element), "cell", span)
+    cell = session.bind(out, RefNew(typed.atom, span), RefType(element), "cell", span)
+    return attrs.evolve(cell, length=known_results.length_of(typed))
+
+
+def _refuse_sizes_of_rounds(session: Session, value: Typed) -> None:
+    """Begin anew with copies of the rounds of loops where the size of an element follows from the number of the round,
+    so that each has a known one."""
+    if any(dim in session.sizes_of_rounds for dim in made_sizes.mentioned(value.type)):
+        raise RoundsDiffer(session.entered)
 
 
 def _growing_inside(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
@@ -226,8 +245,9 @@ def extended(
     result = session.variable("list", xs.type, span)
     trip, initial = Counter(index, count.atom), (xs.atom,)
     out.items.append(Later((result,), lambda: Loop(label, (stack,), initial, body.block(), trip, span)))
-    more = source.length.absolute if whole and source.length is not None else None
-    return Typed(result, xs.type, length=xs.length.plus(more) if xs.length is not None and more is not None else None)
+    if not whole or source.length is None or source.length.absolute is None or xs.length is None:
+        return Typed(result, xs.type)
+    return Typed(result, xs.type, length=xs.length.plus(source.length.absolute).holding(source.length.elements))
 
 
 def concatenated(session: Session, out: Output, parts: Sequence[Entity], span: Span | None) -> Typed:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import attrs
+
 from relay.errors import Span, TypeCheckError
+from relay.ir.dims import Dim, add, subtract
 from relay.ir.expr import (
     RefRead,
     StackGet,
     StackPrefix,
     StackSet,
 )
-from relay.ir.types import (
-    RefType,
-)
-from relay.typecheck.elaboration import growing, positions
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Typed
+from relay.ir.types import RefType
+from relay.operator.relation import Undetermined
+from relay.typecheck.dims import at_least
+from relay.typecheck.elaboration import growing, known_results, made_sizes, positions
+from relay.typecheck.elaboration.entities import Entity, Length, Number, Object, Output, Typed, dim_of
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import Session
 
@@ -22,7 +25,9 @@ def read(session: Session, out: Output, xs: Typed, position: Typed, span: Span |
     """The element at a position (int64) that is known to be right."""
     element = growing.element_type(xs)
     cell = session.bind(out, StackGet(xs.atom, position.atom, span), RefType(element), "cell", span)
-    return expand(session, out, session.bind(out, RefRead(cell.atom, span), element, "element", span), span)
+    found = expand(session, out, session.bind(out, RefRead(cell.atom, span), element, "element", span), span)
+    inside = xs.length.elements if xs.length is not None and xs.length.origin is None else None
+    return known_results.with_lengths(found, inside)
 
 
 def item(session: Session, out: Output, xs: Typed, index: Entity, span: Span | None) -> Entity:
@@ -45,6 +50,7 @@ def sliced(
         stride = step.value
     elif step is not None and not (isinstance(step, Object) and step.value is None):
         raise TypeCheckError("the step of a slice of a list must be an integer known before the program runs", span)
+    known = _length_of_slice(xs.length, start, stop, stride)
     size = positions.length64(session, out, xs, span)
     low, high = (
         (positions.number(0), size)
@@ -59,10 +65,39 @@ def sliced(
     )
     count = positions.compute(session, out, "floor_divide", shifted, positions.number(stride), span)
     count = positions.compute(session, out, "maximum", count, positions.number(0), span)
+    if known is not None:
+        count = made_sizes.number(session, out, known.more, span)
     start_ = growing.empty(session, out, growing.element_type(xs), span)
     result = growing.extended(session, out, start_, xs, span, first, count, stride)
-    whole = start is None and stop is None and abs(stride) == 1
-    return Typed(result.atom, result.type, length=xs.length if whole else None)
+    return Typed(result.atom, result.type, length=known)
+
+
+def _length_of_slice(length: Length | None, start: Entity | None, stop: Entity | None, stride: int) -> Length | None:
+    """The length of `xs[start:stop:stride]`, if it is known."""
+    whole = length.absolute if length is not None else None
+    if length is None or whole is None:
+        return None
+    ends = [None if e is None or (isinstance(e, Object) and e.value is None) else e for e in (start, stop)]
+    numbers = [dim_of(e) if isinstance(e, Number) else None for e in ends]
+    if any(e is not None and n is None for e, n in zip(ends, numbers, strict=True)):
+        return None
+    first, last = numbers
+    if isinstance(whole, int) and isinstance(first, int | None) and isinstance(last, int | None):
+        return attrs.evolve(length, more=len(range(whole)[first:last:stride]))
+    if ends == [None, None] and abs(stride) == 1:
+        return length
+    low, high = _place(first, 0, whole), _place(last, whole, whole)
+    try:
+        inside = stride == 1 and at_least(low, 0) and at_least(high, low) and at_least(whole, high)
+    except Undetermined:
+        return None
+    return None if not inside else attrs.evolve(length, more=subtract(high, low))
+
+
+def _place(end: Dim | None, missing: Dim, whole: Dim) -> Dim:
+    if end is None:
+        return missing
+    return add(whole, end) if isinstance(end, int) and end < 0 else end
 
 
 def with_item(session: Session, out: Output, xs: Typed, index: Entity, value: Entity, span: Span | None) -> Typed:
@@ -70,7 +105,7 @@ def with_item(session: Session, out: Output, xs: Typed, index: Entity, value: En
     position = positions.place(session, out, xs, index, span)
     cell = growing.new_cell(session, out, xs, value, span)
     changed = session.bind(out, StackSet(xs.atom, position.atom, cell.atom, span), xs.type, "list", span)
-    return Typed(changed.atom, changed.type, length=xs.length)
+    return attrs.evolve(changed, length=None if xs.length is None else xs.length.holding(cell.length))
 
 
 def inserted(session: Session, out: Output, xs: Typed, index: Entity, value: Entity, span: Span | None) -> Typed:

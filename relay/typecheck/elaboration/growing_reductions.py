@@ -18,6 +18,7 @@ from relay.ir.expr import (
     Next,
     OpCall,
 )
+from relay.ir.facts import mentions_made
 from relay.ir.types import (
     INT64,
     TensorType,
@@ -103,13 +104,13 @@ def quantified(
     return fold(session, out, xs, Typed(start, start.type), step, span)
 
 
-MANY = 64
+MANY = 8
 """From this length on, a tensor is filled from a list in a loop."""
 
 
 def stacked(session: Session, out: Output, xs: Typed, span: Span | None) -> Tuple:
     """The elements one by one, as the operators that join tensors want them. Their number must be known."""
-    count = xs.length.absolute if xs.length is not None else None
+    count = growing.count(xs)
     if count is None:
         element = resolve(growing.element_type(xs))
         if isinstance(element, TensorType) and ANY in element.shape:
@@ -128,24 +129,36 @@ def stacked(session: Session, out: Output, xs: Typed, span: Span | None) -> Tupl
     return Tuple(tuple(growing_items.read(session, out, xs, positions.number(i), span) for i in range(count)))
 
 
-def as_tensor(session: Session, out: Output, xs: Typed, span: Span | None) -> Typed | None:
+def as_tensor(
+    session: Session,
+    out: Output,
+    xs: Typed,
+    span: Span | None,
+    row_of: Callable[[Output, Entity], Entity] | None = None,
+) -> Typed | None:
     """`relay.stack(xs)` by a loop. None if the list is short and its length known, or its elements are no tensors of
-    known types."""
-    element = resolve(growing.element_type(xs))
+    known types. `row_of`: what makes a tensor of an element that is a structure."""
     count = xs.length.absolute if xs.length is not None else None
-    if not isinstance(element, TensorType) or not is_known(element.shape) or ANY in element.shape:
+    if isinstance(count, int) and count < MANY:
         return None
-    if count is not None and count < MANY:
+    body, index = Output(), session.variable("i", scalar(INT64), span)
+    with session.scope(body):
+        entity = growing_items.read(session, body, xs, Typed(index, scalar(INT64)), span)
+        if row_of is not None and (isinstance(entity, Tuple) or growing.is_growing(entity)):
+            entity = row_of(body, entity)
+        element = resolve(entity.type) if isinstance(entity, Typed) else None
+    if not isinstance(element, TensorType) or not is_known(element.shape):
         return None
-    rounds = positions.length64(session, out, xs, span) if count is None else positions.number(count)
+    if ANY in element.shape or any(map(mentions_made, element.shape)):
+        return None
+    row = session.materialise(body, entity, span)
+    rounds = positions.length64(session, out, xs, span)
     name = f"{getattr(xs.atom, 'name', 'list')}_length"
     length: Dim = count if count is not None else made_sizes.make(session, out, rounds, name, span)
     type_ = TensorType(element.base, (length, *element.shape))
     attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
     zeros = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
-    whole, index = session.variable("stack", type_, span), session.variable("i", scalar(INT64), span)
-    label, body = LoopLabel("stack"), Output()
-    row = session.materialise(body, growing_items.read(session, body, xs, Typed(index, scalar(INT64)), span), span)
+    whole, label = session.variable("stack", type_, span), LoopLabel("stack")
     call = OpCall("index_update", (whole, index, row.atom), {}, span)
     body.terminator = Next(label, (session.bind(body, call, type_, "stack", span).atom,), span)
     result = session.variable("stack", type_, span)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.facts import facts
-from relay.ir.types import Form, Kind, TensorType, TupleType, prune
+from relay.ir.types import Form, Kind
 from relay.typecheck.elaboration import (
     chosen_by_calls,
     comparisons,
@@ -35,13 +35,6 @@ from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import index, tensor_type
 
-UNROLLED = 256
-"""The largest number of rounds of a `for` over a range or tensor that is unrolled because it appends to a list in each
-round, so that the items may differ in type."""
-
-FEW = 32
-"""The same for loops that may append or not."""
-
 CHANGES = ("append", "insert", "clear", "reverse", "update", "sort", "remove")
 """The methods that change a list, if it is one."""
 
@@ -59,11 +52,12 @@ def elements(session: Session, out: Output, entity: Entity, span: Span | None) -
         case Range(Number(int(start)), Number(int(stop)), step):
             return [Number(i, span) for i in range(start, stop, step)]
         case Typed() if growing.is_growing(entity):
-            count = entity.length.absolute if entity.length is not None else None
-            return None if count is None else list(growing_reductions.stacked(session, out, entity, span).items)
+            if growing.count(entity) is None:
+                return None
+            return list(growing_reductions.stacked(session, out, entity, span).items)
         case Typed():
             known = tensor_type(entity)
-            count = _rows(known)
+            count = facts().number(known.shape[0]) if known is not None and known.shape else None
             if count is None:
                 return None
             return [index(session, out, entity, [Number(i, span)], span) for i in range(count)]
@@ -86,6 +80,8 @@ def zipped(arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -
         strict = is_constant_bool(value)
         if name != "strict" or strict is None:
             raise TypeCheckError(f"zip takes no argument {name!r} but strict, which is True or False", span)
+        from relay.typecheck.elaboration.copies import count_of
+
         counts = [count_of(a) for a in arguments]
         if strict and None in counts:
             raise TypeCheckError("zip(strict=True) needs lengths that are known", span, help="leave strict out")
@@ -171,65 +167,12 @@ def _each(session: Session, out: Output, arguments: Sequence[Entity], span: Span
     return Tuple(tuple(_known(session, out, arguments[0], "a dict comprehension", span)))
 
 
-def _unrolled(limit: int) -> Rule:
-    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-        (entity,) = arguments
-        if isinstance(entity, Typed):
-            entity = expand(session, out, entity, span)
-        count = count_of(entity)
-        if growing.is_growing(entity) or (not isinstance(entity, Tuple) and (count is None or count > limit)):
-            return entity
-        found = elements(session, out, entity, span)
-        return entity if found is None else Tuple(tuple(found))
-
-    return rule
-
-
 def _growing(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    """The list that a loop changes; the second argument, if any, is what the loop goes through."""
-    entity = arguments[0]
+    """The list that a `while` or a cell changes."""
+    (entity,) = arguments
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
-    if not growing.is_literal(entity) or (len(arguments) > 1 and _is_unrolled(arguments[1])):
-        return entity
-    return growing.as_growing(session, out, entity, span)
-
-
-def _is_unrolled(iterable: Entity) -> bool:
-    match iterable:
-        case Tuple():
-            return True
-        case Zip(parts):
-            return any(map(_is_unrolled, parts))
-        case Typed(_, type_):
-            return isinstance(prune(type_), TupleType)
-        case _:
-            return False
-
-
-def count_of(entity: Entity) -> int | None:
-    """How many rounds a `for` has at most; None if it is not known."""
-    match entity:
-        case Tuple(items):
-            return len(items)
-        case Range(Number(int(start)), Number(int(stop)), step):
-            return len(range(start, stop, step))
-        case Typed(_, type_) if isinstance(prune(type_), TupleType):
-            return len(prune(type_).items)  # type: ignore[union-attr]
-        case Typed() if growing.is_growing(entity):
-            return entity.length.absolute if entity.length is not None else None
-        case Typed():
-            known = tensor_type(entity)
-            return _rows(known)
-        case Zip(parts):
-            return min((c for c in map(count_of, parts) if c is not None), default=None)
-        case _:
-            return None
-
-
-def _rows(type_: TensorType | None) -> int | None:
-    """The number of rows of a tensor; None if it is not known."""
-    return facts().number(type_.shape[0]) if type_ is not None and type_.shape else None
+    return growing.given_as_list(session, out, entity, span)
 
 
 def _keep(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
@@ -296,8 +239,6 @@ _RULES: dict[str, Rule] = {
     "unpack": _unpack,
     "spread": _spread,
     "each": _each,
-    "unrolled": _unrolled(UNROLLED),
-    "unrolled_few": _unrolled(FEW),
     "growing": _growing,
     "unset": lambda session, out, _, span: growing.empty(session, out, session.solver.fresh(Kind.Type), span),
     "pop": list_methods.pop,

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import add
 from relay.ir.expr import (
-    Constant,
     Counter,
     Dead,
     Exit,
@@ -24,8 +23,10 @@ from relay.ir.types import INT64, BaseType, TensorType, axis_names, scalar
 from relay.operator import Operator, lookup
 from relay.typecheck.dims import at_least
 from relay.typecheck.elaboration import (
+    copies,
     growing,
     growing_items,
+    intrinsics,
     lists,
     made_sizes,
     operators,
@@ -72,10 +73,13 @@ def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], 
         lists.elaborate_for_list(session, context, targets, node, iterable, out)
         return
     items = _static_items(session, out, iterable, node.span)
+    if items is None and copies.is_copied(session, context, node, iterable):
+        items = intrinsics.elements(session, out, iterable, node.span)
     if items is None and any(map(_is_function, handed_entities(context, node.initial))):
         items = _few_numbers(iterable, node.span)
     if items is not None:
-        _unroll(session, context, targets, node, items, out)
+        with copies.rounds(session, len(items)):
+            _unroll(session, context, targets, node, items, out)
     else:
         _counted(session, context, targets, node, iterable, out)
 
@@ -141,8 +145,8 @@ def _at(session: Session, out: Output, part: Entity, position: int, span: Span |
         if stop is not None and (at_least(value, stop) if part.step > 0 else at_least(stop, value)):
             return None
         return size(value, span)
-    if isinstance(part, Typed) and growing.is_growing(part) and part.length is not None and part.length.absolute:
-        return index(session, out, part, [Number(position, span)], span) if position < part.length.absolute else None
+    if isinstance(part, Typed) and growing.is_growing(part) and (count := growing.count(part)) is not None:
+        return index(session, out, part, [Number(position, span)], span) if position < count else None
     if isinstance(part, Typed) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
         inside = at_least(type_.shape[0], position + 1)
         return index(session, out, part, [Number(position, span)], span) if inside else None
@@ -234,14 +238,14 @@ def _counted(
         place.terminator = Exit(label, carried.fit(place, entities, span), span)
 
     context.handlers[node.label] = Handler(label, on_next, on_exit, len(session.scopes))
-    with session.where_it_may_not_run(), session.scope(body):
+    with session.where_it_may_not_run(), session.scope(body), copies.once(session, node):
         element = _element(session, body, iterable, Typed(index, scalar(counting)), found, base, node.span)
         context.environment[node.element] = element
         assign(context, node.parameters, carried.inside(body))
         elaborate_block(session, context, node.body, body, None)
     results = [session.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
-    rounds = int(count.atom.value) if isinstance(count.atom, Constant) and not leaves_early else None
+    rounds = None if leaves_early or not carried.has_lists else copies.rounds_of(iterable)
     counter = Counter(index, count.atom)
 
     def build() -> Loop:
@@ -310,4 +314,3 @@ def _element(
             return session.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
         case _:
             raise TypeCheckError("this cannot be iterated over", span)
-

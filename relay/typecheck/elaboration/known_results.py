@@ -1,17 +1,20 @@
-"""What the checker knows of a function's result: numbers and sizes, alone and in tuples.
+"""What the checker knows of a function's result: numbers, sizes and lists' lengths, alone and in tuples.
 
 `n, d = x.shape` and `len(x) // 2` mean the same in a function of their own: what they give can size an array there, and
-where the function is called.
+where the function is called. The lengths of lists are known of arguments, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+import attrs
+
 from relay.ir.dims import MadeDim
-from relay.ir.types import BaseType, TensorType, prune
+from relay.ir.facts import mentions_made
+from relay.ir.types import BaseType, StackType, TensorType, prune
 from relay.typecheck.dims import follows_equal
-from relay.typecheck.elaboration.entities import Computed, Entity, Number, Object, Size, Tuple, Typed, dim_of
+from relay.typecheck.elaboration.entities import Computed, Entity, Length, Number, Object, Size, Tuple, Typed, dim_of
 
 _UNKNOWN = Object(None)
 
@@ -28,6 +31,9 @@ def common(results: Sequence[Entity], before: Container[MadeDim]) -> Entity | No
         same = all(isinstance(o, Number) and same_number(first, o) for o in others)
         outside = all(dim in before for dim in mentioned_in_number(first))
         return first if same and outside else None
+    if isinstance(first, Typed):
+        length = length_of(first)
+        return first if length is not None and all(length_of(o) == length for o in others) else None
     if not isinstance(first, Tuple):
         return None
     columns = []
@@ -46,10 +52,43 @@ def overlaid(result: Entity, known: Entity | None) -> Entity:
         base = prune(type_.base) if isinstance(type_, TensorType) else None
         other = isinstance(base, BaseType) and base.is_float != known.is_float  # an annotation says so
         return result if base is None or other else known
+    if isinstance(known, Typed) and isinstance(result, Typed):
+        return attrs.evolve(result, length=known.length) if _is_growing(result) else result
     if isinstance(known, Tuple) and isinstance(result, Tuple) and len(known.items) == len(result.items):
         pairs = zip(result.items, known.items, strict=True)
         return Tuple(tuple(overlaid(r, None if k is _UNKNOWN else k) for r, k in pairs), result.form)
     return result
+
+
+def _is_growing(entity: Entity) -> bool:
+    return isinstance(entity, Typed) and isinstance(prune(entity.type), StackType)
+
+
+def length_of(entity: Entity) -> Length | None:
+    """The length of a list that grows, if it is known at each place of the program."""
+    length = entity.length if isinstance(entity, Typed) and _is_growing(entity) else None
+    return length if length is not None and length.absolute is not None and not _is_made(length) else None
+
+
+def _is_made(length: Length) -> bool:
+    return mentions_made(length.more) or (isinstance(length.elements, Length) and _is_made(length.elements))
+
+
+def lengths(entity: Entity) -> object:
+    """The lengths of the lists that grow in a value, as a key; None if none is known."""
+    if isinstance(entity, Tuple):
+        found = tuple(map(lengths, entity.items))
+        return None if all(f is None for f in found) else found
+    return length_of(entity)
+
+
+def with_lengths(entity: Entity, known: object) -> Entity:
+    """A value with these lengths of its lists."""
+    if isinstance(known, Length) and isinstance(entity, Typed) and _is_growing(entity):
+        return attrs.evolve(entity, length=known)
+    if isinstance(known, tuple) and isinstance(entity, Tuple) and len(known) == len(entity.items):
+        return Tuple(tuple(map(with_lengths, entity.items, known)), entity.form)
+    return entity
 
 
 def same_number(a: Number, b: Number) -> bool:

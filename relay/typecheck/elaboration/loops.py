@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
+from relay.ir.dims import Dim, add, multiply
 from relay.ir.expr import (
     Atom,
     Dead,
@@ -23,6 +24,7 @@ from relay.typecheck.elaboration.decisions import ListGrows, LoopUnrolls
 from relay.typecheck.elaboration.descriptions import structure_of
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
+    NOTHING,
     Consequence,
     Context,
     Entity,
@@ -60,8 +62,9 @@ class Carried:
         self.parameters: list[Var] = []
         self.initial: list[Atom] = []
         self._kept = Kept(node)
+        self._resized = node.resized if isinstance(node, ForEach) else ()
         self._started: dict[object, Length | None] = {}  # by origin: the length with which a list enters the loop
-        self._growth: dict[object, set[int | None]] = {}  # by origin: by how much a round makes it longer
+        self._growth: dict[object, set[Length | None]] = {}  # by origin: by how much a round makes it longer
         self.changes = False  # a round ends with other types, which is reported
         self.may_change = False  # in a scheme: perhaps with other types
         self._of_any: dict[tuple[int, ...], Collection[int]] = {}  # axes that annotations leave open
@@ -76,6 +79,8 @@ class Carried:
             entity = expand(self.session, out, entity, self.span)
         if (self.label, place) in self.session.decisions.growing:
             entity = growing.as_growing(self.session, out, entity, self.span)
+        elif len(place) == 1 and place[0] in self._resized:
+            entity = growing.given_as_list(self.session, out, entity, self.span)
         if isinstance(entity, Tuple):
             items = enumerate(entity.items)
             return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
@@ -95,30 +100,39 @@ class Carried:
             return Typed(var, typed.type)
         origin = object()
         self._started[origin], self._growth[origin] = typed.length, set()
-        return Typed(var, typed.type, length=Length(origin, 0))
+        return Typed(var, typed.type, length=Length(origin, 0, NOTHING))
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether there are lists that grow among the parameters."""
+        return bool(self._started)
 
     def inside(self, body: Output) -> tuple[Entity, ...]:
         """What the parameters are in a round, whose block is `body`."""
         return tuple(made_sizes.all_opened(self.session, body, e, self.span) for e in self.entities)
 
-    def settled(self, entity: Entity, rounds: int | None) -> Entity:
+    def settled(self, entity: Entity, rounds: Dim | None) -> Entity:
         """An entity of the loop as what it is after it; `rounds`: their number, if it is known."""
         match entity:
             case Tuple(items, form):
                 return Tuple(tuple(self.settled(i, rounds) for i in items), form)
-            case Typed(atom, type_, known, Length(origin, more)) if origin in self._started:
+            case Typed(atom, type_, known, Length(origin, more, elements)) if origin in self._started:
                 start, growth = self._started[origin], self._growth[origin]
-                by = next(iter(growth)) if len(growth) == 1 else 0 if not growth else None
-                if start is None or by is None or (by and rounds is None):
+                grown = {None if g is None else g.more for g in growth}
+                by = next(iter(grown)) if len(grown) == 1 else 0 if not grown else None
+                if start is None or by is None or (by != 0 and rounds is None):
                     return Typed(atom, type_, known)
-                return Typed(atom, type_, known, start.plus(by * (rounds or 0) + more))
+                length = start.plus(add(0 if rounds is None else multiply(by, rounds), more)).holding(elements)
+                for round_ in growth:
+                    length = length.holding(None if round_ is None else round_.elements)
+                return Typed(atom, type_, known, length)
             case _:
                 return entity
 
     def _note_growth(self, expected: Typed, entity: Typed) -> None:
         assert expected.length is not None
         origin, length = expected.length.origin, entity.length
-        self._growth[origin].add(length.more if length is not None and length.origin is origin else None)
+        self._growth[origin].add(length if length is not None and length.origin is origin else None)
 
     def fit(self, out: Output, entities: Sequence[Entity], span: Span | None) -> tuple[Atom, ...]:
         """The atoms of the parameters' next values. Raises TypeMismatch where one changes its type."""

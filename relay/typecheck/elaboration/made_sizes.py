@@ -62,6 +62,7 @@ from relay.typecheck.unification import flat_shape, is_known, resolve, shape_var
 
 def make(session: Session, out: Output, count: Typed, name: str, span: Span | None) -> MadeDim:
     """A dim that is this number (int32 or int64) in the rest of the block."""
+    of_range = count.of_range
     if resolve(count.type) != scalar(INT64):
         call = OpCall("cast", (count.atom,), {"dtype": INT64}, span)
         count = session.bind(out, call, scalar(INT64), "size", span)
@@ -70,6 +71,8 @@ def make(session: Session, out: Output, count: Typed, name: str, span: Span | No
     out.items.append(Binding((), BindDim(dim, count.atom, span)))
     session.scopes[-1][1].append(dim)
     session.places_of_sizes[dim] = out.slot()
+    if of_range:
+        session.sizes_of_rounds.add(dim)
     return dim
 
 

@@ -17,9 +17,7 @@ from relay.errors import (
     TypeMismatch,
     together,
 )
-from relay.ir.expr import (
-    Expr,
-)
+from relay.ir.expr import Expr, LoopLabel
 from relay.ir.facts import DimConstraint, counterexample
 from relay.ir.types import (
     FLOAT32,
@@ -127,6 +125,9 @@ class Mistakes(EffectNotes):
         self.is_incomplete = False  # a scheme's body has ways out that were not looked at
         self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
         self.unknown: Consequence | None = None  # of a subclass: what depends on a name that the scope cannot tell
+        self.uncopied: set[LoopLabel] = set()  # loops that fill lists, and might be copied for each round (copies.py)
+        self.entered: list[LoopLabel] = []  # of those, whose bodies are being elaborated
+        self.blamed: set[LoopLabel] = set()  # of those, in whose bodies there are mistakes
         self._guesses: list[object] = []
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.before_raising: Callable[[], None] = lambda: None  # looks for more of them
@@ -180,6 +181,7 @@ class Mistakes(EffectNotes):
         elif isinstance(error, TypeCheckError) and not error.labels:
             calls_of = self.labels() if labels is None else labels
             error.labels = tuple(c for c in calls_of if not c.span.source.filename.startswith(TEMPLATE))[:1]
+        self.blamed.update(self.entered)
         if isinstance(error, FrontendError):
             if error.message in self._meaningless:
                 return

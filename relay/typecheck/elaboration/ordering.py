@@ -17,6 +17,7 @@ from relay.ir.types import Form, TensorType, Type, prune, show
 from relay.operator import lookup
 from relay.typecheck.elaboration import comparisons, data, growing, growing_items, list_methods, operators, positions
 from relay.typecheck.elaboration.attributes import static_value
+from relay.typecheck.elaboration.copies import count_of
 from relay.typecheck.elaboration.entities import (
     Context,
     Entity,
@@ -29,7 +30,7 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import call_function, expand
-from relay.typecheck.elaboration.intrinsics import FEW, count_of, elements
+from relay.typecheck.elaboration.intrinsics import elements
 from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.objects import object_entity
 from relay.typecheck.elaboration.python_operators import apply_named
@@ -38,6 +39,9 @@ from relay.typecheck.elaboration.tensors import tensor_type
 from relay.typecheck.unification import is_known, resolve
 
 Keywords = Sequence[tuple[str, Entity]]
+
+FEW = 32
+"""How many elements are compared one by one, each with each."""
 
 FUNCTIONS = (builtins.sorted, builtins.max, builtins.min)
 LIST_METHODS = ("index", "count")
@@ -103,7 +107,7 @@ def call(
 
 def _few(session: Session, out: Output, xs: Entity, span: Span | None) -> list[Entity] | None:
     """The elements one by one, of what has a known length that is not large; None for the rest."""
-    count = count_of(xs)
+    count = count_of(xs, ask=False)
     if growing.is_growing(xs) or (not isinstance(xs, Tuple) and (count is None or count > FEW)):
         return None
     return elements(session, out, xs, span)

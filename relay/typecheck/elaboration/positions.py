@@ -21,8 +21,8 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator import lookup
-from relay.typecheck.elaboration import operators, range_numbers
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Typed
+from relay.typecheck.elaboration import made_sizes, operators, range_numbers
+from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Size, Typed, size
 from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import Session
 
@@ -30,17 +30,17 @@ from relay.typecheck.elaboration.session import Session
 def length64(session: Session, out: Output, xs: Typed, span: Span | None) -> Typed:
     """The number of elements, int64."""
     if xs.length is not None and xs.length.absolute is not None:
-        return number(xs.length.absolute)
+        return made_sizes.number(session, out, xs.length.absolute, span)
     return session.bind(out, StackLength(xs.atom, span), scalar(INT64), "length", span)
 
 
 def length(session: Session, out: Output, xs: Typed, span: Span | None) -> Entity:
     """`len(xs)`: int32, as all sizes that are computed."""
     if xs.length is not None and xs.length.absolute is not None:
-        return Number(xs.length.absolute, span)
+        return size(xs.length.absolute, span)
     count = length64(session, out, xs, span)
-    size = session.bind(out, OpCall("cast", (count.atom,), {"dtype": INT32}, span), scalar(INT32), "length", span)
-    return range_numbers.of_range(size)
+    found = session.bind(out, OpCall("cast", (count.atom,), {"dtype": INT32}, span), scalar(INT32), "length", span)
+    return range_numbers.of_range(found)
 
 
 def is_not_empty(session: Session, out: Output, xs: Typed, span: Span | None) -> Entity:
@@ -50,17 +50,22 @@ def is_not_empty(session: Session, out: Output, xs: Typed, span: Span | None) ->
 
 def place(session: Session, out: Output, xs: Typed, index: Entity, span: Span | None, *, end: bool = False) -> Typed:
     """The position (int64) that an index means; a check that there is one. `end`: just after the last is one, too."""
-    size = length64(session, out, xs, span)
+    known = xs.length.absolute if xs.length is not None else None
+    if isinstance(index, Size):
+        index = session.materialise(out, index, span)
+    elif isinstance(known, int) and isinstance(index, Number) and -known <= index.value < known:
+        return number(int(index.value) % known)
+    whole = length64(session, out, xs, span)
     match index:
         case Number(int(value)):
-            position = number(value) if value >= 0 else compute(session, out, "add", size, number(value), span)
+            position = number(value) if value >= 0 else compute(session, out, "add", whole, number(value), span)
         case Typed(_, type_):
             base = session.solver.fresh(Kind.BaseType)
             session.unify_at(type_, TensorType(base, ()), span, "the index of a list")
-            position = _from_end(session, out, index, size, span)
+            position = _from_end(session, out, index, whole, span)
         case _:
             raise TypeCheckError("the index of a list must be an integer or a slice", span)
-    upper = compare(session, out, "less_equal" if end else "less", position, size, span)
+    upper = compare(session, out, "less_equal" if end else "less", position, whole, span)
     lower = compare(session, out, "greater_equal", position, number(0), span)
     inside = operators.apply(session, out, lookup("logical_and"), [lower, upper], {}, span, [])
     out.items.append(Binding((), Assert(inside.atom, "list index out of range", span)))

@@ -22,12 +22,23 @@ from relay.typecheck.elaboration import (
     operators,
 )
 from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Range, Size, Tuple, Typed
+from relay.typecheck.elaboration.entities import (
+    Entity,
+    Number,
+    Object,
+    Output,
+    Range,
+    Size,
+    SliceItem,
+    Tuple,
+    Typed,
+)
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
 from relay.typecheck.elaboration.objects import object_entity
 from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.tensors import index, tensor_type
 from relay.typecheck.unification import resolve
 
 Keywords = Sequence[tuple[str, Entity]]
@@ -166,7 +177,7 @@ def _divmod(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 def _reversed_range(session: Session, out: Output, xs: Range, span: Span | None) -> Entity:
     """The numbers of a range whose bounds are sizes, or numbers of the run, from the last one on."""
     if not isinstance(xs.start, Number) or not isinstance(xs.stop, Number) or xs.backward:
-        return attrs.evolve(xs, backward=not xs.backward)
+        return attrs.evolve(xs, backward=not xs.backward, reversed=True)
 
     def call(name: str, *operands: Entity) -> Entity:
         return apply_named(session, out, name, list(operands), {}, span, [])
@@ -174,16 +185,18 @@ def _reversed_range(session: Session, out: Output, xs: Range, span: Span | None)
     step, one = Number(xs.step, span), Number(1 if xs.step > 0 else -1, span)
     beyond = call("subtract", call("subtract", xs.stop, one), xs.start)
     last = call("add", xs.start, call("multiply", call("floor_divide", beyond, step), step))
-    return Range(last, call("subtract", xs.start, step), -xs.step)
+    return Range(last, call("subtract", xs.start, step), -xs.step, reversed=True)
 
 
 def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     xs = arguments[0]
     if isinstance(xs, Typed) and growing.is_growing(xs):
         return growing_items.sliced(session, out, xs, None, None, Number(-1, span), span)
-    found = elements(session, out, xs, span)
-    if found is None and isinstance(xs, Range):
+    if isinstance(xs, Range):
         return _reversed_range(session, out, xs, span)
+    if isinstance(xs, Typed) and (type_ := tensor_type(xs)) is not None and type_.rank > 0:
+        return index(session, out, xs, [SliceItem(None, None, Number(-1, span))], span)
+    found = elements(session, out, xs, span)
     if found is None:
         raise TypeCheckError(
             "`reversed` needs a length that is known", span, help="use range(n - 1, -1, -1), or x[::-1]"
@@ -195,7 +208,9 @@ def _array(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     """`np.array([[a, b], [c, d]])`: stacked, from the inside out."""
     (entity,) = arguments
     if isinstance(entity, Typed) and growing.is_growing(entity):
-        whole = growing_reductions.as_tensor(session, out, entity, span)
+        whole = growing_reductions.as_tensor(
+            session, out, entity, span, lambda body, element: _array(session, body, [element], span)
+        )
         if whole is not None:
             return whole
         entity = growing_reductions.stacked(session, out, entity, span)

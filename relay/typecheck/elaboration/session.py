@@ -139,6 +139,9 @@ class Session(Constraints):
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
         self.rounds = Rounds()
+        self.copies = 1  # of how many copies of loops' bodies elaboration is in one
+        self.weights: dict[Function, int] = {}  # how many bindings functions have, with those that they call
+        self.sizes_of_rounds: set[MadeDim] = set()  # that follow from the number of a loop's round
         self.linear: dict[Var, tuple[dict[Var, Dim], Dim]] = {}  # integers of the run as sums (windows.py)
         self.made: dict[str, int] = {}  # how many sizes of the run have a name
         # the blocks in which elaboration is, and the sizes of the run that each has made

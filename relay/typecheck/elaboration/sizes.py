@@ -109,6 +109,7 @@ def constant(session: Session, out: Output, number: Size | Computed, base: objec
     type_ = TensorType(wanted, ())  # type: ignore[arg-type]
     var = session.variable("size", type_, span)
     place = out.slot()
+
     def finish() -> None:
         found = prune(wanted)  # type: ignore[arg-type]
         if not isinstance(found, BaseType):

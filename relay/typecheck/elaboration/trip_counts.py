@@ -143,7 +143,7 @@ def count(
             return converted(session, out, found, counter, span)
         case Typed() if growing.is_growing(part):
             if part.length is not None and part.length.absolute is not None:
-                return integer(part.length.absolute, counter)
+                return _length(session, out, part.length.absolute, counter, span)
             found = positions.length64(session, out, part, span)
             return operators.apply(session, out, lookup("cast"), [found], {"dtype": counter}, span, [])
         case Typed():
