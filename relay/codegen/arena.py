@@ -2,22 +2,26 @@
 
 A tensor of the type `Tensor[B, (Any, ..)]` is its address and the extents that its type does not say; it never changes,
 so copies of it are the same memory. Everything is given back when the next call begins, and what a round of a loop has
-taken at its end, where nothing of it can be in use any more.
+taken at its end, where nothing of it can be in use any more. Where a loop carries such tensors from round to round,
+they are moved when a chunk is full (`keep`).
 
     chunk: address of the chunk before, address of its end, memory
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import attrs
 
 from relay.codegen import tir
 from relay.codegen.code import Code, Table
 from relay.codegen.context import RESULT, RUNNING_OUT_OF_MEMORY
 from relay.codegen.memory import ALIGNMENT
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
+from relay.codegen.values import Leaf
 
 SMALLEST = 1 << 16
 """The bytes of the first chunk; each is at least twice as large as the one before."""
@@ -26,6 +30,15 @@ LARGEST = 1 << 46
 """More bytes than any memory has."""
 
 HEAD = 16
+
+
+@attrs.frozen(eq=False)
+class Mark:
+    """The arena's top and chunk before a loop, and the chunk since which nothing has been given back."""
+
+    top: Expression
+    chunk: Expression
+    latest: Leaf
 
 
 class Arena:
@@ -54,6 +67,41 @@ class Arena:
         top, chunk = code.bind(code.table(self.place), name="top"), code.bind(code.table(self.place + 2), name="chunk")
         yield
         code.check(tir.call(self._release, [code.context, top, chunk]))
+
+    def mark(self, code: Code) -> Mark:
+        """Where the arena stands before a loop."""
+        top, chunk = code.bind(code.table(self.place), name="top"), code.bind(code.table(self.place + 2), name="chunk")
+        return Mark(top, chunk, code.leaf_at(None))
+
+    def begin(self, code: Code, mark: Mark) -> None:
+        """Note that a loop begins."""
+        code.store(mark.latest, mark.chunk)
+
+    def keep(self, code: Code, mark: Mark, tensors: Sequence[tuple[Leaf, Expression]]) -> None:
+        """Give back what was taken since a loop began but these tensors, which are moved: the places of their
+        addresses, and their bytes. It is done when a chunk has been made since the last time, and leaves as much room
+        as they take, so that it costs a share of what the loop has done."""
+        with code.collect() as move:
+            sizes = [code.bind((n + integer(ALIGNMENT - 1)) & integer(-ALIGNMENT), name="bytes") for _, n in tensors]
+            total = code.bind(sum(sizes, integer(0)), name="total")
+            aside = code.bind(tir.extern("malloc", tirx.max(total, integer(1))), name="aside")
+            with code.collect() as failed:
+                code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
+            code.when(tirx.EQ(aside, integer(0)), failed)
+            place = aside
+            for (address, bytes_), size in zip(tensors, sizes, strict=True):
+                code.emit(tirx.Evaluate(tir.extern("memcpy", place, code.value(address), bytes_)))
+                place = code.bind(place + size, name="place")
+            code.check(tir.call(self._release, [code.context, mark.top, mark.chunk]))
+            there = self.reserve(code, total * integer(2) + integer(SMALLEST))
+            code.emit(tirx.Evaluate(tir.extern("memcpy", there, aside, total)))
+            code.emit(tirx.Evaluate(tir.extern("free", aside)))
+            for (address, _), size in zip(tensors, sizes, strict=True):
+                code.store(address, there)
+                there = code.bind(there + size, name="there")
+            code.set_table(self.place, there)
+            code.store(mark.latest, code.table(self.place + 2))
+        code.when(tirx.NE(code.value(mark.latest), code.table(self.place + 2)), move)
 
     def reset(self, code: Code) -> None:
         """Give back everything, at the begin of a call; the last chunk stays for it."""

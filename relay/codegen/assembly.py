@@ -38,6 +38,7 @@ from relay.codegen.loading import Unloadable, load, loads_here
 from relay.codegen.memory import ALIGNMENT
 from relay.codegen.native import Native
 from relay.codegen.pools import make_pools
+from relay.codegen.rounds import Rounds
 from relay.codegen.sharing import share
 from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
@@ -108,13 +109,15 @@ def _generate(module: Module, threads: int, choices: Choices, donated: frozenset
     inputs = input_pools([layouts.of[p] for p in entry.parameters])
     graph = call_graph(module)
     arena = Arena(table, any(made_by(f.body) for f in functions.values()))
+    growth = Growth(functions, layouts)
     shared = Shared(
         layouts,
         kernels,
         Externals(),
         Constants(table),
         pools,
-        Growth(functions, layouts),
+        growth,
+        Rounds(functions, layouts, growth),
         Failures(),
         Meter(module),
         names,

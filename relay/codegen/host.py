@@ -42,12 +42,13 @@ from relay.codegen.layout import (
 from relay.codegen.ownership import Key, Ownership, own
 from relay.codegen.parts import cut
 from relay.codegen.pools import Pools
+from relay.codegen.rounds import Rounds
 from relay.codegen.schedules import Packing
 from relay.codegen.sharing import Sharing, has_exits
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
 from relay.errors import InternalError
-from relay.ir.dims import ANY, LARGEST_SIZE, NO_SIZE, Dim, MadeDim, TypeId
+from relay.ir.dims import ANY, LARGEST_SIZE, NO_SIZE, Dim, MadeDim, TypeId, multiply, product
 from relay.ir.expr import (
     Ascribe,
     Assert,
@@ -107,6 +108,7 @@ class Shared:
     constants: Constants
     pools: Pools
     growth: Growth
+    rounds: Rounds
     failures: Failures
     meter: Meter
     names: Mapping[str, Any]  # the native functions by the core functions
@@ -346,6 +348,8 @@ class _Generator:
         """Emit the kernel call of a group."""
         code = self.code
         targets = [self._target(output, wanted) for output in group.outputs]
+        for leaf in (leaf for target in targets if isinstance(target, tuple) for leaf in parts(target)):
+            code.store(leaf, integer(0))  # a tensor that nobody reads, of no elements
         outputs = [output for output in targets if isinstance(output, Leaf)]
         if all(output.layout.elements == 0 for output in outputs):
             return
@@ -586,13 +590,22 @@ class _Generator:
         self.variables.update(zip(loop.parameters, parameters, strict=True))
         self.loops[loop.label] = _LoopState(parameters, results, running, index)
         self.exits[loop.label] = results
+        arena, free = self.shared.arena, self.shared.rounds.free(loop, targets)
+        ends, takes = self._ends_with_round(loop.body)
+        mark = arena.mark(code) if takes and not ends and self.shared.rounds.moves(loop, targets) else None
+        if mark is not None:
+            arena.begin(code, mark)
         code.workspace.enter_loop()
-        with code.collect() as body:
-            if self._ends_with_round(loop.body):
-                with self.shared.arena.released(code):
+        with code.collect() as body, self.shared.pools.released(code, free):
+            if takes and ends:
+                with arena.released(code):
                     self.block(loop.body, ())
             else:
                 self.block(loop.body, ())
+            if mark is not None:
+                with code.collect() as kept:
+                    arena.keep(code, mark, self._sized_parameters(loop.parameters, parameters))
+                code.when(tirx.LT(integer(0), integer(1)) if running is None else code.load(running), kept)
         code.workspace.leave_loop()
         conditions = [] if index is None else [tirx.LT(code.load(index), count)]
         conditions += [] if running is None else [code.load(running)]
@@ -603,22 +616,42 @@ class _Generator:
                 code.assign_parallel(results, parameters)
             code.when(code.load(running), completed)
 
-    def _ends_with_round(self, body: Block) -> bool:
-        """Whether a round takes memory of the arena, and nothing of it is in use after the round."""
+    def _ends_with_round(self, body: Block) -> tuple[bool, bool]:
+        """Whether nothing of the arena that a round takes is in use after the round, and whether it takes any."""
         if not self.shared.arena.used:
-            return False
-        takes = False
+            return True, False
+        ends, takes = True, False
         for binding in walk(body):
             match binding.value:
                 case Ascribe() if isinstance(self.shared.layouts.of[binding.targets[0]], SizedLayout):
-                    return False
+                    ends, takes = False, True
                 case Call(Global(name)):
-                    if name in self.shared.packing:
-                        return False
-                    takes = True
+                    ends, takes = ends and name not in self.shared.packing, True
                 case _:
                     takes = takes or any(True for _ in mentioned_here(binding))
-        return takes
+        return ends, takes
+
+    def _sized_parameters(self, variables: Sequence[Var], values: Sequence[Value]) -> list[tuple[Leaf, Expression]]:
+        """The tensors of the arena among a loop's parameters: the places of their addresses, and their bytes."""
+        code, found = self.code, []
+        pending = [(v, self.shared.layouts.of[p]) for v, p in zip(values, variables, strict=True)]
+        while pending:
+            value, layout = pending.pop()
+            if isinstance(layout, SizedLayout):
+                assert isinstance(value, tuple)
+                address, *extents = value
+                assert isinstance(address, Leaf)
+                elements = code.size(
+                    multiply(product(d for d in layout.dims if d is not ANY), layout.base.dtype.itemsize)
+                )
+                for extent in extents:
+                    assert isinstance(extent, Leaf)
+                    elements = elements * code.value(extent)
+                found.append((address, code.bind(elements, name="bytes")))
+            elif isinstance(layout, TupleLayout):
+                assert isinstance(value, tuple)
+                pending += zip(value, layout.items, strict=True)
+        return found
 
     # ---- calls
 

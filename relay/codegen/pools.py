@@ -13,7 +13,8 @@ no elements has no block.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -47,6 +48,14 @@ class Pools:
         """Make room for a row of a pool without stacks; returns its number."""
         code.check(tir.call(self.names[pool], [code.context]))
         return code.bind(code.table(RESULT), name="row")
+
+    @contextmanager
+    def released(self, code: Code, pools: Sequence[Pool]) -> Iterator[None]:
+        """What rows the code emitted inside makes are free after it."""
+        tops = [(pool.slot, code.bind(code.table(pool.slot), name="top")) for pool in pools if pool.slot is not None]
+        yield
+        for slot, top in tops:
+            code.set_table(slot, top)
 
     def own(self, code: Code, pool: Pool, offset: Any, length: Any, longer: bool, moved: bool) -> Any:
         """Where the rows of a stack can be changed, with room for one more if it gets `longer`; returns their offset.
