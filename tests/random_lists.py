@@ -118,6 +118,18 @@ class Source:
                 f"    g[-1] = r{depth}",
             ),
             lambda: self.put(depth, "if len(g) > 2:", f"    {xs} = g.pop()", f"    {xs}.append(s)"),
+            lambda: self.put(depth, "if len(g) > 1:", "    if len(g[1]) > 0:", f"        g[1][0] = {number}"),
+            lambda: self.put(
+                depth, "if len(g) > 1:", "    if len(g[0]) > 0 and len(g[-1]) > 0:", "        g[-1][0] = g[0][-1] + 1.0"
+            ),
+            lambda: self.put(
+                depth,
+                f"for k{depth} in range(len(g)):",
+                f"    if len(g[k{depth}]) > 1:",
+                f"        g[k{depth}][1] = s + {number}",
+            ),
+            lambda: self.put(depth, "if len(g) > 2:", "    g[0], g[1] = g[1], g[0]"),
+            lambda: self.put(depth, "g = [list(r) for r in g]", f"g.append(list({xs}))"),
             lambda: self.put(depth, f"{xs} = [v * 0.5 for v in {ys}]"),
             lambda: self.put(depth, f"{xs} = {xs}[1:]", f"{xs}.append(7.0)"),
             lambda: self.put(depth, f"while len({xs}) > 3:", f"    s = s * 0.5 + {xs}.pop()"),

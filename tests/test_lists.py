@@ -76,6 +76,11 @@ def test_lists_are_values() -> None:
     assert (int(others), float(own)) == (4, 6.0)
 
 
+def test_elements_that_are_lists_are_values() -> None:
+    for n in (1, 10, 31, 32, 33):
+        np.testing.assert_allclose(float(swapped(n)), float(swapped.interpret(n)), rtol=1e-6)
+
+
 # ---- at a cost that is counted
 
 
@@ -195,6 +200,40 @@ def buckets(n):
 
 
 @relay
+def in_a_table(n):
+    g = [[0.0] * 40 for _ in range(n % 3 + 6)]
+    for k in range(n):
+        i = k % 5 + 1
+        for j in range(1, 4):
+            g[i][j] = (g[i - 1][j] + g[i][j - 1] + 1.0) % 7.0
+    return g[5][3] + g[1][1]
+
+
+@relay
+def swapped(n):
+    g = [[float(i)] * 3 for i in range(n % 3 + 6)]
+    for k in range(n):
+        i, j = k % 5, (k * 2) % 5
+        a, b = g[i], g[j]
+        a[1] = b[0] + 1.0
+        b[0] = 9.0
+        g[i], g[j] = b, a
+        c, d = g[i], g[i]
+        c[0] = 2.0
+        g[i] = c
+        d[2] = 3.0
+        v = g[j]
+        if k % 2 == 0:
+            v[0] = v[0] * 0.5 + d[0]
+            g[j] = v
+    s = 0.0
+    for row in g:
+        for v in row:
+            s = s * 0.5 + v
+    return s
+
+
+@relay
 def in_a_queue(n):
     seen = [False] * n
     queue = [0]
@@ -226,8 +265,8 @@ def gradient_of_a_stack(n):
 
 
 CASES = (
-    *(appended, popped, assigned, heaped, by_recursion, alternating, buckets, in_a_queue),
-    gradient_of_a_stack,
+    *(appended, popped, assigned, heaped, by_recursion, alternating, buckets, in_a_table),
+    *(in_a_queue, gradient_of_a_stack),
 )
 
 
@@ -311,6 +350,36 @@ def replaced(n):
 
 
 @relay
+def nested(n):
+    t = 0.0
+    for i in range(n):
+        g = [[0.0]]
+        for _ in range(i % 5):
+            g.append([1.0, 2.0])
+        row = g[0]
+        row.append(3.0)
+        g[0] = row
+        t += g[0][-1] + g[len(g) - 1][0]
+    return t
+
+
+@relay
+def paths(n):
+    todo = [[0.0]]
+    t = 0.0
+    for i in range(n):
+        path = todo.pop()
+        path.append(float(i))
+        t += path[-1]
+        if len(path) > 10:
+            path = [0.0]
+        todo.append(path)
+        todo.append([1.0])
+        t += todo.pop()[0]
+    return t
+
+
+@relay
 def chosen(n):
     x = np.linspace(-1.0, 1.0, 100)
     y = x[x > -0.5]
@@ -347,7 +416,7 @@ def consed(n):
     return t
 
 
-MEMORY = (pushed_and_popped, reassigned, windows, listed, replaced, chosen, chosen_until, consed)
+MEMORY = (pushed_and_popped, reassigned, windows, listed, replaced, nested, paths, chosen, chosen_until, consed)
 
 
 @pytest.mark.parametrize("function", MEMORY, ids=lambda f: f.__name__)

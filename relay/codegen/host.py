@@ -255,7 +255,7 @@ class _Generator:
                 binding = block.bindings[position]
                 self._share(ownership.shared.get(binding, ()))
                 self.binding(block, position, binding, wanted)
-                self._share(ownership.received.get(binding, ()))
+                self._receive(binding, ownership.received.get(binding, ()))
                 self._drop(ownership.dropped.get(binding, ()))
         self._share(ownership.passed.get(block, ()))
         self._leave(block, targets)
@@ -455,7 +455,7 @@ class _Generator:
                 shorter = code.value(self.leaf(length))
                 if change in self.ownership.moved:
                     with code.collect() as emptied:
-                        self.shared.pools.drop(code, layout.pool, held)
+                        self.shared.pools.drop(code, layout.pool, held, elements=False)
                     code.when(tirx.EQ(shorter, integer(0)), emptied)
                 self.variables[targets[0]] = StackValue(held.offset, Leaf(ROW, Immediate(shorter)))
             case StackGet(stack, index_atom):
@@ -727,6 +727,8 @@ class _Generator:
         place = length
         if isinstance(change, StackSet):
             place = code.bind(tirx.Cast("int64", code.load(self.leaf(change.index))), name="place")
+        if moved and not pushes and change not in self.ownership.taken.values():
+            self.shared.pools.drop_element(code, layout.pool, held, place)
         offset = self.shared.pools.own(code, layout.pool, code.value(held.offset), length, pushes, moved)
         code.assign(code.row(layout.pool, offset + place), value)
         longer = code.bind(length + integer(1), name="length") if pushes else length
@@ -746,6 +748,17 @@ class _Generator:
         """Note that there are more references to stacks."""
         for stack, layout in map(self._held, keys):
             self.shared.pools.share(self.code, layout.pool, stack)
+
+    def _receive(self, binding: Binding, keys: Sequence[Key]) -> None:
+        """Note that stacks are where they were read from, too."""
+        if not keys or binding not in self.ownership.taken:
+            self._share(keys)
+            return
+        assert isinstance(binding.value, StackGet)
+        stack, layout = self._stack(binding.value.stack)
+        with self.code.collect() as stays:
+            self._share(keys)
+        self.code.when(tirx.Not(self.shared.pools.is_alone(self.code, layout.pool, stack)), stays)
 
     def _drop(self, keys: Sequence[Key]) -> None:
         """Note that stacks are of no more use."""

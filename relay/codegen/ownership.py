@@ -7,30 +7,42 @@ says so in the run, and whoever makes a second reference clears that bit for goo
     shared     what is passed on, or put into a tuple, cell or data, and is used again: it is alone no more
     dropped    what is of no more use, so that a block that is alone is free
 
-A stack that comes out of a cell, data or another stack stays there, too, so it is shared. Tuples are taken apart: each
-stack in one has a key, which all variables have that hold it.
+A stack that comes out of a cell, data or another stack stays there, too, so it is shared; but not if it is
+
+    taken      out of a stack that is alone, in which the place is then overwritten or cut off, as in `xs[i][j] = v`
+
+or if it is only looked into before anything changes, as in `xs[i][j]`. Tuples are taken apart: each stack in one has a
+key, which all variables have that hold it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import attrs
 
 from relay.ir.expr import (
+    Ascribe,
+    Assert,
     Atom,
+    AxisSize,
+    BindDim,
     Binding,
     Block,
     Constant,
+    Construct,
     Expr,
+    Extent,
     Function,
     If,
     Loop,
     MakeTuple,
     Match,
+    OpCall,
     Project,
+    RefNew,
     RefRead,
     StackGet,
     StackLength,
@@ -40,7 +52,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.liveness import Liveness
-from relay.ir.traverse import bound, operands, terminator_operands, walk
+from relay.ir.traverse import all_blocks, blocks, bound, operands, terminator_operands, walk
 from relay.ir.types import StackType, TupleType, Type, prune
 
 Key: TypeAlias = tuple[Var, tuple[int, ...]]
@@ -50,11 +62,20 @@ Form: TypeAlias = "Key | list[Form] | None"
 """The stacks in a value: a key, those of a tuple's components, or none."""
 
 
+_HARMLESS = (
+    *(OpCall, StackGet, StackLength, Assert, Extent, AxisSize, BindDim, Ascribe, Var, Constant),
+    *(MakeTuple, Project, RefNew, RefRead, Construct),
+)
+"""What changes no stack."""
+
+
 @attrs.define(eq=False)
 class Ownership:
     """What is known of a function's stacks."""
 
     moved: set[Expr] = attrs.field(factory=set)
+    viewed: dict[Binding, Key] = attrs.field(factory=dict)  # the gets of what is only looked into at once
+    taken: dict[Binding, Expr] = attrs.field(factory=dict)  # the gets, each with the change of the place
     shared: dict[Binding, list[Key]] = attrs.field(factory=dict)  # before a binding
     received: dict[Binding, list[Key]] = attrs.field(factory=dict)  # shared after it
     dropped: dict[Binding, list[Key]] = attrs.field(factory=dict)  # after it
@@ -77,9 +98,14 @@ def own(function: Function) -> Ownership:
         return (k for k in _keys(forms[variable]) if k[0] is variable)
 
     liveness = Liveness(function, keys, defined)
+    uses = _uses(function, liveness)
+    for block in liveness.after:
+        _find_viewed(block, liveness, uses, found)
+    views = frozenset(found.viewed.values())
     for block, after in liveness.after.items():
         for binding, live in zip(block.bindings, after, strict=True):
-            _binding(binding, live, liveness, found, defined)
+            _binding(binding, live, liveness, found, defined, views)
+        _find_taken(block, liveness, found)
         ending = _counted(terminator_operands(block.terminator), liveness)
         _note(found.passed, block, _repeated(ending, liveness.leading[block]))
     given = {k for p in function.parameters for k in defined(p)}
@@ -88,9 +114,13 @@ def own(function: Function) -> Ownership:
 
 
 def _binding(
-    binding: Binding, live: frozenset[Key], liveness: Liveness[Key], found: Ownership, defined: object
+    binding: Binding,
+    live: frozenset[Key],
+    liveness: Liveness[Key],
+    found: Ownership,
+    defined: Callable[[Var], Iterable[Key]],
+    views: frozenset[Key],
 ) -> None:
-    assert callable(defined)
     value, made = binding.value, {k for t in binding.targets for k in defined(t)}
     read = _counted(operands(value), liveness)
     borrowed: set[Key] = set()
@@ -130,9 +160,68 @@ def _binding(
         case _:
             _note(found.shared, binding, _repeated(read, live))
     if isinstance(value, StackGet | RefRead):
-        _note(found.received, binding, made)
+        _note(found.received, binding, () if binding in found.viewed else made)
         made = set()
-    _note(found.dropped, binding, (borrowed | made) - live)
+    _note(found.dropped, binding, (borrowed | made) - live - views)
+
+
+def _find_taken(block: Block, liveness: Liveness[Key], found: Ownership) -> None:
+    """Note the gets after which nothing uses the stack until its place is changed."""
+    latest: dict[Key, Binding] = {}
+    for binding in block.bindings:
+        value = binding.value
+        if isinstance(value, StackSet | StackPrefix) and value in found.moved:
+            get = latest.get(next(iter(liveness.of((value.stack,)))))
+            place = value.index if isinstance(value, StackSet) else value.length
+            if get is not None and isinstance(get.value, StackGet) and _is_same(get.value.index, place):
+                found.taken[get] = value
+        if isinstance(value, StackLength):
+            continue
+        if latest:
+            used = liveness.of(operands(value)).union(*(liveness.before.get(b, ()) for b in blocks(value)))
+            for key in used & latest.keys():
+                del latest[key]
+        if isinstance(value, StackGet) and binding not in found.viewed and liveness.of(binding.targets):
+            latest[next(iter(liveness.of((value.stack,))))] = binding
+
+
+def _is_same(place: Atom, other: Atom) -> bool:
+    """Whether two indices are equal whatever the run does."""
+    if isinstance(place, Constant) and isinstance(other, Constant):
+        return int(place.value) == int(other.value)
+    return place is other
+
+
+def _find_viewed(block: Block, liveness: Liveness[Key], uses: Counter[Key], found: Ownership) -> None:
+    """Note the gets of stacks of which only elements or lengths are read, before anything can change."""
+    open_gets: dict[Key, Binding] = {}
+    reads: Counter[Key] = Counter()
+
+    def close() -> None:
+        for key, get in open_gets.items():
+            if reads[key] == uses[key] and len(liveness.of(get.targets)) == 1:
+                found.viewed[get] = key
+        open_gets.clear()
+
+    for binding in block.bindings:
+        value = binding.value
+        if isinstance(value, StackGet | StackLength):
+            reads.update(liveness.of((value.stack,)))
+        elif not isinstance(value, _HARMLESS):
+            close()
+        if isinstance(value, StackGet):
+            open_gets.update((key, binding) for key in liveness.of(binding.targets))
+    close()
+
+
+def _uses(function: Function, liveness: Liveness[Key]) -> Counter[Key]:
+    """How often each stack stands as an operand."""
+    found: Counter[Key] = Counter()
+    for block in all_blocks(function.body):
+        found += _counted(terminator_operands(block.terminator), liveness)
+        for binding in block.bindings:
+            found.update(_counted(operands(binding.value), liveness))
+    return found
 
 
 def _counted(atoms: Iterable[Atom], liveness: Liveness[Key]) -> Counter[Key]:

@@ -13,7 +13,7 @@ no elements has no block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ import attrs
 from relay.codegen import tir
 from relay.codegen.code import Code, Table
 from relay.codegen.context import COPIED, RESULT, RUNNING_OUT_OF_MEMORY
-from relay.codegen.layout import Pool, leaves
+from relay.codegen.layout import Layout, Pool, StackLayout, TupleLayout, leaves
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import StackValue
 from relay.ir.dims import TypeId
@@ -70,11 +70,26 @@ class Pools:
             code.store_word(word, code.load_word(word) & integer(~_ALONE))
         code.when(tirx.GT(code.value(stack.length), integer(0)), some)
 
-    def drop(self, code: Code, pool: Pool, stack: StackValue) -> None:
-        """Note that a stack is of no more use."""
+    def is_alone(self, code: Code, pool: Pool, stack: StackValue) -> Expression:
+        """Whether a stack, which has elements, has the only reference to its block."""
+        word = code.load_word(_word(code, pool, code.value(stack.offset)))
+        return tirx.NE(word & integer(_ALONE), integer(0))
+
+    def drop(self, code: Code, pool: Pool, stack: StackValue, elements: bool = True) -> None:
+        """Note that a stack is of no more use, and neither are the stacks in it, if `elements`."""
+        offset, length = code.value(stack.offset), code.value(stack.length)
         with code.collect() as some:
-            code.emit(tirx.Evaluate(tir.call(self.releases[pool], [code.context, code.value(stack.offset)])))
-        code.when(tirx.GT(code.value(stack.length), integer(0)), some)
+            rows = length if elements else integer(0)
+            code.emit(tirx.Evaluate(tir.call(self.releases[pool], [code.context, offset, rows])))
+        code.when(tirx.GT(length, integer(0)), some)
+
+    def drop_element(self, code: Code, pool: Pool, stack: StackValue, place: Expression) -> None:
+        """Note that the stacks in an element are of no more use, which is replaced if the stack is alone."""
+        if any(True for _ in _inner(pool.element)):
+            with code.collect() as replaced:
+                row = code.bind(code.value(stack.offset) + place, name="row")
+                _release_inner(code, pool, row, self.releases)
+            code.when(self.is_alone(code, pool, stack), replaced)
 
 
 def make_pools(pools: Sequence[Pool], table: Table, sizes: Mapping[TypeId, int]) -> Pools:
@@ -90,11 +105,9 @@ def make_pools(pools: Sequence[Pool], table: Table, sizes: Mapping[TypeId, int])
         names[pool] = GlobalVar(f"reserve{number}")
         if pool.blocks:
             pool.free = table.reserve(1 + _SIZES)
-            functions[names[pool]] = _own(pool, sizes)
             releases[pool] = GlobalVar(f"release{number}")
-            functions[releases[pool]] = _release(pool, sizes)
-        else:
-            functions[names[pool]] = _reserve(pool, sizes)
+    functions.update((name, (_own if pool.blocks else _reserve)(pool, sizes)) for pool, name in names.items())
+    functions.update((name, _release(pool, sizes, releases)) for pool, name in releases.items())
     return Pools(functions, names, releases, tuple(slots))
 
 
@@ -210,22 +223,86 @@ def _move(
         code.set_table(COPIED, code.table(COPIED) + length)
         with code.collect() as left:
             _free(code, pool, offset, size)
-        code.when(tirx.NE(alone, integer(0)), left)
+        with code.collect() as twice:
+            _share_inner(code, pool, offset, length)
+        code.when(tirx.NE(alone, integer(0)), left, twice)
     code.when(tirx.And(tirx.EQ(extends, integer(0)), tirx.GT(length, integer(0))), move)
     described = (room << integer(7)) | integer(_ALONE) | found
     code.store_word(_word(code, pool, code.value(start)), described)
     code.set_table(RESULT, code.value(start))
 
 
-def _release(pool: Pool, places: Mapping[TypeId, int]) -> Any:
-    """release(context, offset): the block of a stack is free if nobody else refers to it."""
-    code, offset = Code(places), tirx.Var("offset", "int64")
+def _release(pool: Pool, places: Mapping[TypeId, int], releases: Mapping[Pool, Any]) -> Any:
+    """release(context, offset, rows): the block of a stack is free if nobody else refers to it, and so are those of the
+    stacks in its first rows."""
+    code, offset, rows = Code(places), tirx.Var("offset", "int64"), tirx.Var("rows", "int64")
     word = code.load_word(_word(code, pool, offset))
     with code.collect() as free:
+        _each_row(code, pool, offset, rows, lambda row: _release_inner(code, pool, row, releases))
         _free(code, pool, offset, code.bind(word & integer(_ALONE - 1), name="size"))
     code.when(tirx.NE(word & integer(_ALONE), integer(0)), free)
     body, _ = code.finish()
-    return tir.function([code.context, offset], body)
+    return tir.function([code.context, offset, rows], body)
+
+
+# ---- stacks in stacks
+
+
+def _inner(layout: Layout, first: int = 0) -> Iterator[tuple[int, Pool]]:
+    """The stacks that an element is, or has as components: the number of the leaf with the offset, and the pool."""
+    match layout:
+        case StackLayout():
+            yield first, layout.pool
+        case TupleLayout(items):
+            for item in items:
+                yield from _inner(item, first)
+                first += sum(1 for _ in leaves(item))
+        case _:
+            return
+
+
+def _each_row(
+    code: Code, pool: Pool, offset: Expression, rows: Expression, visit: Callable[[Expression], None]
+) -> None:
+    """Do something with each of some rows, if there are stacks in them."""
+    if not any(True for _ in _inner(pool.element)):
+        return
+    at = code.leaf_at(None)
+    code.store(at, integer(0))
+    with code.collect() as body:
+        visit(code.bind(offset + code.value(at), name="row"))
+        code.store(at, code.load(at) + integer(1))
+    code.emit(tirx.While(tirx.LT(code.load(at), rows), tir.sequence(body)))
+
+
+def _held(code: Code, pool: Pool, leaf: int, row: Expression) -> tuple[Expression, Expression]:
+    """The offset and length of a stack in a row."""
+    assert pool.slot is not None
+    offset, length = (code.load_word(code.table(pool.slot + 2 + leaf + n) + row * integer(8)) for n in range(2))
+    return offset, length
+
+
+def _release_inner(code: Code, pool: Pool, row: Expression, releases: Mapping[Pool, Any]) -> None:
+    """The stacks in a row are of no more use."""
+    for leaf, inner in _inner(pool.element):
+        offset, length = _held(code, pool, leaf, row)
+        with code.collect() as some:
+            code.emit(tirx.Evaluate(tir.call(releases[inner], [code.context, offset, length])))
+        code.when(tirx.GT(length, integer(0)), some)
+
+
+def _share_inner(code: Code, pool: Pool, offset: Expression, rows: Expression) -> None:
+    """The stacks in some rows are in others, too."""
+
+    def share(row: Expression) -> None:
+        for leaf, inner in _inner(pool.element):
+            held, length = _held(code, pool, leaf, row)
+            with code.collect() as some:
+                word = _word(code, inner, held)
+                code.store_word(word, code.load_word(word) & integer(~_ALONE))
+            code.when(tirx.GT(length, integer(0)), some)
+
+    _each_row(code, pool, offset, rows, share)
 
 
 def _free(code: Code, pool: Pool, offset: Expression, size: Expression) -> None:
