@@ -20,7 +20,7 @@ from relay.eval import values
 
 
 def test_random_programs_mean_what_python_means() -> None:
-    text = random_lists.program(range(6))
+    text = random_lists.program(range(3))
     python: dict[str, Any] = {}
     exec(text, python)
     program = rl.from_source(text)
