@@ -123,7 +123,8 @@ class Unknown(Arithmetic):
     `binding` is what it was found to be. A base variable made by a literal holds in `literals` the values that the
     base type has to represent. `watchers` are the deferred constraints that wait for it. A dim with a `hint` is the
     extent of an axis of an argument, which has this size in the call that is being elaborated; it counts as known. A
-    `rigid` one stands for whatever a call gives, as an annotation says, and is bound to nothing else.
+    `rigid` one stands for whatever a call gives, as an annotation says, and is bound to nothing else. A `weak` base is
+    that of integers which only literals and counts have been so far: a float that meets them converts them.
     """
 
     kind: Kind
@@ -134,6 +135,7 @@ class Unknown(Arithmetic):
     classes: frozenset[BaseClass] | None = None  # the classes that a base variable may still take; None: all
     hint: int | None = None
     rigid: bool = False
+    weak: bool = False
 
     def __str__(self) -> str:
         return self.name

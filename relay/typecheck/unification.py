@@ -5,6 +5,7 @@
     Tensor[b, s] ~ Tensor[b', s']     if b ~ b' and s ~ s'
     (A, ..) ~ (A', ..)     pointwise, equal lengths;  functions, references and stacks likewise
     ?b (literals 2, 0.5; classes C) ~ float32    if float32 is in C and holds every literal exactly enough
+    ?b weak ~ ?c weak      is weak; with anything else it is not (weak_types.py: what meets a weak integer converts it)
     (*?s, 4) ~ (2, 3, 4)   binds ?s := (2, 3)
     names of axes ~ names of axes     if no axis has two; a tensor without names agrees with every tensor
 
@@ -87,10 +88,11 @@ class Solver:
         """The type of a tensor of which nothing is known."""
         return TensorType(self.fresh(Kind.BaseType), (self.fresh(Kind.Shape),), self.fresh(Kind.Shape))
 
-    def literal_base(self, value: int | float, span: Span | None) -> Unknown:
-        """A base type that holds a Python number."""
+    def literal_base(self, value: int | float, span: Span | None, *, weak: bool = True) -> Unknown:
+        """A base type that holds a Python number. That of an integer is weak, unless it may become a float later."""
         classes = {BaseClass.FLOAT} if isinstance(value, float) else {BaseClass.FLOAT, BaseClass.INTEGER}
-        unknown = Unknown(Kind.BaseType, literals=(Literal(value, span),), classes=frozenset(classes))
+        weak = weak and not isinstance(value, float)
+        unknown = Unknown(Kind.BaseType, literals=(Literal(value, span),), classes=frozenset(classes), weak=weak)
         self.literal_bases.append(unknown)
         return unknown
 
@@ -186,10 +188,21 @@ class Solver:
             case _:
                 self.unify(left, right)
 
-    def _bind_type(self, unknown: Unknown, type_: Type) -> None:
+    def define(self, unknown: Type, type_: Type) -> None:
+        """Bind a type that no call decides, as that of a function's result, if it is still open. Raises Clash."""
+        unknown, type_ = prune(unknown), prune(type_)  # type: ignore[assignment]
+        if isinstance(unknown, Unknown) and not unknown.rigid and not isinstance(type_, Unknown):
+            self._bind_type(unknown, type_, by_call=False)
+
+    def _bind_type(self, unknown: Unknown, type_: Type, by_call: bool = True) -> None:
         if any(u is unknown for u in unknowns(type_)):
             raise Clash(unknown, type_, "a type would have to contain itself")
         self.bind(unknown, type_)
+        for base in unknowns(type_) if self.gradual and by_call else ():
+            if base.weak:
+                base.weak = False
+                self.worklist.extend(base.watchers)
+                base.watchers = []
 
     # ---- base types
 
@@ -205,14 +218,24 @@ class Solver:
             if left.rigid:
                 left, right = right, left
             right.classes = classes
-            right.literals = left.literals + right.literals
+            weak = self._is_weak(left, right)
+            stays = left.weak == right.weak == weak
+            right.weak, right.literals = weak, left.literals + right.literals
             self.bind(left, right)
+            if not stays:  # what was made of it goes the same way
+                self.worklist.extend(right.watchers)
+                right.watchers = []
         elif isinstance(left, Unknown):
             self._bind_base(left, right)
         elif isinstance(right, Unknown):
             self._bind_base(right, left)
         elif left != right:
             raise Clash(left, right)
+
+    def _is_weak(self, left: Unknown, right: Unknown) -> bool:
+        """Whether one base type of two is weak: a result that is not known yet says nothing, a caller's choice does."""
+        one, other = (u.weak or (not self.gradual and not u.literals and not u.rigid) for u in (left, right))
+        return one and other and (left.weak or right.weak)
 
     def _bind_base(self, unknown: Unknown, base: object) -> None:
         if isinstance(base, BaseType):
@@ -231,6 +254,7 @@ class Solver:
         if isinstance(base, Unknown):
             both = classes if base.classes is None else base.classes & classes
             base.classes = both
+            base.weak = base.weak and BaseClass.INTEGER in both
             return bool(both)
         assert isinstance(base, BaseType)
         return base.base_class in classes

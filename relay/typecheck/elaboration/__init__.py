@@ -9,6 +9,7 @@ higher-order, and holds no node marked "surface".
     decisions.py   what is found out too late, and makes it start anew
     blocks.py      bindings and branches; joins.py where paths meet
     loops.py       what loops carry, while; iteration.py for; copies.py which of them are copied for each round
+    weak_types.py  integers that are converted where they meet something else; range_numbers.py those of ranges
     operators.py   operator calls; attributes.py what is known of them before the run, operand_dtypes.py their dtypes
     python_operators.py  operators of Python's syntax
     axis_names.py  names of axes; effects.py, effect_notes.py, effect_names.py what calls do beside
@@ -38,7 +39,7 @@ import contextlib
 import functools
 import importlib
 import pkgutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -68,6 +69,7 @@ from relay.typecheck.elaboration import higher_rank
 from relay.typecheck.elaboration.arguments import defaults, require_fitting, surface_function
 from relay.typecheck.elaboration.decisions import Decisions, StartAnew
 from relay.typecheck.elaboration.entities import (
+    TEMPLATE,
     Consequence,
     Context,
     Derived,
@@ -326,8 +328,9 @@ def _values(
     function: Function,
     arguments: Sequence[Argument],
     symbolic: frozenset[Place],
+    by: Container[int] = (),
 ) -> tuple[list[Entity], list[Typed | None], Mapping[TypeId, object]]:
-    """The arguments, and what the variables of their annotations are in a scheme."""
+    """The arguments, and what the variables of their annotations are in a scheme. `by`: those to differentiate by."""
     entities: list[Entity] = []
     values: list[Typed | None] = []
     written = Context({}, {}, scope)
@@ -346,7 +349,8 @@ def _values(
         if argument is None and parameter.type is not None:
             type_ = annotation_type(session, written, parameter.type, any_stays=session.generic)
         else:
-            reader = Reader(session, symbolic, parameter.span, parameter.name, position, parameter.type)
+            weak = position not in by
+            reader = Reader(session, symbolic, parameter.span, parameter.name, position, parameter.type, weak)
             type_ = reader.type(argument)
         typed = Typed(session.variable(parameter.name, type_, parameter.span), type_)
         if holds_returned(argument):
@@ -359,7 +363,9 @@ def _values(
 
 def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
     function = surface_function(entity)
-    entities, values, annotated = _values(session, entity.definition.scope, function, arguments, symbolic)
+    template = function.span is not None and function.span.source.filename.startswith(TEMPLATE)
+    by = range(len(arguments)) if template else ()
+    entities, values, annotated = _values(session, entity.definition.scope, function, arguments, symbolic, by)
     written = Context({}, {}, entity.definition.scope, dict(annotated))
     for parameter, value in zip(function.parameters, values, strict=True):
         session.hints.span = parameter.span
@@ -407,9 +413,10 @@ def _sizes_of_nothing(
 def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
     """A function of the module that calls the derivative."""
     base: Entity = entity
-    seeds = 0
+    seeds, by = 0, set[int]()
     while isinstance(base, Derived):
         seeds += 1 if base.grad.seedable else 0
+        by.update(range(len(arguments)) if base.grad.wrt is None else base.grad.wrt)
         base = base.of
     assert isinstance(base, GlobalFunction)
     function = surface_function(base)
@@ -417,7 +424,7 @@ def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argume
     instance = Instance(name, entity, (), (), session.solver.fresh(Kind.Type), Global(name))
     session.globals[name] = instance
     count = len(function.parameters)
-    entities, values, _ = _values(session, base.definition.scope, function, arguments[:count], symbolic)
+    entities, values, _ = _values(session, base.definition.scope, function, arguments[:count], symbolic, by)
     extra = []
     for position, type_ in enumerate(arguments[count:] or [None] * seeds, start=count):
         found = Reader(session, symbolic, function.span, "seed", position).type(type_)

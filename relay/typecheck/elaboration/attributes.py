@@ -21,6 +21,7 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Size,
+    Text,
     Tuple,
     Typed,
     is_constant_bool,
@@ -61,6 +62,9 @@ def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool
                 help="an argument is known if its parameter is static: @relay(static_argnames=(..,)),"
                 " or `# relay: static` on the parameter's line",
             ).needing_value()
+        case Text():
+            message = f"{name} must be known before the program runs, found a text with values of the run"
+            raise TypeMismatch(message, span)
         case _:
             raise TypeMismatch(f"{name} cannot be a function", span)
 

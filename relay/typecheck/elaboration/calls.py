@@ -50,6 +50,7 @@ from relay.typecheck.elaboration import (
     templates,
     tensors,
     trip_counts,
+    weak_types,
 )
 from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
 from relay.typecheck.elaboration.effect_notes import READS, WRITES
@@ -323,7 +324,7 @@ def write(session: Session, out: Output, reference: Entity, new: Entity, span: S
         value = session.constant(out, new, base.base)
     else:
         new = made_sizes.packed(session, out, new, None, base, span)  # type: ignore[arg-type]
-        value = session.materialise(out, new, span)
+        value = session.materialise(out, weak_types.freed(session, out, new), span)
     session.unify_at(value.type, content, span, "the new value of the reference")
     out.items.append(Binding((), RefWrite(typed.atom, value.atom, span)))
 
@@ -336,7 +337,8 @@ def _ref(session: Session, out: Output, arguments: Sequence[Entity], keywords: K
     content = arguments[0]
     if growing.is_literal(content) and isinstance(content, Tuple) and not content.items:
         content = growing.as_growing(session, out, content, span)  # nothing else can be written to it
-    typed = session.materialise(out, made_sizes.packed(session, out, content, None, None, span), span)
+    content = weak_types.freed(session, out, made_sizes.packed(session, out, content, None, None, span))
+    typed = session.materialise(out, content, span)
     made = session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
     session.made_reference(made.atom)
     return made

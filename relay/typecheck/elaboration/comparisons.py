@@ -23,6 +23,7 @@ from relay.typecheck.elaboration import (
     growing_reductions,
     operators,
     special_methods,
+    text_equality,
 )
 from relay.typecheck.elaboration.entities import (
     Entity,
@@ -32,6 +33,7 @@ from relay.typecheck.elaboration.entities import (
     Output,
     Progression,
     Range,
+    Text,
     Tuple,
     Typed,
     is_constant_bool,
@@ -91,6 +93,8 @@ def contains(session: Session, out: Output, arguments: Sequence[Entity], span: S
     match container:
         case Object(str(text)) if isinstance(item, Object) and isinstance(item.value, str):
             return truth(item.value in text, span)
+        case Text() | Object(str()) if isinstance(item, Text) or isinstance(container, Text):
+            raise text_equality.refusal("it is not known what stands in", span)
         case Tuple(_, Form(cls, names)) if cls is dict:
             if not isinstance(item, Object) or not isinstance(item.value, str):
                 raise TypeCheckError("the keys of a dict are strings that are known before the program runs", span)
@@ -159,6 +163,8 @@ def _is_of(session: Session, out: Output, value: Entity, cls: type, span: Span |
             return truth(False, span)
         case Object(held):
             return truth(isinstance(held, cls), span)
+        case Text():
+            return truth(issubclass(str, cls), span)
         case Tuple(_, form):
             return truth(issubclass(tuple if form is None else form.cls, cls), span)
         case Typed() if (type_ := data.data_type(value)) is not None:

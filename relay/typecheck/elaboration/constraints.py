@@ -94,6 +94,11 @@ def _no_multiple(left: Dim, right: Dim, span: Span | None) -> ShapeError | None:
     return None
 
 
+def _is_large(base: object) -> bool:
+    """Whether an int32 does not hold the literals of a base type that is open."""
+    return isinstance(base, Unknown) and any(not -(2**31) <= x.value < 2**31 for x in base.literals)
+
+
 class Constraints(Mistakes):
     """The solver, and the constraints that wait for it."""
 
@@ -105,6 +110,7 @@ class Constraints(Mistakes):
         self.question: DimConstraint | None = None  # what kept the constraint at hand from being solved
         self.asked_of: Callable[[], tuple[str, ...]] = tuple  # what it is about, for the message
         self.pending: list[Pending] = []
+        self.defaulting = False  # what nothing decides is decided now
         self.solver.postpone = self._postpone
         self.solver.gradual = generic
 
@@ -277,17 +283,20 @@ class Constraints(Mistakes):
     def force(self) -> None:
         """Decide what is open with what is known: function values that wait, then the base types of literals."""
         self._force()
-        self._default_literals()
+        self.default_literals()
 
-    def _default_literals(self) -> None:
-        """Oldest first: what one of them was waited for may say what a later one is."""
-        for unknown in self.solver.literal_bases:
+    def default_literals(self, *, weak: bool = False) -> None:
+        """Oldest first: what one of them was waited for may say what a later one is; but large integers before all, for
+        what comes from them needs as many bits. `weak`: only what stays weak."""
+        self.defaulting = True
+        large_first = sorted(self.solver.literal_bases, key=lambda u: not _is_large(prune(u)))
+        for unknown in large_first:
             base = prune(unknown)
-            if not isinstance(base, Unknown):
+            if not isinstance(base, Unknown) or (weak and not base.weak):
                 continue
             floats = any(isinstance(x.value, float) for x in base.literals)
             allowed = base.classes or frozenset(BaseClass)
-            large = any(not -(2**31) <= x.value < 2**31 for x in base.literals)
+            large = _is_large(base)
             chosen = FLOAT32 if floats or BaseClass.INTEGER not in allowed else INT64 if large else INT32
             try:
                 self.solver.unify_base(base, chosen)
@@ -299,3 +308,4 @@ class Constraints(Mistakes):
                     help="give it a dtype, as in relay.full((), value, relay.Int64)",
                 ) from None
             self.solver.run()
+        self.defaulting = False

@@ -46,7 +46,7 @@ from relay.ir.expr import (
 from relay.ir.structure import is_record_class
 from relay.ir.traverse import pattern_variables
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
-from relay.typecheck.elaboration import data, growing
+from relay.typecheck.elaboration import data, growing, text_equality
 from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, require_bool
 from relay.typecheck.elaboration.entities import (
     Consequence,
@@ -56,6 +56,7 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Text,
     Tuple,
     Typed,
     is_constant_bool,
@@ -477,6 +478,8 @@ class DecisionTree:
             self.decided = True
             self._compile([row for row in rows if not self._wants_none(row.at(occurrence))], out)
             return
+        if isinstance(entity, Text):
+            raise text_equality.refusal("a pattern does not match", pattern.span)
         if not isinstance(entity, Typed):
             self._leave_out(TypeCheckError(f"{self._shown(entity)} cannot be compared with a value", pattern.span))
             self._compile([row for row in rows if not isinstance(row.at(occurrence), ValuePattern)], out)

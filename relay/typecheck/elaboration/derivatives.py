@@ -7,7 +7,7 @@ from typing import TypeGuard, TypeVar
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
-from relay.typecheck.elaboration import templates
+from relay.typecheck.elaboration import templates, weak_types
 from relay.typecheck.elaboration.attributes import static_value
 from relay.typecheck.elaboration.effects import evaluated_often
 from relay.typecheck.elaboration.entities import Derived, Entity, Output
@@ -125,6 +125,7 @@ def from_template(
     if given or (template.options and len(rest) != len(template.options)):
         raise TypeCheckError(f"{template.name} takes {_listed(('f', *(template.options or ('its arguments',))))}", span)
     made = templates.instantiate(session, out, template, function, len(rest), {}, span)
+    rest = [weak_types.undecided(session, out, argument) for argument in rest]
     return call_function(session, out, made, rest, (), span)
 
 

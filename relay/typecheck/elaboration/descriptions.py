@@ -16,6 +16,7 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Size,
+    Text,
     Tuple,
     Typed,
 )
@@ -48,6 +49,8 @@ def kind_of(entity: Entity) -> str:
             return f"the operator {operator.name}, which is not called"
         case Object(value):
             return f"a Python {type(value).__name__}"
+        case Text():
+            return "a text with values of the run"
         case _:
             return "a function" if isinstance(entity, FUNCTIONS) else "a method or range"
 

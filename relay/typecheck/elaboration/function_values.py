@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 
 import attrs
 
@@ -42,7 +42,7 @@ from relay.ir.types import (
     show,
 )
 from relay.operator import Operator
-from relay.typecheck.elaboration import made_sizes
+from relay.typecheck.elaboration import made_sizes, weak_types
 from relay.typecheck.elaboration.arguments import (
     bind_arguments,
     defaults,
@@ -276,7 +276,7 @@ def _derived_value(
                 output_type(result, grad)
             except DifferentiationError as error:
                 raise explain(error, session, entity.of, grad.output).at(grad.span or span) from None
-        waiting = list(unknowns(inner_type))
+        waiting = [u for u in unknowns(inner_type) if not _says_nothing(inner_type, u, wrt)]
         if waiting:
             return waiting
         known = resolve(inner_type)
@@ -322,6 +322,14 @@ def _derived_value(
         application=application,
     )
     return session.bind(out, node, type_, "gradient", span)
+
+
+def _says_nothing(type_: Type, unknown: Unknown, wrt: Collection[int] | None) -> bool:
+    """Whether a variable of a function's type is the dtype of an integer by which nothing is differentiated."""
+    if not unknown.weak or wrt is None or not isinstance(type_, FunctionType):
+        return False
+    by = [p for i, p in enumerate(type_.parameters) if i in wrt]
+    return all(u is not unknown for u in unknowns((*by, type_.result)))
 
 
 def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
@@ -478,13 +486,19 @@ def _call_derived(
         parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
         type_ = FunctionType(parameters, session.solver.fresh(Kind.Type), (), Effects())
         session.unify_at(base.type, type_, span, "the function")
+    count = len(arguments) - (1 if callee.grad.seedable else 0)
+    places = [i for i in range(count + len(fixed)) if i not in fixed]
+    wrt = callee.grad.wrt
+    arguments = [
+        weak_types.undecided(session, out, a) if i < count and (wrt is None or places[i] in wrt) else a
+        for i, a in enumerate(arguments)
+    ]
     result = _by_lists(session, out, callee, arguments, fixed, numbers, span)
     if result is None:
         function = function_value(session, out, callee, span, fixed, numbers)
         result = call_value(session, out, function, arguments, span, "the derivative", callee.grad.seedable)
     if not fixed or callee.grad.wrt is not None:
         return result
-    count = len(arguments) - (1 if callee.grad.seedable else 0)
     if not callee.grad.with_value:
         return _in_places(result, count, len(callee.grad.keeping), fixed)
     if not isinstance(result, Tuple):

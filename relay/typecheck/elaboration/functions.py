@@ -242,6 +242,8 @@ def instantiate(
     types = tuple(resolve(v.type) for v in values if v is not None)
     statics = tuple(static_key(e) for e, v in zip(entities, values, strict=True) if v is None)
     statics += ("packs",) if packs else ()
+    counts = tuple(p for p, e in enumerate(entities) if _is_count(e, function, p))
+    statics += (("counts", counts),) if counts else ()
     shape = tuple(v is None for v in values)
     names = axis_names.all_names(types)
     given = zip(function.parameters, entities, values, strict=True)
@@ -338,6 +340,11 @@ def _lengths(session: Session, callee: GlobalFunction | LocalFunction, parameter
     return known_results.lengths(argument)
 
 
+def _is_count(entity: Entity, function: Function, position: int) -> bool:
+    """Whether an argument is a count of which nothing is declared: it is converted where it meets floats there, too."""
+    return isinstance(entity, Typed) and range_numbers.is_count(entity) and function.parameters[position].type is None
+
+
 def _new_instance(
     session: Session,
     callee: GlobalFunction | LocalFunction,
@@ -405,6 +412,8 @@ def _new_instance(
         exits.append(entities[0])
         try:
             if not session.generic or not results.is_apart(value.type, at):
+                if not returned:
+                    session.solver.define(instance.result, value.type)
                 session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
         except TypeMismatch as error:
             error.labels = tuple(Label(span, text()) for span, text in declared_at if span is not None)
@@ -465,6 +474,8 @@ def _new_instance(
                 (function.label, position),
                 annotation is not None,
             )
+            if _is_count(entity, function, position):
+                received = range_numbers.of_range(received)
             given_entity = expand(session, body, received, surface.span)
             context.environment[surface] = known_results.with_lengths(given_entity, lengths[position])
             made_sizes.note_any(session, context.environment[surface], surface.type)
@@ -492,7 +503,7 @@ def _new_instance(
         session.finishers.append(returns_nothing)
     early_results.finished(session, number, function.label, instance, opened)
     instance.rule = function.rule
-    instance.known = known_results.common(exits, before)
+    instance.known = known_results.common(exits, before, counts=function.result is None)
     if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:
         from relay.typecheck.elaboration.gradients import define_gradient
 

@@ -147,6 +147,7 @@ class Reader:
     name: str
     position: int
     annotation: Type | None = None
+    weak: bool = True  # a Python integer stays one where it meets floats
 
     def type(self, argument: Argument, path: tuple[int, ...] = ()) -> Type:
         """The type of an argument in this session: Python numbers get a base type that the program decides."""
@@ -154,7 +155,7 @@ class Reader:
             case None:
                 return self.session.solver.fresh(Kind.Type)
             case Scalar(value):
-                return scalar(self.session.solver.literal_base(value, self.span))
+                return scalar(self.session.solver.literal_base(value, self.span, weak=self.weak))
             case tuple():
                 return TupleType(self._parts(argument, path))
             case TupleType(items, form):

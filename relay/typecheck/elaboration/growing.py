@@ -47,7 +47,7 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator import lookup
-from relay.typecheck.elaboration import known_results, made_sizes, operators, positions
+from relay.typecheck.elaboration import known_results, made_sizes, operators, positions, weak_types
 from relay.typecheck.elaboration.decisions import ListGrows, RoundsDiffer
 from relay.typecheck.elaboration.entities import NOTHING, Entity, Later, Length, Number, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
@@ -163,7 +163,7 @@ def new_cell(session: Session, out: Output, xs: Typed, value: Entity, span: Span
         typed = session.constant(out, value, base.base)
     else:
         made, value = value, made_sizes.packed(session, out, value, None, element, span)
-        typed = session.materialise(out, value, span)
+        typed = session.materialise(out, weak_types.freed(session, out, value), span)
     if session.entered and isinstance(made, Typed):
         _refuse_sizes_of_rounds(session, made)
     refuse_lengths(session, typed.type, element)

@@ -8,7 +8,7 @@ from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim
 from relay.ir.types import BaseType, StackType, TensorType, prune
 from relay.operator import lookup
-from relay.typecheck.elaboration import operators, range_numbers, records
+from relay.typecheck.elaboration import operators, range_numbers, records, weak_types
 from relay.typecheck.elaboration.entities import (
     Entity,
     Number,
@@ -46,6 +46,7 @@ def index_update(
         return growing_items.with_item(session, out, entity, items[0], new, span)
     if not isinstance(entity, Typed):
         raise TypeCheckError("only a tensor's elements can be assigned", span)
+    entity = weak_types.loosened(session, out, entity)
     type_ = ranked(entity, span)
     if isinstance(new, Typed):
         new = range_numbers.fitting(session, out, new, type_)

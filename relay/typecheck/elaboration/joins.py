@@ -15,7 +15,7 @@ from relay.ir.expr import (
 )
 from relay.ir.types import BOOL, Form, Kind, TensorType, show
 from relay.typecheck.differences import differences
-from relay.typecheck.elaboration import chosen_by_calls, growing, made_sizes
+from relay.typecheck.elaboration import chosen_by_calls, growing, made_sizes, weak_types
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     Consequence,
@@ -127,7 +127,10 @@ class Join:
             columns = zip(*(e.items for e in entities if isinstance(e, Tuple)), strict=True)
             form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
             return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
-        typed = [self.session.materialise(out, e, span) for e, (out, _, span) in zip(entities, self.paths, strict=True)]
+        typed = [
+            self.session.materialise(out, weak_types.freed(self.session, out, e), span)
+            for e, (out, _, span) in zip(entities, self.paths, strict=True)
+        ]
         named = self.session.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ()
         typed = self._packed(typed, {*named, *(a for t in typed for a in self.session.axes_of_any.get(t.atom, ()))})
         if self.by_call and not all(chosen_by_calls.alike(typed[0].type, t.type) for t in typed[1:]):

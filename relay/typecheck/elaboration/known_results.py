@@ -14,19 +14,25 @@ from relay.ir.dims import MadeDim
 from relay.ir.facts import mentions_made
 from relay.ir.types import BaseType, StackType, TensorType, prune
 from relay.typecheck.dims import follows_equal
+from relay.typecheck.elaboration import range_numbers
 from relay.typecheck.elaboration.entities import Computed, Entity, Length, Number, Object, Size, Tuple, Typed, dim_of
 
 _UNKNOWN = Object(None)
 
 
-def common(results: Sequence[Entity], before: Container[MadeDim]) -> Entity | None:
-    """The numbers that all returns of a function give in the same place; None if there is none. Sizes that the function
-    makes are no numbers for its callers, only those made `before` it is called."""
+_COUNT = Object("a count")
+
+
+def common(results: Sequence[Entity], before: Container[MadeDim], counts: bool = True) -> Entity | None:
+    """The numbers that all returns of a function give in the same place, and where all are counts; None if there is
+    none. Sizes that the function makes are no numbers for its callers, only those made `before` it is called."""
     from relay.typecheck.elaboration.made_sizes import mentioned_in_number
 
     if not results:
         return None
     first, *others = results
+    if all(isinstance(r, Typed) and range_numbers.is_count(r) for r in results):
+        return _COUNT if counts else None
     if isinstance(first, Number):
         same = all(isinstance(o, Number) and same_number(first, o) for o in others)
         outside = all(dim in before for dim in mentioned_in_number(first))
@@ -39,7 +45,7 @@ def common(results: Sequence[Entity], before: Container[MadeDim]) -> Entity | No
     columns = []
     for position, item in enumerate(first.items):
         parts = [o.items[position] for o in others if isinstance(o, Tuple) and len(o.items) == len(first.items)]
-        columns.append(common([item, *parts], before) if len(parts) == len(others) else None)
+        columns.append(common([item, *parts], before, counts) if len(parts) == len(others) else None)
     if all(c is None for c in columns):
         return None
     return Tuple(tuple(_UNKNOWN if c is None else c for c in columns), first.form)
@@ -47,6 +53,8 @@ def common(results: Sequence[Entity], before: Container[MadeDim]) -> Entity | No
 
 def overlaid(result: Entity, known: Entity | None) -> Entity:
     """A result of a call with the numbers that are known in the place of those that the run computes."""
+    if known is _COUNT and isinstance(result, Typed):
+        return range_numbers.of_range(result)
     if isinstance(known, Number) and isinstance(result, Typed):
         type_ = prune(result.type)
         base = prune(type_.base) if isinstance(type_, TensorType) else None

@@ -18,7 +18,7 @@ from relay.ir.expr import (
 )
 from relay.ir.types import show
 from relay.operator import Operator
-from relay.typecheck.elaboration import chosen_by_calls, growing, made_sizes
+from relay.typecheck.elaboration import chosen_by_calls, growing, made_sizes, weak_types
 from relay.typecheck.elaboration.blocks import elaborate_block, handed_entities
 from relay.typecheck.elaboration.decisions import ListGrows, LoopUnrolls
 from relay.typecheck.elaboration.descriptions import structure_of
@@ -88,7 +88,7 @@ class Carried:
             is_function = not isinstance(entity, Object) or isinstance(entity.value, Operator)
             if not is_function or self._kept.keeps(place[0], place[1:]):
                 return entity
-        typed = self.session.materialise(out, entity, self.span)
+        typed = self.session.materialise(out, weak_types.freed(self.session, out, entity), self.span)
         self._of_any[place] = self.session.axes_of_any.get(typed.atom, ())
         if (axes := self.session.decisions.varying.get((self.label, place))) is not None:
             typed = made_sizes.widened(self.session, out, typed, axes, self.span)
@@ -167,7 +167,7 @@ class Carried:
                 if growing.is_growing(expected):
                     entity = growing.as_growing(self.session, out, entity, span)
                     self._note_growth(expected, entity)
-                typed = self.session.materialise(out, entity, span)
+                typed = self.session.materialise(out, weak_types.freed(self.session, out, entity), span)
                 typed = made_sizes.packed_value(self.session, out, typed, self.session.escaping, expected.type, span)
                 named = self.session.axes_of_any_size(name) if len(place) == 1 else ()
                 may = {*named, *self._of_any[place]}

@@ -42,7 +42,7 @@ from relay.ir.types import (
 )
 from relay.operator import lookup
 from relay.typecheck.dims import follows_equal, is_dim
-from relay.typecheck.elaboration import range_numbers, sizes
+from relay.typecheck.elaboration import range_numbers, sizes, weak_types
 from relay.typecheck.elaboration.decisions import CalledAtSizes, Place, SizeVaries
 from relay.typecheck.elaboration.entities import (
     Computed,
@@ -85,6 +85,7 @@ def as_sizes(session: Session, out: Output, entity: Entity, span: Span | None) -
             return Size(make(session, out, entity, getattr(atom, "name", "size"), span), span)
         case Typed(atom) if not isinstance(atom, Constant) and _is_python_integer(entity):
             session.specialise_to_numbers()
+            entity = weak_types.counting(session, out, entity)
             session.solver.unify(entity.type, scalar(INT32))
             return Size(make(session, out, entity, getattr(atom, "name", "size"), span), span)
         case Typed(atom) if atom in session.places_of_numbers and _is_float(entity):

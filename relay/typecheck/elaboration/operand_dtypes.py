@@ -15,9 +15,10 @@ from relay.ir.types import (
 )
 from relay.operator import Operator
 from relay.operator.relation import BaseToken, class_names
-from relay.typecheck.elaboration.descriptions import operator_name
+from relay.typecheck.elaboration.descriptions import kind_of, operator_name
 from relay.typecheck.elaboration.entities import (
     Number,
+    Text,
 )
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import Clash
@@ -107,7 +108,8 @@ def result_base(
     if token.text.startswith("@"):
         value = attributes[token.text[1:]]
         if not isinstance(value, BaseType | Unknown):
-            raise TypeMismatch(f"the {token.text[1:]} of {operator.name} must be a dtype, found {value!r}")
+            found = kind_of(value) if isinstance(value, Text) else repr(value)
+            raise TypeMismatch(f"the {token.text[1:]} of {operator.name} must be a dtype, found {found}")
         return value
     if token.is_variable and token.text not in bound:
         raise TypeMismatch(f"{operator_name(operator)} needs at least one tensor")

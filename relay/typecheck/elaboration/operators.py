@@ -34,7 +34,7 @@ from relay.ir.types import (
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import any_rank, axis_names, made_sizes, open_bindings, range_numbers
+from relay.typecheck.elaboration import any_rank, axis_names, made_sizes, open_bindings, range_numbers, weak_types
 from relay.typecheck.elaboration.descriptions import kind_of, operand_notes, operand_texts, operator_name
 from relay.typecheck.elaboration.entities import (
     Entity,
@@ -191,6 +191,8 @@ def _relation(
     bound: dict[str, object] = {}
     if any(value is not None and value.of_range for value in found):
         found[:] = range_numbers.adapted(session, out, signature, operands, found)
+    if any(value is not None and weak_types.is_weak(value) for value in found):
+        found[:] = weak_types.promoted(session, out, signature, operands, found, span)
     for position, value in enumerate(found):
         if value is not None:
             unify_token(session, operator, signature.token(position), _tensor(value).base, bound, position, described)
@@ -320,6 +322,7 @@ def _function_type(
             assert isinstance(entity, Number)
             base = prune(parameter.base) if isinstance(parameter, TensorType) else None
             value = found[position] = session.constant(out, entity, base)
+        value = found[position] = weak_types.loosened(session, out, value)
         wanted = show(resolve(parameter))
         try:
             session.solver.unify(value.type, parameter)

@@ -19,6 +19,7 @@ from relay.ir.types import (
 from relay.operator import lookup
 from relay.typecheck.elaboration import chosen_by_calls, made_sizes, operators, sizes
 from relay.typecheck.elaboration.attributes import dtype_of
+from relay.typecheck.elaboration.descriptions import operator_name
 from relay.typecheck.elaboration.entities import (
     Entity,
     Masked,
@@ -26,6 +27,7 @@ from relay.typecheck.elaboration.entities import (
     Object,
     Output,
     Size,
+    Text,
     Tuple,
     Typed,
     dim_of,
@@ -71,7 +73,7 @@ def apply_named(
 
     if any(isinstance(o, Masked) for o in operands):
         return masks.combined(session, out, name, operands, span)
-    folded = _fold(session, name, operands, span)
+    folded = _fold(session, out, name, operands, span)
     if folded is None and any(isinstance(o, Tuple) for o in operands):
         folded = special_methods.of_record(session, out, name, operands, span)
     if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
@@ -146,7 +148,7 @@ def _class(form: Form | None) -> type:
     return tuple if form is None or is_named_tuple(form.cls) else form.cls
 
 
-def _fold(session: Session, name: str, operands: list[Entity], span: Span | None) -> Entity | None:
+def _fold(session: Session, out: Output, name: str, operands: list[Entity], span: Span | None) -> Entity | None:
     numbers = [o for o in operands if isinstance(o, Number)]
     if len(numbers) == len(operands):
         if name in _FOLD and (number := sizes.calculated(name, numbers, _FOLD[name], span)) is not None:
@@ -168,6 +170,8 @@ def _fold(session: Session, name: str, operands: list[Entity], span: Span | None
                 return Number(result, span)
         if name in _COMPARE:
             return truth(bool(_COMPARE[name](*values)), span)
+    if any(isinstance(o, Text) for o in operands):
+        return _of_texts(session, out, name, operands, span)
     if name in ("equal", "not_equal") and any(isinstance(o, Object) for o in operands):
         left, right = (_compared(o) for o in operands)
         dtype_is_open = session.generic and any(isinstance(o, Unknown) for o in (left, right))
@@ -181,6 +185,20 @@ def _fold(session: Session, name: str, operands: list[Entity], span: Span | None
     if name == "logical_not" and (known := is_constant_bool(operands[0])) is not None:
         return truth(not known, span)
     return None
+
+
+def _of_texts(session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None) -> Entity:
+    """Operators of texts with values of the run."""
+    from relay.typecheck.elaboration import text_equality, texts
+
+    match name, list(operands):
+        case "equal" | "not_equal", [left, right]:
+            same = text_equality.equal(session, out, left, right, span)
+            return same if name == "equal" else apply_named(session, out, "logical_not", [same], {}, span, [])
+        case "add", [Text() | Object(str()), Text() | Object(str())]:
+            return texts.concatenated(session, out, operands, span)
+        case _:
+            raise text_equality.refusal(f"{operator_name(lookup(name))} does not take", span)
 
 
 def _compared(entity: Entity) -> object:

@@ -129,6 +129,9 @@ def must_count(session: Session, value: Typed) -> None:
 
 def of_range(value: Typed) -> Typed:
     """A number of a range, if it may become another one."""
-    type_ = prune(value.type)
-    is_small = isinstance(type_, TensorType) and prune(type_.base) == INT32
-    return attrs.evolve(value, of_range=True) if is_small else value
+    return attrs.evolve(value, of_range=True) if _base(value) == INT32 else value
+
+
+def is_count(value: Typed) -> bool:
+    """Whether a value is such a number."""
+    return value.of_range and _base(value) == INT32

@@ -300,13 +300,15 @@ class Session(Constraints):
 
     def materialise(self, out: Output, entity: Entity, span: Span | None) -> Typed:
         """The entity as a value of the typed IR. Raises TypeCheckError for what has no value."""
+        from relay.typecheck.elaboration import weak_types
+
         match entity:
             case Typed():
-                return entity
+                return weak_types.loosened(self, out, entity)
             case Number():
                 return self.constant(out, entity)
             case Tuple(items, form):
-                parts = [self.materialise(out, item, span) for item in items]
+                parts = [self.materialise(out, weak_types.freed(self, out, item), span) for item in items]
                 type_ = TupleType(tuple(p.type for p in parts), form)
                 return self.bind(out, MakeTuple(tuple(p.atom for p in parts), span), type_, "tuple", span)
             case Object(None):
@@ -330,6 +332,7 @@ class Session(Constraints):
         self.solver.run()
         if self.generic:
             self._force()
+            self.default_literals(weak=True)  # no call decides them
             self._solve_at_any_rank()
             self._refuse_assumptions()
             self._settle_effects()

@@ -90,6 +90,18 @@ def make_text(session: Session, out: Output, parts: Sequence[Entity], span: Span
         quoted = specification == "!r"
         writer.put(parts[position + 1], "" if quoted else specification, quoted)
     writer.text(_string(parts[-1]))
+    return _written(writer)
+
+
+def concatenated(session: Session, out: Output, parts: Sequence[Entity], span: Span | None) -> Entity:
+    """`a + b` of texts."""
+    writer = _Writer(session, out, span)
+    for part in parts:
+        writer.put(part)
+    return _written(writer)
+
+
+def _written(writer: _Writer) -> Entity:
     if not writer.values:
         return Object(writer.pieces[0])
     return Text(tuple(writer.pieces), tuple(writer.values), tuple(writer.formats))

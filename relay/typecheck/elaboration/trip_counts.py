@@ -20,7 +20,7 @@ from relay.ir.expr import Atom, Constant, OpCall
 from relay.ir.types import BOOL, INT32, INT64, BaseType, TensorType, Unknown, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.dims import follows_at_least
-from relay.typecheck.elaboration import growing, operators, positions, range_numbers, sizes
+from relay.typecheck.elaboration import growing, operators, positions, range_numbers, sizes, weak_types
 from relay.typecheck.elaboration.entities import (
     Entity,
     Number,
@@ -293,6 +293,9 @@ def bound_of(session: Session, out: Output, bound: Entity, base: BaseType, span:
     own = tensor_type(bound)
     if own is not None and own.base in _HELD[base] and own == scalar(own.base):
         return operators.apply(session, out, lookup("cast"), [bound], {"dtype": base}, span, [])
+    if base == INT64 and weak_types.is_weak(bound):
+        return weak_types.converted(session, out, bound, base, span)
+    bound = weak_types.counting(session, out, bound)
     session.unify_at(bound.type, scalar(base), span, "a bound of range")
     return bound
 
