@@ -262,3 +262,70 @@ def test_rounds_do_not_make_programs_larger() -> None:
     sizes = {n: size(n) for n in (4, 8, 12, 16, 32, 64, 256, 1024)}
     assert len({sizes[n] for n in (32, 64, 256, 1024)}) == 1
     assert max(sizes.values()) <= 160
+
+
+NESTED = """
+    total = 0
+    for i in range({n}):
+        for j in range({n}):
+            stack = [i * j]
+            while stack:
+                k = stack.pop()
+                total += k
+                if k > 3:
+                    stack.append(k // 2)
+    return total
+"""
+
+FLOOD_FILL = """
+    h, w_ = xs.shape
+    labels = np.zeros((h, w_), dtype=np.int32)
+    count = 0
+    for i in range(h):
+        for j in range(w_):
+            if xs[i, j] > 0.0 and labels[i, j] == 0:
+                count += 1
+                labels[i, j] = count
+                stack = [(i, j)]
+                while stack:
+                    r, c = stack.pop()
+                    for dr, dc in ((0, 1), (1, 0), (0, -1), (-1, 0)):
+                        y, x = r + dr, c + dc
+                        if 0 <= y and y < h and 0 <= x and x < w_:
+                            if xs[y, x] > 0.0 and labels[y, x] == 0:
+                                labels[y, x] = count
+                                stack.append((y, x))
+    return labels, count
+"""
+
+
+def test_lists_of_a_round_are_no_reason_for_copies() -> None:
+    """Neither of the loops around a list that begins in each round is copied."""
+    sizes = set()
+    for n in (4, 16, 40):
+        made, python = both(source(NESTED.replace("{n}", str(n))))
+        sizes.add(sum(count_bindings(f.body) for f in made.core(X, W).functions.values()))
+        if n < 40:
+            close(made.interpret(X, W), python(X, W))
+    assert len(sizes) == 1
+
+
+def test_a_flood_fill() -> None:
+    made, python = both(source(FLOOD_FILL))
+    sizes = set()
+    for n in (3, 8):
+        grid = np.random.default_rng(n).standard_normal((n, n))
+        close(made.interpret(grid, W), python(grid, W))
+        fixed = R.from_source(source(FLOOD_FILL), {"np": np, "relay": relay})
+        sizes.add(sum(count_bindings(f.body) for f in fixed.core(grid, W).functions.values()))
+    assert len(sizes) == 1
+    grid = np.random.default_rng(5).standard_normal((9, 9))
+    close(made(grid, W), python(grid, W))
+
+
+def test_a_mistake_in_a_round_is_told_once() -> None:
+    text = "    hs = []\n    for x in xs:\n        hs.append(x @ np.ones((7, 8)))\n    return np.stack(hs)"
+    made, _ = both(source(text))
+    with pytest.raises(R.RelayError) as found:
+        made.interpret(X, W)
+    assert "inner extents 4 and 7 differ" in str(found.value) and len(found.value.diagnostics) == 1
