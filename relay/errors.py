@@ -7,6 +7,7 @@ they were found, as one error: it is the first one, and `error.diagnostics` has 
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Callable, Iterable, Iterator
 
 from relay.diagnostic import Diagnostic, Label, Source, Span
@@ -19,6 +20,7 @@ __all__ = [
     "FrontendError",
     "InternalError",
     "Label",
+    "MachineCodeError",
     "RegistrationError",
     "RelayError",
     "ShapeError",
@@ -160,6 +162,7 @@ class InternalError(Exception):
 REPORT = "please report it, with the program and the whole traceback"
 """What users can do about a bug."""
 
+
 class Signal(Exception):
     """What parts of Relay tell each other by raising it: neither a mistake nor a bug."""
 
@@ -185,3 +188,13 @@ def bugs_of(phase: str, place: Callable[[], Span | None]) -> Iterator[None]:
     except _BUGS as error:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise InternalError(f"{what}, in {phase}", place()) from error
+
+
+class MachineCodeError(InternalError):
+    """Compiled code gives other numbers than the operators' references on this processor: Relay, TVM or LLVM is at
+    fault. Only `RELAY_VERIFY=1` looks for it."""
+
+    def __str__(self) -> str:
+        processor = platform.processor() or platform.machine()
+        help = f"please report it, with the program, this message and the processor ({processor}); `interpret` is right"
+        return Diagnostic("error", f"wrong machine code: {self.message}", self.span, help=help).render()

@@ -30,6 +30,7 @@ from relay.typecheck.elaboration.returned_functions import holds_functions
 
 if TYPE_CHECKING:
     from relay.codegen.cpu import Program
+    from relay.codegen.native import Native
 
 log = logging.getLogger("relay.compile")
 
@@ -95,19 +96,26 @@ class Lowered:
             return program
 
     def _compiled(self) -> Program:
-        from relay import cache, tuned
+        from relay import cache, tuned, verification
         from relay.codegen import cpu
 
         threads = cpu.default_threads()
         choices = tuned.choices(threads)
         parameters = self.typed.main.parameters
         donated = frozenset(n for n, parameter in enumerate(parameters) if parameter.name in self.donated)
+
+        def compiled() -> Native:
+            native = cpu.compile_native(self._core(), threads, choices, donated)
+            if verification.wanted():
+                verification.verify(self._core(), native, threads)
+            return native
+
         native = cache.native(
             self.typed,
             self.level,
             threads,
             choices,
-            lambda: cpu.compile_native(self._core(), threads, choices, donated),
+            compiled,
             donated,
         )
         if unused := unused_donations(native, parameters, donated):

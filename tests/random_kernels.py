@@ -95,6 +95,13 @@ class RandomKernels:
     level: int
     given: Mapping[str, Any]  # constants by name
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that it computes are results."""
+        *_, last = self.text.splitlines()
+        made = [line.split(" = ")[0] for line in self.text.splitlines()[1:-1]]
+        return all(name in _words(last) for names in made for name in names.split(", "))
+
     def function(self) -> RelayFunction:
         made = relay.from_source(self.text, {"relay": relay, **self.given})
         assert isinstance(made, RelayFunction)
