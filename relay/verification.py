@@ -469,8 +469,9 @@ def _located(module: Module, threads: int, wrong: int) -> MachineCodeError:
     numbers = ", ".join(f"{dim} = {size}" for dim, size in sizes.items())
     shown = "" if found is None else f": found {_shown(found)}, expected {_shown(expected)}"
     shapes = ", ".join(str(_type(a)) for c in calls[:1] for a in c.arguments)
+    for_sizes = f" for {numbers}" if numbers else ""
     return MachineCodeError(
-        f"{names or main.name} ({shapes}) gives other numbers than its reference{f' for {numbers}' if numbers else ''}{shown}",
+        f"{names or main.name} ({shapes}) gives other numbers than its reference{for_sizes}{shown}",
         next((c.span for c in calls if c.span is not None), main.span),
     )
 

@@ -16,6 +16,7 @@ for _variable in ("RELAY_NUM_THREADS", "TVM_NUM_THREADS", "OMP_NUM_THREADS", "OP
     os.environ.setdefault(_variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["RELAY_CACHE_SIZE"] = "0"  # what the tests compile, they compile
+os.environ.setdefault("RELAY_VERIFY", "1")  # and try
 
 if sys.platform == "linux":
     import resource

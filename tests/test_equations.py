@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import relay
+from relay import RelayFunction, from_source
 from relay.eval import interpreter
 from relay.ir.check import check
 from relay.ir.expr import Block, Exit, Function, LoopLabel, Module, OpCall, Var
@@ -256,3 +258,13 @@ def test_every_equation_has_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
         change(program(write))
     assert {(e.operator, e.text) for e in equations()} == used
     assert {e.exactness for e in equations()} == set(Exactness)
+
+
+def test_even_functions_of_unsigned_numbers() -> None:
+    """-x of these is no number below 0."""
+    function = from_source("def f(x):\n    return relay.abs(-x), relay.square(-x)\n", {"relay": relay})
+    assert isinstance(function, RelayFunction)
+    for dtype in ("uint8", "uint32", "int8", "float32"):
+        x = np.arange(5).astype(dtype)
+        for found, wanted in zip(function(x), function.interpret(x), strict=True):
+            np.testing.assert_array_equal(found, wanted)

@@ -31,7 +31,7 @@ INTERNAL = (
     *("operator.definition", "operator.composition", "operator.relation", "operator.soundness", "operator.callback"),
     *("frontend.data_classes", "frontend.library", "frontend.lower", "frontend.values", "frontend.scope"),
     *("arguments", "cache", "composites", "exchange", "executable", "lowering", "numerical", "packing", "progress"),
-    *("quantisation", "random", "signatures", "tracebacks", "transform", "tuned", "tuning"),
+    *("quantisation", "random", "signatures", "tracebacks", "transform", "tuned", "tuning", "verification"),
 )
 """Modules of Relay that have no part in the types that users see. Without them mypy is done sooner."""
 

@@ -167,10 +167,10 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 def _even(name: str) -> None:
-    @equation(name, f"{name}(-x) = {name}(x)")
+    @equation(name, f"{name}(-x) = {name}(x), unless x is unsigned")
     def _(made_by: MadeBy, x: Value) -> Value | None:
         negated = made_by(x, "negative")
-        return None if negated is None else negated.operands[0].op(name)
+        return None if negated is None or is_unsigned(x.base) else negated.operands[0].op(name)
 
 
 for _name in ("abs", "square", "cos"):
