@@ -300,3 +300,49 @@ def test_references_in_kept_data() -> None:
         np.testing.assert_allclose(outside(x), outside.interpret(x))
         assert relay.check_gradient(outside, x) < 1e-7
     np.testing.assert_allclose(outside(np.float64(2.0)), 16.0)  # x^2 in the cell, and 2 x
+
+
+# ---- gradients whose structure is known before the dtypes
+
+
+@relay
+def recursive_entry(p, n):
+    return p["a"] if n == 0 else recursive_entry(p, n - 1) * 2.0
+
+
+@relay
+def first_entry(p, n):
+    return recursive_entry(p, n)[0]
+
+
+@relay
+def step_of_one(p, n):
+    g = relay.grad(first_entry, wrt="p")(p, n)
+    return p["a"] - g["a"]
+
+
+@relay
+def step_of_all(p, n):
+    g = relay.grad(first_entry)(p, n)
+    return p["a"] - g[0]["a"]
+
+
+@relay
+def step_with_value(p, n):
+    value, g = relay.value_and_grad(first_entry, wrt=0)(p, n)
+    return p["a"] - g["a"] * value
+
+
+@relay
+def step_of_literals(n):
+    value, (da, db) = relay.value_and_grad(lambda a, b: a * b * 2.0)(3.0, 1.5)
+    return value + da - db
+
+
+def test_parts_of_a_gradient_by_the_number_of_a_call() -> None:
+    """The dtype of `n`, a number of Python, is found last."""
+    p = {"a": np.ones(3)}
+    np.testing.assert_array_equal(step_of_one.interpret(p, 2), [-3, 1, 1])
+    np.testing.assert_array_equal(step_of_all.interpret(p, 2), [-3, 1, 1])
+    np.testing.assert_array_equal(step_with_value.interpret(p, 2), [-15, 1, 1])
+    assert float(step_of_literals.interpret(1)) == 9.0 + 3.0 - 6.0

@@ -8,8 +8,10 @@ from relay.errors import Span, TypeMismatch
 from relay.ir.expr import Constant
 from relay.ir.types import (
     BaseType,
+    DimExpr,
     Shape,
     TensorType,
+    TypeId,
     Unknown,
     base_of_dtype,
     prune,
@@ -44,7 +46,11 @@ def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool
         case Number(value):
             return value
         case Object(value):
-            return dtype_of(value)
+            found = dtype_of(value)
+            if found is not None and not isinstance(found, bool | int | float | str | tuple | np.generic | BaseType):
+                if not isinstance(found, Unknown | TypeId | DimExpr):
+                    raise TypeMismatch(f"{name} cannot be {_described(value)}", span)
+            return found
         case Tuple(items):
             return tuple(static_value(i, name, span, symbolic=symbolic) for i in items)
         case Typed():
@@ -67,6 +73,13 @@ def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool
             raise TypeMismatch(message, span)
         case _:
             raise TypeMismatch(f"{name} cannot be a function", span)
+
+
+def _described(value: object) -> str:
+    """A Python object that is no attribute, for messages."""
+    name = getattr(value, "__name__", None)
+    kind = type(value).__name__
+    return f"the {kind} {name}" if isinstance(name, str) else f"of the class {kind}"
 
 
 def dtype_of(value: object) -> object:

@@ -16,6 +16,7 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Function,
+    Grad,
     Lambda,
     LoopLabel,
     OpCall,
@@ -267,9 +268,17 @@ def _derived_value(
     at = grad.span or span
     node = attrs.evolve(grad, function=function.atom, wrt=wrt, span=at)  # type: ignore[misc]
 
+    is_foreseen = False
+
     def attempt() -> Sequence[Unknown] | None:
         from relay.typecheck.elaboration.lost_gradients import check_parameters, explain
 
+        nonlocal is_foreseen
+        if not is_foreseen and not session.generic:
+            foreseen = _foreseen(session, inner_type, node)
+            if foreseen is not None:
+                is_foreseen = True
+                session.unify_at(foreseen, type_, span, "the derivative")
         result = prune(inner_type.result) if isinstance(inner_type, FunctionType) else None
         if isinstance(result, FunctionType):  # what it takes is perhaps never known
             try:
@@ -330,6 +339,31 @@ def _says_nothing(type_: Type, unknown: Unknown, wrt: Collection[int] | None) ->
         return False
     by = [p for i, p in enumerate(type_.parameters) if i in wrt]
     return all(u is not unknown for u in unknowns((*by, type_.result)))
+
+
+def _foreseen(session: Session, function: Type, grad: Grad) -> FunctionType | None:
+    """The type of a derivative as far as it follows from the structures of the parameters, whose dtypes and sizes may
+    be found later; None where they are not known. `g["w"]` needs no more."""
+    if not isinstance(function, FunctionType):
+        return None
+    places = range(len(function.parameters)) if grad.wrt is None else grad.wrt
+    wanted = [prune(function.parameters[p]) for p in places if 0 <= p < len(function.parameters)]
+    if len(wanted) < len(places) or any(isinstance(t, Unknown) for t in wanted):
+        return None
+
+    def gradient(type_: Type) -> Type:
+        known = prune(type_)
+        if isinstance(known, TupleType):
+            return TupleType(tuple(map(gradient, known.items)), known.form)
+        return session.solver.fresh(Kind.Type)
+
+    gradients = [gradient(t) for t in wanted]
+    kept = [session.solver.fresh(Kind.Type) for _ in grad.keeping]
+    result: Type = gradients[0] if len(gradients) == 1 and not kept else TupleType((*gradients, *kept))
+    if grad.with_value:
+        result = TupleType((function.result, result))
+    seed = (session.solver.fresh(Kind.Type),) if grad.seedable else ()
+    return FunctionType((*function.parameters, *seed), result, (), function.effects)
 
 
 def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
