@@ -37,6 +37,9 @@ def open_shape(shape: Shape) -> bool:
     return shape_variable(flat_shape(shape)) is not None
 
 
+_ATTRIBUTES = (bool, int, float, str, tuple, np.generic, BaseType, Unknown, TypeId, DimExpr)
+
+
 def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool = False) -> object:
     """The Python value of an attribute. `symbolic`: sizes in it may stay dims. Raises TypeMismatch if it is only known
     at run time."""
@@ -47,9 +50,8 @@ def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool
             return value
         case Object(value):
             found = dtype_of(value)
-            if found is not None and not isinstance(found, bool | int | float | str | tuple | np.generic | BaseType):
-                if not isinstance(found, Unknown | TypeId | DimExpr):
-                    raise TypeMismatch(f"{name} cannot be {_described(value)}", span)
+            if found is not None and not isinstance(found, _ATTRIBUTES):
+                raise TypeMismatch(f"{name} cannot be {_described(value)}", span)
             return found
         case Tuple(items):
             return tuple(static_value(i, name, span, symbolic=symbolic) for i in items)
@@ -95,7 +97,9 @@ def dtype_of(value: object) -> object:
 
 
 def normalise_attribute(name: str, value: object) -> object:
-    """Attributes in the one form that operators expect: shapes are tuples, dtypes base types."""
+    """Attributes in the one form that operators expect: shapes are tuples, dtypes base types. Raises TypeMismatch."""
+    if isinstance(value, BaseType) and "dtype" not in name:
+        raise TypeMismatch(f"{name} cannot be a dtype, {value}")
     if name == "shape" and is_dim(value):
         return (value,)
     if name == "dtype" and isinstance(value, str):

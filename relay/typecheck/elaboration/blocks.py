@@ -59,6 +59,7 @@ from relay.typecheck.elaboration import (
     unseen_names,
 )
 from relay.typecheck.elaboration.entities import (
+    Computed,
     Consequence,
     Context,
     Entity,
@@ -68,6 +69,7 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Size,
     Tuple,
     Typed,
     is_constant_bool,
@@ -333,7 +335,9 @@ def require_bool(session: Session, out: Output, entity: Entity, span: Span | Non
     if isinstance(entity, Typed) and growing.is_growing(entity):
         entity = positions.is_not_empty(session, out, entity, span)
     if isinstance(entity, Number):
-        raise TypeMismatch(f"{what} must be a bool, found the number {entity.value}", span, help="compare it: `n != 0`")
+        number = entity.dim if isinstance(entity, Size) else None if isinstance(entity, Computed) else entity.value
+        text = "a number" if number is None else f"the number {number}"
+        raise TypeMismatch(f"{what} must be a bool, found {text}", span, help="compare it: `n != 0`")
     typed = session.materialise(out, entity, span)
     found = resolve(typed.type)
     is_mask = isinstance(found, TensorType) and found.base == BOOL

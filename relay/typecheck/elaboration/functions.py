@@ -291,23 +291,37 @@ def instantiate(
     except TypeCheckError as error:
         session.report(error)
         raise Enough from None  # to go on at every depth would take for ever
-    everything = (shape, *statics)
-    return _new_instance(
-        session,
-        callee,
-        function,
-        code,
-        entities,
-        values,
-        types,
-        lengths,
-        everything,
-        key,
-        span,
-        numbers,
-        annotated,
-        packs,
-    )
+    everything, made = (shape, *statics), len(session.globals)
+    try:
+        return _new_instance(
+            session,
+            callee,
+            function,
+            code,
+            entities,
+            values,
+            types,
+            lengths,
+            everything,
+            key,
+            span,
+            numbers,
+            annotated,
+            packs,
+        )
+    except Exception:
+        _forget(session, key, made)
+        raise
+
+
+def _forget(session: Session, key: object, made: int) -> None:
+    """Let an instance not be there whose elaboration has ended early, without a mistake in its body: a scheme leaves
+    the call open. `made`: the number of functions before."""
+    for name in [*session.globals][made:]:
+        if session.globals[name].build is None and not session.globals[name].failed:
+            del session.globals[name]
+    if key in session.instances and session.instances[key].build is None and not session.instances[key].failed:
+        del session.instances[key]
 
 
 def _used_at(
