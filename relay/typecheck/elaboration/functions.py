@@ -291,7 +291,7 @@ def instantiate(
     except TypeCheckError as error:
         session.report(error)
         raise Enough from None  # to go on at every depth would take for ever
-    everything, made = (shape, *statics), len(session.globals)
+    everything, count = (shape, *statics), len(session.globals)
     try:
         return _new_instance(
             session,
@@ -310,7 +310,7 @@ def instantiate(
             packs,
         )
     except Exception:
-        _forget(session, key, made)
+        _forget(session, key, count)
         raise
 
 
