@@ -135,7 +135,8 @@ def own_method(record: Tuple, name: str) -> GlobalFunction | None:
 
 def call_method(record: Tuple, name: str, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
     """`d.items()` and the like."""
-    assert record.form is not None
+    if record.form is None or (not record.form.names and record.form.cls is not dict):
+        raise TypeCheckError(f"{name} of a tuple or list takes what is looked for, and no names", span)
     keys = tuple(Object(key) for key in record.form.names)
     match name, list(arguments):
         case "items", []:

@@ -7,6 +7,7 @@ reported by the earliest place in the source, unless there are other mistakes (`
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -287,7 +288,7 @@ class Session(Constraints):
             found = prune(base)  # type: ignore[arg-type]
             if isinstance(found, BaseType):
                 _require_holding(found, number)
-            dtype = found.dtype if isinstance(found, BaseType) else np.dtype(type(number.value))
+            dtype = found.dtype if isinstance(found, BaseType) else _dtype_of_literal(number)
             place.items.append(Binding((var,), Constant(np.asarray(number.value, dtype=dtype), number.span)))
 
         self.finishers.append(finish)
@@ -432,6 +433,15 @@ class Session(Constraints):
         while candidate in self.globals:
             candidate, count = f"{name}_{count}", count + 1
         return candidate
+
+
+def _dtype_of_literal(number: Number) -> np.dtype:
+    """The dtype by which a number stands in a scheme, where a call says which it has."""
+    if number.is_float or -(2**63) <= number.value < 2**63:
+        return np.dtype(type(number.value))
+    if abs(number.value) <= sys.float_info.max:
+        return np.dtype(np.float64)  # of an integer that only a float holds, or an unsigned one
+    raise TypeMismatch("an integer of so many digits has no dtype", number.span, help="write a float: `1e300`")
 
 
 def _require_holding(base: BaseType, number: Number) -> None:
