@@ -357,7 +357,7 @@ def _foreseen(session: Session, function: Type, grad: Grad) -> FunctionType | No
             return TupleType(tuple(map(gradient, known.items)), known.form)
         return session.solver.fresh(Kind.Type)
 
-    gradients = [gradient(t) for t in wanted]
+    gradients = [gradient(function.parameters[p]) for p in places]
     kept = [session.solver.fresh(Kind.Type) for _ in grad.keeping]
     result: Type = gradients[0] if len(gradients) == 1 and not kept else TupleType((*gradients, *kept))
     if grad.with_value:
