@@ -32,6 +32,7 @@ from relay.errors import (
     InternalError,
     RegistrationError,
     RelayError,
+    RelayWarning,
     ShapeError,
     TypeCheckError,
     TypeMismatch,
@@ -193,6 +194,7 @@ class _Relay(types.ModuleType):
         pure: bool = ...,
         donate_argnames: str | Sequence[str] = ...,
         donate_argnums: int | Sequence[int] = ...,
+        fallback: str | None = ...,
     ) -> _Decorator: ...
     def __call__(
         self,
@@ -206,6 +208,7 @@ class _Relay(types.ModuleType):
         pure: bool = False,
         donate_argnames: str | Sequence[str] = (),
         donate_argnums: int | Sequence[int] = (),
+        fallback: str | None = None,
         **others: _Any,
     ) -> _Any:
         """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option.
@@ -213,11 +216,13 @@ class _Relay(types.ModuleType):
         A function is compiled for the sizes of its first call, and for all sizes when others come; `dynamic`: for all
         sizes at once. `pure`: a program that prints, asserts or uses references is an error. `donate_argnames`,
         `donate_argnums`: parameters whose memory results may take; an `Array` given to them cannot be used afterwards.
+        `fallback="interpret"`: a program that cannot be compiled, by a bug of Relay, runs on the interpreter, with a
+        RelayWarning; with "error" it raises InternalError, whatever RELAY_FALLBACK says.
         """
         __tracebackhide__ = True
         if others:
             _options(others)
-        chosen = _Options(target, opt_level, static_argnames, dynamic, pure, donate_argnames, donate_argnums)
+        chosen = _Options(target, opt_level, static_argnames, dynamic, pure, donate_argnames, donate_argnums, fallback)
         if function is not None:
             return _decorate(function, chosen)
         return lambda python: _decorate(python, chosen)
@@ -289,6 +294,7 @@ __all__ = [
     "Relation",
     "RelayError",
     "RelayFunction",
+    "RelayWarning",
     "Requirement",
     "ShapeError",
     "Tensor",

@@ -13,6 +13,7 @@ from typing import Any
 
 from relay.array import Array
 from relay.conversion import Values, wrap
+from relay.errors import InternalError
 from relay.ir.definition import Definition
 from relay.ir.expr import Function
 from relay.lowering import Lowered
@@ -64,6 +65,10 @@ class Repeating(abc.ABC):
         """The long way: a program that code generation takes, for these arguments, and their run-time values."""
 
     @abc.abstractmethod
+    def _instead(self, error: InternalError, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """The result of a call that cannot be compiled. Raises the error, unless the interpreter is to run it."""
+
+    @abc.abstractmethod
     def _choose(
         self, lowered: Lowered, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
     ) -> Any:
@@ -108,10 +113,13 @@ class Repeating(abc.ABC):
                 result = MISFIT if listed is None else listed(together[1])
                 if result is not MISFIT:
                     return result
-        lowered, values = self._compiled(arguments, keywords)
-        if lowered.chooses_functions:
-            return self._choose(lowered, arguments, keywords, False)
-        program = lowered.program
+        try:
+            lowered, values = self._compiled(arguments, keywords)
+            if lowered.chooses_functions:
+                return self._choose(lowered, arguments, keywords, False)
+            program = lowered.program
+        except InternalError as error:
+            return self._instead(error, arguments, keywords)
         try:
             found = program(values)
         finally:

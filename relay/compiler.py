@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from relay.errors import (
     FrontendError,
     InternalError,
     RelayError,
+    RelayWarning,
     TypeCheckError,
     bugs_of,
 )
@@ -101,6 +103,7 @@ class RelayFunction(Repeating):
         self._lengths: dict[object, tuple[object, ...] | None] = {}  # the first calls with lists; None: of one length
         self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._used: set[Definition] = set()
+        self._warned: set[str] = set()  # of what the interpreter runs, since it cannot be compiled
         self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
         self._lock = Lock()
         self._donated = donated
@@ -166,6 +169,20 @@ class RelayFunction(Repeating):
         result = wrap(found, lowered.result, interpreted=True)
         return result if lowered.returned is None else lowered.returned(result, self, True)
 
+    def _instead(self, error: InternalError, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """The interpreter's result for a call that cannot be compiled, if the function or RELAY_FALLBACK says so; a
+        warning says it once for each program. Otherwise the error is raised."""
+        __tracebackhide__ = True
+        if not self._options.interprets:
+            raise error
+        with self._lock:
+            is_new = str(error) not in self._warned
+            self._warned.add(str(error))
+        if is_new:
+            reason = f"{self.__name__} runs on the interpreter, much more slowly, for it cannot be compiled:\n{error}"
+            warnings.warn(reason, RelayWarning, stacklevel=3)
+        return self.interpret(*arguments, **keywords)
+
     def _choose(
         self, lowered: Lowered, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
     ) -> Any:
@@ -209,6 +226,7 @@ class RelayFunction(Repeating):
                 if isinstance(definition.scope, SnapshotScope):
                     definition.scope.reload()
             self._used.clear()
+            self._warned.clear()
 
     def def_gradient(
         self, backward: Callable[..., Any] | None = None, *, saving: Callable[..., Any] | None = None

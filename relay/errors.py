@@ -23,6 +23,7 @@ __all__ = [
     "MachineCodeError",
     "RegistrationError",
     "RelayError",
+    "RelayWarning",
     "ShapeError",
     "Source",
     "Span",
@@ -143,20 +144,26 @@ class RegistrationError(RelayError):
 class InternalError(Exception):
     """A bug of Relay's own. It is not the user's mistake, and says so; `span` is what was being worked on."""
 
-    def __init__(self, message: str, span: Span | None = None) -> None:
+    def __init__(self, message: str, span: Span | None = None, *, labels: tuple[Label, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.span = span
+        self.labels = labels
+        self.help = REPORT
 
     def __str__(self) -> str:
         message = f"this is a bug in Relay, not in your program: {self.message}"
-        return Diagnostic("error", message, self.span, help=REPORT).render()
+        return Diagnostic("error", message, self.span, self.labels, help=self.help).render()
 
     def at(self, span: Span | None) -> InternalError:
         """The same error placed at `span`, unless it has a place already."""
         if self.span is None:
             self.span = span
         return self
+
+
+class RelayWarning(UserWarning):
+    """A program runs in another way than it was asked to."""
 
 
 REPORT = "please report it, with the program and the whole traceback"
@@ -198,3 +205,21 @@ class MachineCodeError(InternalError):
         processor = platform.processor() or platform.machine()
         help = f"please report it, with the program, this message and the processor ({processor}); `interpret` is right"
         return Diagnostic("error", f"wrong machine code: {self.message}", self.span, help=help).render()
+
+
+@contextlib.contextmanager
+def refusals_of(what: str, span: Span | None, labels: tuple[Label, ...] = ()) -> Iterator[None]:
+    """While code is generated: whatever else the compiler raises, of its own classes too, is an InternalError that
+    names the lines. Interrupts and exhausted memory are no bugs."""
+    try:
+        yield
+    except (RelayError, Signal, MemoryError):
+        raise
+    except InternalError as error:
+        if error.span is None:
+            error.span, error.labels = span, labels
+        raise
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0]
+        message = f"{what} cannot be compiled: {type(error).__name__}: {reason}"
+        raise InternalError(message, span, labels=labels) from error

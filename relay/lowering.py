@@ -17,7 +17,7 @@ from relay.ad import reverse
 from relay.codegen.stacks import with_room
 from relay.collection import without_collection
 from relay.donation import unused_donations
-from relay.errors import CompileError, InternalError, TypeMismatch, bugs_of
+from relay.errors import REPORT, CompileError, InternalError, TypeMismatch, bugs_of
 from relay.eval.values import Data, Reference
 from relay.ir.expr import Module
 from relay.ir.extents import symbolic_dims
@@ -36,6 +36,13 @@ log = logging.getLogger("relay.compile")
 
 DEFAULT_LEVEL = 2
 """The optimisation level of a call."""
+
+
+INSTEAD = (
+    f"{REPORT}; until then the interpreter runs it: `f.interpret(..)`,\n"
+    'or calls of a function that is decorated with `@relay(fallback="interpret")`, or with RELAY_FALLBACK=interpret'
+)
+"""What users can do about a program that cannot be compiled."""
 
 
 @attrs.frozen(eq=False)
@@ -89,9 +96,17 @@ class Lowered:
     def program(self) -> Program:
         """The native program."""
         with self._lock:
+            if "failure" in self._made:
+                failure: InternalError = self._made["failure"]
+                raise failure.with_traceback(None)
             if "program" not in self._made:
                 with progress.shown(f"compiling {self.typed.main.name}"), without_collection():
-                    self._made["program"] = with_room(self._compiled)
+                    try:
+                        self._made["program"] = with_room(self._compiled)
+                    except InternalError as error:
+                        error.help = INSTEAD
+                        self._made["failure"] = error
+                        raise
             program: Program = self._made["program"]
             return program
 
@@ -126,6 +141,7 @@ class Lowered:
         """Let the next call generate code anew."""
         with self._lock:
             self._made.pop("program", None)
+            self._made.pop("failure", None)
 
 
 def lowering(level: int) -> Pipeline:

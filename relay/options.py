@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,17 +26,38 @@ class Options:
     pure: bool = False  # effects are refused
     donate_argnames: str | Sequence[str] = ()
     donate_argnums: int | Sequence[int] = ()
+    fallback: str | None = None  # what runs a program that cannot be compiled; None: as RELAY_FALLBACK says
 
     def __attrs_post_init__(self) -> None:
         if self.target != "cpu":
             raise CompileError(f"there is no target {self.target!r}; programs run on 'cpu'")
         if self.opt_level not in range(len(LEVELS)):
             raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
+        if self.fallback not in (None, *FALLBACKS):
+            raise CompileError(f"there is no fallback {self.fallback!r}", help=f"it is one of {_listed(FALLBACKS)}")
         for name in ("static_argnames", "donate_argnames"):
             given = getattr(self, name)
             names = given if isinstance(given, Sequence) else (None,)
             if not all(isinstance(n, str) for n in names):
                 raise CompileError(f"{name} are names of parameters, found {given!r}", help=f'write {name}=("n",)')
+
+    @property
+    def interprets(self) -> bool:
+        """Whether the interpreter runs what cannot be compiled. Raises CompileError for a wrong RELAY_FALLBACK."""
+        chosen = self.fallback
+        if chosen is None:
+            chosen = os.environ.get("RELAY_FALLBACK", "").strip() or FALLBACKS[0]
+            if chosen not in FALLBACKS:
+                raise CompileError(f"RELAY_FALLBACK is {chosen!r}", help=f"set it to one of {_listed(FALLBACKS)}")
+        return chosen == FALLBACKS[1]
+
+
+FALLBACKS = ("error", "interpret")
+"""What a call does that cannot be compiled: it raises, or the interpreter runs the program."""
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(map(repr, words))
 
 
 def options(written: Mapping[str, Any]) -> Options:

@@ -42,7 +42,7 @@ from relay.codegen.rounds import Rounds
 from relay.codegen.sharing import share
 from relay.codegen.tail_calls import loops_for_tail_calls
 from relay.codegen.tir import GlobalVar, integer, tirx
-from relay.errors import InternalError
+from relay.errors import InternalError, refusals_of
 from relay.ir.dims import ANY, TypeId
 from relay.ir.expr import Ascribe, Derivative, Function, Loop, Module
 from relay.ir.extents import symbolic_dims
@@ -66,11 +66,12 @@ def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[
     Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code.
     """
     with compiling:
-        with assuming(module.where):
+        with assuming(module.where), refusals_of(f"the code of {module.entry}", module.main.span):
             generated = _generate(module, threads, choices, donated)
         deferral.handle()
         progress.say("machine code")
-        return generated.finish(*_machine_code(generated, threads, _repeats(module)))
+        with refusals_of(f"the code of {module.entry}", module.main.span):
+            return generated.finish(*_machine_code(generated, threads, _repeats(module)))
 
 
 def text(module: Module, threads: int) -> str:

@@ -19,7 +19,7 @@ from relay.codegen import tir
 from relay.codegen.choices import DEFAULT, Choice, Choices, Options, kernel_name
 from relay.codegen.schedules import Emission, Given, Packing, Place, emit, extent, key, renamed, volume, with_registers
 from relay.codegen.tir import Expression, GlobalVar, Statement, tirx
-from relay.errors import CompileError, InternalError
+from relay.errors import CompileError, InternalError, Label, Span, refusals_of
 from relay.ir.dims import (
     LARGEST_SIZE,
     Dim,
@@ -82,7 +82,8 @@ class Kernels:
             name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")
             progress.say(f"loops of kernel {len(self._known) + 1}")
             choice = self._choices.get(kernel_name(key), DEFAULT) if self._choices else DEFAULT
-            function, bytes_, options, packed = _built(group, operands, sizes, self._threads, choice, key)
+            with refusals_of(*_lines(group)):
+                function, bytes_, options, packed = _built(group, operands, sizes, self._threads, choice, key)
             self.functions[name] = function
             if options is not None:
                 self.options[kernel_name(key)] = options
@@ -92,6 +93,19 @@ class Kernels:
         function, general, packed, may_fail = self._known[key]
         temporaries = tuple(in_terms(size, _DIMS, sizes) for size in general)
         return Kernel(function, operands, packed, sizes, temporaries, may_fail)
+
+
+_NAMED = 4
+"""How many lines of a kernel an error names beside the first."""
+
+
+def _lines(group: Group) -> tuple[str, Span | None, tuple[Label, ...]]:
+    """A kernel in words, and the lines of the program that it is made of."""
+    calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
+    found = {(c.span.source.filename, c.span.line): (c.span, c.operator) for c in calls if c.span is not None}
+    places = list(found.values())
+    labels = tuple(Label(span, operator) for span, operator in places[1 : _NAMED + 1])
+    return f"a kernel of {', '.join(dict.fromkeys(c.operator for c in calls))}", places[0][0] if places else None, labels
 
 
 _DIMS = tuple(TypeId(f"d{number}", Kind.Dim) for number in range(100))

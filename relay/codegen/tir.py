@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from tvm.ir import Call, GlobalVar, PointerType, PrimType
 from tvm_ffi import structural_map
 
 from relay.codegen import vectors
-from relay.errors import InternalError
+from relay.errors import refusals_of
 from relay.ir.dims import LARGEST_SIZE, Dim, DimExpr, Extremum, Quotient
 from relay.ir.types import BaseType
 
@@ -323,13 +322,13 @@ tirx.register_tir_pipeline("relay", _pipeline)
 def build(functions: dict[Any, Any], threads: int, calls: int, repeats: bool) -> Any:
     """Machine code for functions by their global variables, which call kernels in so many places, in loops or recursion
     if it `repeats`. Raises InternalError if TVM refuses them."""
-    with _refusals():
+    with refusals_of("the generated code", None):
         return tvm.compile(tvm.IRModule(functions), target=target(threads, calls, repeats), tir_pipeline="relay")
 
 
 def lowered(functions: dict[Any, Any], machine: Any) -> Any:
     """The module that `build` has LLVM code generated from, for this target. Raises InternalError if TVM refuses it."""
-    with _refusals():
+    with refusals_of("the generated code", None):
         bound = tirx.transform.BindTarget(machine.with_host(machine))
         passes, finish, _ = _pipeline()
         return finish()(passes(bound(tvm.IRModule(functions))))
@@ -338,16 +337,8 @@ def lowered(functions: dict[Any, Any], machine: Any) -> Any:
 def machine_code(module: Any, machine: Any) -> bytes:
     """The code for a module that has been lowered, as a linker takes it. Several threads may call it at once, with
     different modules: all the work is LLVM's. Raises InternalError if TVM refuses it."""
-    with _refusals():
+    with refusals_of("the generated code", None):
         return object_code(tvm.get_global_func("target.build.llvm")(module, machine))
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        raise InternalError(f"TVM does not compile the generated code: {error}") from error
 
 
 def object_code(built: Any) -> bytes:
