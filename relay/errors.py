@@ -209,8 +209,8 @@ class MachineCodeError(InternalError):
 
 @contextlib.contextmanager
 def refusals_of(what: str, span: Span | None, labels: tuple[Label, ...] = ()) -> Iterator[None]:
-    """While code is generated: whatever else the compiler raises, of its own classes too, is an InternalError that
-    names the lines. Interrupts and exhausted memory are no bugs."""
+    """While code is generated: whatever else the compiler raises is an InternalError that names the lines. Interrupts
+    and exhausted memory are no bugs."""
     try:
         yield
     except (RelayError, Signal, MemoryError):

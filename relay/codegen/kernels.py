@@ -105,7 +105,8 @@ def _lines(group: Group) -> tuple[str, Span | None, tuple[Label, ...]]:
     found = {(c.span.source.filename, c.span.line): (c.span, c.operator) for c in calls if c.span is not None}
     places = list(found.values())
     labels = tuple(Label(span, operator) for span, operator in places[1 : _NAMED + 1])
-    return f"a kernel of {', '.join(dict.fromkeys(c.operator for c in calls))}", places[0][0] if places else None, labels
+    what = f"a kernel of {', '.join(dict.fromkeys(c.operator for c in calls))}"
+    return what, places[0][0] if places else None, labels
 
 
 _DIMS = tuple(TypeId(f"d{number}", Kind.Dim) for number in range(100))
