@@ -310,7 +310,7 @@ def sign(x: Tensor) -> Tensor:
     >>> relay.sign(np.float32([3, -2, 0]))
     array([ 1., -1.,  0.], dtype=float32)
     """
-    return np.sign(x)
+    return np.sign(x) + x.dtype.type(0)  # some dtypes' leaves -0 as it is
 
 
 @register_op(
@@ -353,7 +353,9 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
     >>> relay.minimum(np.float32([1, 5]), 3)
     array([1., 3.], dtype=float32)
     """
-    return np.minimum(x, y)
+    if x.dtype.kind in "biu":
+        return np.minimum(x, y)
+    return np.where((x < y) | np.isnan(x), x, y)  # of equal zeros the second one: NumPy's depends on the dtype
 
 
 @register_op(
@@ -372,7 +374,9 @@ def maximum(x: Tensor, y: Tensor) -> Tensor:
     >>> relay.maximum(np.float32([1, 5]), 3)
     array([3., 5.], dtype=float32)
     """
-    return np.maximum(x, y)
+    if x.dtype.kind in "biu":
+        return np.maximum(x, y)
+    return np.where((x > y) | np.isnan(x), x, y)
 
 
 @composite(relation=Relation("T:number, T, T -> T", broadcast))

@@ -236,24 +236,25 @@ def sign(x: Element) -> Element:
     zero, one = constant(0, x), constant(1, x)
     if dtype_of(x).startswith("u"):
         return select(tirx.GT(x, zero), one, zero)
-    return select(tirx.GT(x, zero), one, select(tirx.LT(x, zero), constant(-1, x), x))
+    other = select(is_nan(x), x, zero) if is_float(dtype_of(x)) else zero  # of -0, too
+    return select(tirx.GT(x, zero), one, select(tirx.LT(x, zero), constant(-1, x), other))
 
 
 def maximum(x: Element, y: Element) -> Element:
     if not is_float(dtype_of(x)):
         return tirx.Max(x, y)
-    return select(is_nan(y), y, select(tirx.LT(x, y), y, x))  # comparisons with NaN are false, so that of x passes
+    return select(is_nan(x), x, select(tirx.GT(x, y), x, y))  # comparisons with NaN are false, so that of y passes
 
 
 def minimum(x: Element, y: Element) -> Element:
     if not is_float(dtype_of(x)):
         return tirx.Min(x, y)
-    return select(is_nan(y), y, select(tirx.GT(x, y), y, x))
+    return select(is_nan(x), x, select(tirx.LT(x, y), x, y))
 
 
 def relu(x: Element) -> Element:
     zero = constant(0, x)
-    return select(tirx.LT(x, zero), zero, x) if is_float(dtype_of(x)) else tirx.Max(x, zero)
+    return select(tirx.LE(x, zero), zero, x) if is_float(dtype_of(x)) else tirx.Max(x, zero)
 
 
 # ---- division that floors
@@ -305,7 +306,8 @@ def _float_floor_divide(x: Element, y: Element) -> Element:
 
     def rounded(quotient: Element, floor: Element) -> Element:
         nearest = select(tirx.GT(quotient - floor, constant(0.5, x)), floor + one, floor)
-        return select(tirx.EQ(y, zero), tirx.Div(x, y), select(tirx.EQ(quotient, zero), zero, nearest))
+        none = select(tirx.EQ(x, zero), tirx.Div(x, y), zero)  # of the sign of x / y
+        return select(tirx.EQ(y, zero), tirx.Div(x, y), select(tirx.EQ(quotient, zero), none, nearest))
 
     return let(external("fmod", x, y), from_remainder)
 
@@ -315,7 +317,8 @@ def _float_mod(x: Element, y: Element) -> Element:
 
     def adjusted(remainder: Element) -> Element:
         below = not_equal(tirx.LT(remainder, zero), tirx.LT(y, zero))
-        return select(tirx.EQ(remainder, zero), zero, select(below, remainder + y, remainder))
+        none = select(tirx.LT(y, zero), negative(absolute(remainder)), absolute(remainder))  # of the sign of y
+        return select(tirx.EQ(remainder, zero), none, select(below, remainder + y, remainder))
 
     return let(external("fmod", x, y), adjusted)
 
