@@ -267,3 +267,27 @@ def test_annotated_sizes_of_arguments_are_checked_when_the_run_knows_them() -> N
     text = "axis 0 of argument y of product must have as many elements as n is in the others"
     with pytest.raises(ExecutionError, match=text):
         both.interpret(np.float32([1.0, 2.0, 5.0, 6.0, -1.0]))
+
+
+def test_nothing_is_taken_from_nothing() -> None:
+    """Not even the nearest element; no index takes nothing from it."""
+
+    @relay
+    def nearest(x, places):  # type: ignore[no-untyped-def]
+        return relay.take(x, places, mode="clip")
+
+    @relay
+    def nearest_positive(x, places):  # type: ignore[no-untyped-def]
+        return relay.take(x[x > 0.0], places, mode="clip")
+
+    nothing, some, none = np.zeros(0), np.array([0, 5], np.int32), np.zeros(0, np.int32)
+    for function in (nearest, nearest_positive):
+        for call in (function, function.interpret):
+            with pytest.raises(ExecutionError, match="index out of range"):
+                call(nothing, some)
+            assert len(call(nothing, none)) == 0
+            assert call(np.arange(1.0, 4.0), some).shape[0] == 2
+    for call in (nearest_positive, nearest_positive.interpret):
+        with pytest.raises(ExecutionError, match="index out of range"):
+            call(-np.ones(3), some)
+        assert call(-np.ones(3), none).shape == (0,)

@@ -186,7 +186,13 @@ def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
 
 
 def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | None:
-    return None if mode == "clip" else in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
+    extent = x.shape[normalise_axis(axis, x.ndim)]
+    if mode != "clip":
+        return in_range(indices, extent)
+    if follows_at_least(extent, 1):
+        return None
+    inside = indices.op("zeros_like").op("cast", dtype=INT64) < extent  # none is in range where there are no elements
+    return inside.op("all") if inside.ndim else inside
 
 
 def _take_position(index: Element, extent: Any, mode: str) -> Element:
