@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import relay
-from relay.checking import check_text
+from relay.checking import Check, check_text
 from relay.cli import main
 from relay.diagnostic import Diagnostic
 
@@ -609,3 +609,121 @@ def test_a_long_chain_of_calls() -> None:
     functions = relay.from_source(chain.replace("@relay\n", ""))
     with pytest.raises(relay.TypeCheckError, match="the calls of functions that begin with f299 are nested too deeply"):
         functions["f299"].type  # noqa: B018
+
+
+# ---- programs that run
+
+
+ROOT = Path(__file__).parent.parent
+RUNNING = sorted(
+    path
+    for pattern in ("tests/programs/*.py", "tests/*programs*.py", "examples/**/*.py", "benchmarks/**/*.py", "ops/*.py")
+    for path in ROOT.glob(pattern)
+)
+
+
+def test_programs_that_run_have_no_errors_and_no_warnings() -> None:
+    """The zoo, the examples and the benchmarks, all in one check."""
+    files = Check([str(ROOT), str(ROOT / "tests")])
+    found = [d for path in RUNNING for d in files.text(path.read_text(encoding="utf-8"), str(path))]
+    assert len(RUNNING) > 50
+    assert [d.render(color=False) for d in found if d.severity != "note"] == []
+
+
+def test_what_only_a_call_tells_is_no_error() -> None:
+    text = f"""{HEAD}
+    @relay
+    def appended(xs, x, n):
+        xs.append(x)
+        for i in range(n):
+            xs.append(x * i)
+        xs.extend([x, x])
+        xs.insert(0, x)
+        xs.sort()
+        xs.reverse()
+        xs += [x]
+        last = xs.pop()
+        return [last] + xs, len(xs)
+
+    @relay
+    def emptied(xs):
+        xs.clear()
+        return xs
+
+    @relay
+    def in_its_dtype(f, x):
+        return f.dtype(1.0) + x.dtype(2) * x
+
+    @relay
+    def reversed_things(xs, n, x):
+        total = 0.0
+        for v in reversed(xs):
+            total = total + v
+        for i in reversed(range(n)):
+            x = x * i
+        return total, x, list(reversed(xs))
+
+    @relay
+    def step(s):
+        a, b = s
+        return a + b, b
+
+    @relay
+    def changed_by_calls(state, f, model, p, xs, n):
+        for _ in range(n):
+            state = step(state)
+        t = p["w"]
+        while n > 0:
+            t = f(t)
+            n = n - 1
+        for layer in model:
+            t = relay.tanh(t @ layer["w"] + layer["b"])
+        for x in xs:
+            p = {{"w": p["w"] + x, "b": p["b"]}}
+        return state, t, p
+
+    @relay
+    def looked_at(x, p):
+        g = x @ p["w"]
+        return g[..., :3]
+    """
+    assert said(text) == []
+
+
+def test_an_if_that_leaves_a_round_has_an_effect() -> None:
+    text = f"""{HEAD}
+    @relay
+    def first(n, x):
+        for a in (2, 3):
+            y = x + a
+            if y == 5:
+                continue
+            if y > n:
+                return False
+        return True
+
+    @relay
+    def second(n, x):
+        for a in (2, 3):
+            y = x + a
+            if y == 1 or y == n:
+                continue
+            bad = True
+            for _ in range(n):
+                y = y * y
+                if y == 7:
+                    bad = False
+                    break
+            if bad:
+                return False
+        return True
+
+    @relay
+    def third(x):
+        if x.sum() > 0:
+            pass
+        for _ in range(3):
+            pass
+        return x
+    """
+    assert [line.partition(": ")[2] for line in said(text)] == ["this `if` has no effect", "this loop has no effect"]

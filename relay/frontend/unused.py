@@ -155,9 +155,10 @@ def _does_nothing(value: Expr, effects: _Effects) -> bool:
         return False
     inner = list(blocks(value))
     conditions = [arm.condition for arm in value.arms] if isinstance(value, If) else []
+    goes_on = Yield if isinstance(value, If) else Next  # a `continue` in an `if` leaves out what follows
     for block in inner:
         end = block.terminator
-        if block not in conditions and (block.bindings or not isinstance(end, Yield | Next) or end.values):
+        if block not in conditions and (block.bindings or not isinstance(end, goes_on) or end.values):
             return False
     return not any(effects.of_block(b) for b in conditions)
 

@@ -23,6 +23,8 @@ from relay.ir.types import (
     RefType,
     StackType,
     TensorType,
+    TypeId,
+    Unknown,
     base_of_dtype,
     prune,
     show,
@@ -75,6 +77,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.function_values import call_derived, call_value
 from relay.typecheck.elaboration.functions import call_function, expand
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.objects import object_entity
 from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import Session
@@ -130,6 +133,8 @@ def apply(
             return apply(session, context, out, inner, [*first, *arguments], list(named.items()), span, [])
         case Object(BaseType() as base):
             return _cast(session, out, base, arguments, keywords, span)
+        case Object(Unknown() | TypeId() as open_base) if open_base.kind is Kind.BaseType:
+            raise SchemeOnly(span, "the dtype that is called")
         case Object(type() as cls) if issubclass(cls, np.generic) and (found_base := base_of_dtype(cls)) is not None:
             return _cast(session, out, found_base, arguments, keywords, span)
         case Object(type() as cls) if data.is_data_class(cls):

@@ -189,6 +189,8 @@ def _append(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
         items = expand(session, out, items, span)
     if isinstance(items, Typed) and growing.is_growing(items):
         return growing.push(session, out, items, value, span)
+    if session.is_open(items):
+        raise SchemeOnly(span, "whether this is a list")
     if not isinstance(items, Tuple) or (items.form is not None and items.form.cls is not list):
         raise TypeCheckError("only a list can be appended to", span, help="start with `xs = []`")
     return Tuple((*items.items, value), items.form)

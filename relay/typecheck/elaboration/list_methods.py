@@ -9,6 +9,7 @@ from relay.ir.types import Form
 from relay.typecheck.elaboration import data, growing, growing_items, records
 from relay.typecheck.elaboration.entities import Entity, Method, Number, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.session import Session
 
 
@@ -83,6 +84,9 @@ def reverse(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 
 
 def _opened(session: Session, out: Output, xs: Entity, span: Span | None) -> Entity:
+    """What is known of a list. Raises SchemeOnly where only a call tells whether it is one."""
+    if session.is_open(xs):
+        raise SchemeOnly(span, "whether this is a list")
     return expand(session, out, xs, span) if isinstance(xs, Typed) else xs
 
 

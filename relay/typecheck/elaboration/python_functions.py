@@ -35,6 +35,7 @@ from relay.typecheck.elaboration.entities import (
 )
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.intrinsics import elements
+from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.objects import object_entity
 from relay.typecheck.elaboration.python_operators import apply_named
 from relay.typecheck.elaboration.session import Session
@@ -197,6 +198,8 @@ def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: 
     if isinstance(xs, Typed) and (type_ := tensor_type(xs)) is not None and type_.rank > 0:
         return index(session, out, xs, [SliceItem(None, None, Number(-1, span))], span)
     found = elements(session, out, xs, span)
+    if found is None and session.generic and isinstance(xs, Typed):
+        raise SchemeOnly(span, "the length of what is reversed")
     if found is None:
         raise TypeCheckError(
             "`reversed` needs a length that is known", span, help="use range(n - 1, -1, -1), or x[::-1]"

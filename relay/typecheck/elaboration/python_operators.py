@@ -129,6 +129,8 @@ def _structured(
             left_class is dict and right_class is dict
         ):
             return records.make_dict(session, out, operands, (), span)
+        case "add", [left, right] if any(map(session.is_open, operands)) and any(map(growing.is_list, operands)):
+            raise SchemeOnly(span, "whether both are lists")
         case (("equal" | "not_equal"), _) if any(map(session.is_open, operands)):
             raise SchemeOnly(span, "what is compared with a tuple")
         case (("less" | "less_equal" | "greater" | "greater_equal"), [Tuple() as left, Tuple() as right]) if _class(
