@@ -639,3 +639,25 @@ def test_another_entry_of_a_program_with_symbolic_sizes(tmp_path: Path, capsys: 
         arguments = ["run", str(program), "--interpret", "--entry", entry, "--args", str(tmp_path / "arguments.npz")]
         assert main(arguments) == 0
         assert expected in capsys.readouterr().out
+
+
+DERIVED = """
+entry fn f(%x: Tensor[float64, ()]) -> Tensor[float64, ()] {
+  let %a: Tensor[float64, ()] = multiply(%x, %x);
+  %a
+}
+
+derivative g: fn(Tensor[float64, ()]) -> Tensor[float64, ()] = grad{wrt=(0,)} @f
+
+derivative h: fn(Tensor[float64, ()]) -> Tensor[float64, ()] = grad{wrt=(0,)} @g
+"""
+
+
+@pytest.mark.parametrize(("entry", "result"), [("f", 9.0), ("g", 6.0), ("h", 2.0)])
+@pytest.mark.parametrize("options", [[], ["--interpret"]])
+def test_a_derivative_is_run(tmp_path, capsys, entry, result, options):
+    program, arrays = tmp_path / "derived.relay", tmp_path / "arrays.npz"
+    program.write_text(DERIVED)
+    np.savez(arrays, x=np.float64(3.0))
+    assert main(["run", str(program), "--entry", entry, "--args", str(arrays), *options]) == 0
+    assert capsys.readouterr().out.split() == ["result:", "float64", "()", str(result)]

@@ -422,7 +422,7 @@ def steps(begin: Dim, end: Dim, stride: int) -> Dim:
     """len(range(begin, end, stride))"""
     distance = subtract(end, begin) if stride > 0 else subtract(begin, end)
     if isinstance(distance, int):
-        return len(range(0, distance, abs(stride)))
+        return max(-(-distance // abs(stride)), 0)
     return floor_divide(add(distance, abs(stride) - 1), abs(stride)) if needs_at_least(distance, 0) else 0
 
 

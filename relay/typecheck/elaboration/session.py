@@ -289,7 +289,11 @@ class Session(Constraints):
             if isinstance(found, BaseType):
                 _require_holding(found, number)
             dtype = found.dtype if isinstance(found, BaseType) else _dtype_of_literal(number)
-            place.items.append(Binding((var,), Constant(np.asarray(number.value, dtype=dtype), number.span)))
+            try:
+                value = np.asarray(number.value, dtype=dtype)
+            except OverflowError:
+                raise TypeCheckError(f"this number is too large for {dtype}", number.span) from None
+            place.items.append(Binding((var,), Constant(value, number.span)))
 
         self.finishers.append(finish)
         return Typed(var, type_)
