@@ -54,7 +54,7 @@ def outcomes(text: str, names: dict[str, Any], arguments: tuple[Any, ...]) -> It
             assert str(error)
             yield "refused"
             return
-        function: Any = next(iter(found.values())) if isinstance(found, dict) else found
+        function: Any = (found.get("f") or next(iter(found.values()))) if isinstance(found, dict) else found
         for run in (lambda: function.type, lambda: function.interpret(*arguments)):
             try:
                 run()
@@ -91,3 +91,20 @@ def test_odd_calls_and_operands() -> None:
             except Exception as error:
                 raise AssertionError(f"{number} (RELAY_TEST_SEED={SEED}):\n{text}") from error
     assert found == {"accepted", "refused"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("np.arange(-1, -n, np)", "np.arange(relay.sin, [1, 2], -1)", "np.sum(x, axis=np)", "x.transpose(np.float64)"),
+        *("np.full(range(n), x.T)", "np.full(relay.grad(helper), x.shape)", "relay.full_like(x.shape[0], np.float64)"),
+        *("(x.shape).index(initial=10**12)", "(1, 2).index(initial=3)", "p['w']", "[x]['w']", "xs['w']"),
+    ],
+)
+def test_odd_operands_that_were_found(body: str) -> None:
+    text = f"def helper(v): return v * 2.0\n\ndef f(x, s, n, b, p, d, xs):\n    return {body}\n"
+    function: Any = rl.from_source(text, {"relay": rl.relay, "np": np})["f"]  # type: ignore[index]
+    with pytest.raises(RelayError):
+        function.interpret(*ARGUMENTS)
+    with contextlib.suppress(RelayError):
+        print(function.type)

@@ -59,7 +59,6 @@ def filled(
     if operator is not lookup("full") or not isinstance(value, Typed) or is_constant_bool(value) is not None:
         return None
     shape, dtype = named["shape"], named["dtype"]
-    assert isinstance(shape, Number | Object | Typed) or hasattr(shape, "items")
     static = static_value(shape, "shape", span, symbolic=True)  # type: ignore[arg-type]
     sizes = normalise_attribute("shape", static)
     if isinstance(dtype, Object):
