@@ -7,6 +7,7 @@ signature is its `key`.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +37,14 @@ from relay.ir.types import (
 from relay.operator import Operator
 from relay.returned import ReturnedFunction
 from relay.typecheck.elaboration import Argument, Content, Fixed, Items, Returned, Scalar, Structure, holds_returned
+from relay.typecheck.elaboration.objects import is_meaningful
 from relay.typecheck.elaboration.opened_functions import holds_closures
 
 if TYPE_CHECKING:
     pass
+
+NUMPY = ("numpy", "numpy.linalg")
+"""The modules of functions that programs may mention, if they are not written in C."""
 
 
 @attrs.frozen
@@ -288,5 +293,7 @@ def _bad_argument(function: Function, position: int, text: str, help: str | None
 
 
 def is_function(value: Any) -> bool:
-    """Whether it is a decorated function or an operator."""
+    """Whether it is a decorated function, an operator, or a function of Python or NumPy that programs may call."""
+    if isinstance(value, np.ufunc | types.BuiltinFunctionType) or getattr(value, "__module__", None) in NUMPY:
+        return is_meaningful(value)
     return isinstance(value, Operator) or isinstance(getattr(value, "__relay__", None), Definition | DerivedDefinition)

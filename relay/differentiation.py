@@ -21,7 +21,7 @@ from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function, Grad, Parameter, Recompute, Static
 from relay.operator import lookup
 from relay.returned import ReturnedFunction
-from relay.typecheck.elaboration.derivatives import keeping_option, memory_option, output_option
+from relay.typecheck.elaboration.derivatives import components, keeping_option, memory_option, output_option
 from relay.typecheck.elaboration.objects import derived_entity
 from relay.typecheck.elaboration.returned_functions import Gradient
 from relay.typecheck.elaboration.templates import Bound, parameters_of_code, plain
@@ -39,23 +39,26 @@ def grad(
     keeping: int | Sequence[int] = (),
     seedable: bool = False,
     memory: str | int = "store",
+    has_aux: bool = False,
 ) -> RelayFunction:
     """The derivative of a function, as a function of the same arguments.
 
     Args:
         f: a decorated function (inside a program: any function).
         wrt: positions or names of the parameters to differentiate; None: all, with None for those without a gradient.
-        output: which component of a tuple result is differentiated; a non-tuple result is component 0.
+        output: which component of a result of several is differentiated, which has to be said.
         keeping: components of the original result that are returned after the gradients.
         seedable: add a last argument, the incoming cotangent; otherwise the output must have one element.
         memory: "store" what the backward part needs of every round of a loop, or "recompute" it: of n rounds, the tape
             holds about sqrt(n) states, for one more evaluation of the loop. A number of bytes chooses for loops whose
             length is known.
+        has_aux: f returns a pair, the value that is differentiated and anything else, and the derivative a pair of the
+            gradients and this.
 
     Returns a tuple with one gradient for each `wrt`, bare for a single one with nothing kept, then the kept outputs.
     Raises DifferentiationError where there is no derivative.
     """
-    made: RelayFunction = _derivative(f, wrt, output, keeping, seedable, False, memory)
+    made: RelayFunction = _derivative(f, wrt, output, keeping, seedable, False, memory, has_aux)
     return made
 
 
@@ -66,9 +69,10 @@ def value_and_grad(
     keeping: int | Sequence[int] = (),
     seedable: bool = False,
     memory: str | int = "store",
+    has_aux: bool = False,
 ) -> RelayFunction:
-    """Like `grad`, but the result is the pair (value, gradients)."""
-    made: RelayFunction = _derivative(f, wrt, output, keeping, seedable, True, memory)
+    """Like `grad`, but the result is the pair (value, gradients); with `has_aux` the value is (value, auxiliary)."""
+    made: RelayFunction = _derivative(f, wrt, output, keeping, seedable, True, memory, has_aux)
     return made
 
 
@@ -79,7 +83,8 @@ def _derivative(
     keeping: int | Sequence[int],
     seedable: bool,
     with_value: bool,
-    memory: str | int = "store",
+    memory: str | int,
+    has_aux: bool,
 ) -> Any:
     """`grad` and `value_and_grad` outside of a program."""
     definition = getattr(function, "__relay__", None)
@@ -90,15 +95,8 @@ def _derivative(
             help="decorate it with @relay",
         )
     positions: Any = None if wrt is None else tuple(wrt) if isinstance(wrt, list | tuple) else (wrt,)
-    node = Grad(
-        Static(None),
-        None,
-        output_option(output),
-        keeping_option(keeping),
-        seedable,
-        with_value,
-        memory_option(memory),
-    )
+    component, kept = components(output_option(output), keeping_option(keeping), with_value, has_aux)
+    node = Grad(Static(None), None, component, kept, seedable, with_value, has_aux, memory_option(memory))
     if is_returned:
         return _derivative_of_returned(function, node, positions)
     assert isinstance(definition, Definition | DerivedDefinition)
@@ -112,8 +110,7 @@ def _derivative_of_returned(
 ) -> ReturnedFunction:
     """The derivative of a function that a program has returned, which is one, too."""
     node = attrs.evolve(grad, wrt=None if wrt is None else function.positions(wrt))  # type: ignore[misc]
-    options = (node.wrt, node.output, node.keeping, node.seedable, node.with_value, node.memory)
-    return function.with_node(Gradient(function.node, options, node))
+    return function.with_node(Gradient(function.node, node.options, node))
 
 
 grad.__relay_builtin__ = "grad"  # type: ignore[attr-defined]
@@ -205,9 +202,9 @@ def jvp(primals, tangents):
         def paired(primals):
             value = f__(*primals)
             return dot__(lists__(stack__, value), seed), value
-        (_, value), gradients = value_and_grad__(partial__(paired))(primals)
+        (_, value), gradients = value_and_grad__(partial__(paired), output=0)(primals)
         return dot__(gradients, tangents), value
-    (_, value), tangent = value_and_grad__(transposed)(start)
+    (_, value), tangent = value_and_grad__(transposed, output=0)(start)
 """
         + _ROWS
         + """\

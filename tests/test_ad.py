@@ -136,12 +136,12 @@ def test_options() -> None:
         return b.tuple(b.op("multiply", x, y), b.op("multiply", y, y))
 
     made = module(function("f", [R, R], TupleType((R, R)), f))
-    assert gradient(made, 3.0, 5.0) == (5, 3)
+    assert gradient(made, 3.0, 5.0, output=0) == (5, 3)
     assert gradient(made, 3.0, 5.0, output=1) == (0, 10)
     assert gradient(made, 3.0, 5.0, output=-1, wrt=(1,)) == 10
-    assert gradient(made, 3.0, 5.0, wrt=(1, 0), keeping=(1, -2)) == (3, 5, 25, 15)
-    assert gradient(made, 3.0, 5.0, wrt=(0,), with_value=True) == ((15, 25), 5)
-    assert gradient(made, 3.0, 5.0, 10.0, seedable=True) == (50, 30)
+    assert gradient(made, 3.0, 5.0, output=0, wrt=(1, 0), keeping=(1, -2)) == (3, 5, 25, 15)
+    assert gradient(made, 3.0, 5.0, output=0, wrt=(0,), with_value=True) == ((15, 25), 5)
+    assert gradient(made, 3.0, 5.0, 10.0, output=0, seedable=True) == (50, 30)
 
 
 def test_seed_of_a_tensor() -> None:

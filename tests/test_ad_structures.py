@@ -240,14 +240,17 @@ def with_history(x, n):
 def test_a_list_that_grows_is_kept() -> None:
     x = np.float64(0.7)
     first, second = np.sin(0.7), np.sin(np.sin(0.7)) + 1.0
-    for derivative in (relay.grad(with_history, wrt=0, keeping=(1,)), relay.grad(with_history, wrt=0, keeping=1)):
+    for derivative in (
+        relay.grad(with_history, wrt=0, output=0, keeping=(1,)),
+        relay.grad(with_history, wrt=0, output=0, keeping=1),
+    ):
         for run in (derivative, derivative.interpret):
             gradient, history = run(x, 2)
             np.testing.assert_allclose([float(v) for v, _ in history], [first, second])
             assert [int(i) for _, i in history] == [0, 1]
             slope = np.cos(0.7) * (second + first * np.cos(first))
             np.testing.assert_allclose(float(gradient), slope)
-    (value, history), gradient = relay.value_and_grad(with_history, wrt=0)(x, 2)
+    (value, history), gradient = relay.value_and_grad(with_history, wrt=0, output=0)(x, 2)
     np.testing.assert_allclose(float(value), float(history[0][0]) * float(history[1][0]))
 
 
@@ -289,7 +292,7 @@ def test_references_in_kept_data() -> None:
 
     @relay
     def outside(x):
-        gradient, cell = relay.grad(run, keeping=1)(x)
+        gradient, cell = relay.grad(run, output=0, keeping=1)(x)
         match cell:
             case Cell.Full(at):
                 return at.value * gradient

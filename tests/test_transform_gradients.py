@@ -78,7 +78,7 @@ def no_gradients() -> Module:
     made = function("g", [F, Z, F], TupleType((F, Z)), g)
 
     def f(b: Build, x: Var) -> Atom:
-        return b.call(grad(b, Global("g", made.type), keeping=(1,)), x, whole(7), real(3))
+        return b.call(grad(b, Global("g", made.type), output=0, keeping=(1,)), x, whole(7), real(3))
 
     return module(function("f", [F], TupleType((F, TupleType(()), F, Z)), f), made)
 
@@ -132,7 +132,7 @@ def test_same_derivative_is_asked_for_once() -> None:
 def test_derivative_of_a_function_that_also_returns_a_function() -> None:
     def f(b: Build, x: Var) -> Atom:
         g = b.lam("g", [F], TupleType((F, FF)), lambda c, v: c.tuple(v, c.lam("h", [F], F, lambda d, w: w)))
-        return b.call(grad(b, g), x)
+        return b.call(grad(b, g, output=0), x)
 
     before = module(function("f", [F], F, f))
     after = differentiate(prepare(structure(specialise(before))), optimize)

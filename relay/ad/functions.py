@@ -253,6 +253,8 @@ class ModuleReversal:
             self.interface.outward(emitter, type_of(parameters[i]), scope.current(parameters[i]), parameters[i])
             for i in wrt
         ]
+        if grad.has_aux and len(outputs) > 1:
+            outputs = [packed(emitter, outputs)]
         if leaves:
             result = self.references.unpaired(emitter, result, function.result)
         for position in grad.keeping:

@@ -445,5 +445,7 @@ class Differentiation:
         gradients = tuple(map_gradients(self.inputs[i], gradient) for i in wrt)
         self.tape.close()
         kept = tuple(components[k] for k in grad.keeping)
+        if grad.has_aux and len(gradients) > 1:
+            gradients = (gradients,)
         answer = gradients[0] if len(gradients) == 1 and not kept else (*gradients, *kept)
         return (result, answer) if grad.with_value else answer

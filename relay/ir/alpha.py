@@ -615,4 +615,4 @@ def _little_endian(array: np.ndarray) -> bytes:
 
 
 def _options(grad: Grad) -> tuple[str, ...]:
-    return tuple(map(str, (grad.wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, grad.memory)))
+    return tuple(map(str, grad.options))

@@ -143,7 +143,19 @@ def has_gradient(type_: Type, monomorphic: Monomorphic = lambda t: t) -> bool:
 def output_type(result: Type, grad: Grad) -> TensorType:
     """The type of the result component that is differentiated. Raises DifferentiationError if it has no derivative."""
     output = result
+    if grad.has_aux and (not isinstance(result, TupleType) or len(result.items) != 2):
+        raise DifferentiationError(
+            f"has_aux is for a function that returns a pair, the value and the rest; it returns {_described(result)}",
+            help="return two: `return value, auxiliary`; a tuple or dict may be the second",
+        )
     if isinstance(result, TupleType):
+        if grad.output is None and len(result.items) > 1:
+            raise DifferentiationError(
+                f"the function returns {len(result.items)} results: say which one is differentiated, by output= or"
+                " has_aux=",
+                help="output=0 is the first one; with has_aux=True the first of a pair is differentiated and the second"
+                " handed on",
+            )
         position = grad.output or 0
         if not result.items:
             raise DifferentiationError("the function returns nothing that could be differentiated")
@@ -221,6 +233,8 @@ def derivative_type(function: FunctionType, grad: Grad, monomorphic: Monomorphic
         kept = [function.result.items[k] for k in grad.keeping]
     else:
         kept = []
+    if grad.has_aux and len(gradients) > 1:
+        gradients = [TupleType(tuple(gradients))]
     result: Type = gradients[0] if len(gradients) == 1 and not kept else TupleType((*gradients, *kept))
     if grad.with_value:
         result = TupleType((function.result, result))

@@ -217,10 +217,10 @@ class Grad:
     """The derivative of a function value, as a function value.
 
     `wrt` are positions of parameters (None: all that have a gradient); `output` the component of a tuple result,
-    `keeping`
-    those components that are also returned; `seedable`: the result takes the incoming cotangent as one more argument;
-    `with_value`: the result is (value, gradients); `memory`: "store", "recompute" or the bytes that tapes may have. The
-    result is as `relay.grad` documents.
+    `keeping` those components that are also returned; `seedable`: the result takes the incoming cotangent as one more
+    argument; `with_value`: the result is (value, gradients); `has_aux`: the function returns a pair of which the first
+    is differentiated, and the result is (gradients, second); `memory`: "store", "recompute" or the bytes that tapes may
+    have. The result is as `relay.grad` documents.
     """
 
     function: Atom
@@ -229,8 +229,14 @@ class Grad:
     keeping: tuple[int, ...] = ()
     seedable: bool = False
     with_value: bool = False
+    has_aux: bool = False
     memory: str | int = "store"
     span: Span | None = None
+
+    @property
+    def options(self) -> tuple[object, ...]:
+        """What tells two derivatives of one function apart."""
+        return (self.wrt, self.output, self.keeping, self.seedable, self.with_value, self.has_aux, self.memory)
 
 
 @node

@@ -221,6 +221,11 @@ class Facts:
         answer = self.ask(left, AT_LEAST, right)
         return True if answer is None and (mentions_made(left) or mentions_made(right)) else answer
 
+    def need_equal(self, left: Dim, right: Dim) -> bool | None:
+        """As `need` whether left == right."""
+        answer = self.equal(left, right)
+        return True if answer is None and (mentions_made(left) or mentions_made(right)) else answer
+
     def _positive(self, dim: Dim) -> bool:
         least = self._least(dim)
         if least is not None and least > 0:

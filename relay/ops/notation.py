@@ -180,9 +180,7 @@ def broadcast_dims(*shapes: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(result)
 
 
-def _named(
-    elements: Sequence[Element], uses: list[Element], body: Callable[[Sequence[Element]], Element]
-) -> Element:
+def _named(elements: Sequence[Element], uses: list[Element], body: Callable[[Sequence[Element]], Element]) -> Element:
     """`body` of names for the elements."""
     if len(uses) == len(elements):
         return body(uses)

@@ -131,11 +131,7 @@ def _roll(x: Stage, shift: int | tuple[int, ...], axis: Axes) -> Stage:
     steps = shape_rules.shifts(len(shape), shift, axis)
     return te.compute(
         shape,
-        lambda *index: x(
-            *(
-                _rolled(i, step, dim) for i, step, dim in zip(index, steps, shape, strict=True)
-            )
-        ),
+        lambda *index: x(*(_rolled(i, step, dim) for i, step, dim in zip(index, steps, shape, strict=True))),
     )
 
 

@@ -260,20 +260,21 @@ def _highest(dtype: np.dtype[Any]) -> Any:
 
 @register_op(
     name="max",
-    relation=Relation("T:number -> T", relations.reduce),
+    relation=Relation("T:number -> T", relations.reduce_nonempty),
     pattern=Pattern.REDUCTION,
     combines="axis",
     compute=_extremum(stages.largest),
     gradient=_extremum_gradient,
     sampler=cases(
         *_NONEMPTY,
-        *_EMPTY,
+        case((2, 3), axis=()),
+        case((0, 3), axis=1),
         case(np.array([1, np.nan, 3], np.float32)),
         case(np.array([-np.inf, -np.inf], np.float32)),
     ),
 )
 def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """The largest element along axes; the lowest number (-inf) over none; NaN if there is one; ties share the gradient
+    """The largest element along axes, which must not be empty; NaN if there is one; ties share the gradient
     evenly. x: (T, s) -> (T, s without the axes).
 
     >>> relay.max(np.float32([[1, 2], [4, 3]]), axis=1)
@@ -284,26 +285,29 @@ def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
 
 @register_op(
     name="min",
-    relation=Relation("T:number -> T", relations.reduce),
+    relation=Relation("T:number -> T", relations.reduce_nonempty),
     pattern=Pattern.REDUCTION,
     combines="axis",
     compute=_extremum(stages.smallest),
     gradient=_extremum_gradient,
     sampler=cases(
         *_NONEMPTY,
-        *_EMPTY,
+        case((2, 3), axis=()),
+        case((0, 3), axis=1),
         case(np.array([1, np.nan, 3], np.float32)),
         case(np.array([np.inf, np.inf], np.float32)),
     ),
 )
 def min_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """The smallest element along axes; the highest number (inf) over none; NaN if there is one; ties share the gradient
+    """The smallest element along axes, which must not be empty; NaN if there is one; ties share the gradient
     evenly. x: (T, s) -> (T, s without the axes).
 
     >>> relay.min(np.float32([[1, 2], [4, 3]]), axis=1)
     array([1., 3.], dtype=float32)
     """
     return np.asarray(np.min(x, axis=axis, keepdims=keepdims, initial=_highest(x.dtype)))
+
+
 _ARG_CASES = cases(
     case(()),
     case((1,)),
@@ -356,7 +360,8 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
         wide = "float32" if dtype == "bfloat16" else dtype  # which TVM compares wrongly
         reducer = te.comm_reducer(
             # where no element is better than the identity, the first one is the answer
-            combine, lambda of_index, of_value: (tirx.const(0, of_index), tirx.const(identity(wide), of_value))
+            combine,
+            lambda of_index, of_value: (tirx.const(0, of_index), tirx.const(identity(wide), of_value)),
         )
         steps = [te.reduce_axis((0, shape[i])) for i in axes]
 

@@ -36,8 +36,8 @@ _REDUCTION = Relation("T:float -> T", _reduction_shape)
 
 @composite(relation=_REDUCTION, sampler=cases(*_SHAPES, case((0, 3), axis=0), case((3, 4), axis=1, ddof=1)))
 def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
-    """The mean square distance to the mean, where the number n of elements is taken as n - ddof. x: (T float, s) ->
-    (T, s without the axes).
+    """The mean square distance to the mean, where the number n of elements is taken as n - ddof, or as 0.
+    x: (T float, s) -> (T, s without the axes).
 
     >>> relay.var(np.float32([[1, 3], [2, 6]]), axis=1)
     array([1., 4.], dtype=float32)
@@ -46,7 +46,7 @@ def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> 
     squares = square(x - centre)
     if ddof == 0 or centre.size == 0:
         return mean(squares, axis, keepdims)
-    return sum_(squares, axis, keepdims) / (float(x.size // centre.size) - ddof)
+    return sum_(squares, axis, keepdims) / float(max(x.size // centre.size - ddof, 0))
 
 
 @composite(

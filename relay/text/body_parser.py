@@ -456,7 +456,7 @@ class BodyParser:
         return Print(tuple(pieces), tuple(values), tuple(formats), cursor.span_from(start), fails)
 
     def grad_options(self) -> GradOptions:
-        """`{wrt=(0,), output=0, keeping=(0,), seedable, with_value}` or nothing."""
+        """`{wrt=(0,), output=0, keeping=(0,), seedable, with_value, has_aux}` or nothing."""
         return GradOptions(self.values.grad_options() if self.cursor.at("{") else {})
 
     # ---- expressions with blocks

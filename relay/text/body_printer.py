@@ -345,7 +345,7 @@ def grad_options(grad: Grad) -> str:
         options.append(f"output={grad.output}")
     if grad.keeping:
         options.append(f"keeping={show_attribute(grad.keeping)}")
-    options += [name for name in ("seedable", "with_value") if getattr(grad, name)]
+    options += [name for name in ("seedable", "with_value", "has_aux") if getattr(grad, name)]
     if grad.memory != "store":
         options.append(f"memory={show_attribute(grad.memory)}")
     return f"{{{', '.join(options)}}}" if options else ""

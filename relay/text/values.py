@@ -83,7 +83,7 @@ class ValueParser:
         return self.types.attribute()
 
     def grad_options(self) -> dict[str, object]:
-        """`{wrt=(0,), output=1, keeping=(0,), seedable, with_value}`, each of them or not."""
+        """`{wrt=(0,), output=1, keeping=(0,), seedable, with_value, has_aux}`, each of them or not."""
         cursor = self.cursor
         cursor.expect("{")
         options: dict[str, object] = {}
@@ -97,7 +97,7 @@ class ValueParser:
         cursor = self.cursor
         token = cursor.expect_kind(Kind.NAME, "an option of `grad`")
         match token.text:
-            case "seedable" | "with_value":
+            case "seedable" | "with_value" | "has_aux":
                 return token, True
             case "memory":
                 cursor.expect("=")
@@ -116,5 +116,5 @@ class ValueParser:
                     wanted = "an integer" if token.text == "output" else "a tuple of integers"
                     raise FrontendError(f"`{token.text}` is {wanted}", cursor.span_from(start))
                 return token, value
-        options = ("wrt", "output", "keeping", "seedable", "with_value", "memory")
+        options = ("wrt", "output", "keeping", "seedable", "with_value", "has_aux", "memory")
         raise cursor.unknown("option of `grad`", token, token.text, options)

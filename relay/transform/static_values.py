@@ -134,7 +134,7 @@ StaticValue: TypeAlias = Dynamic | Tuple | Closure | Named | Gradient
 
 def option_key(grad: Grad) -> tuple[Hashable, ...]:
     """What tells two requests for a derivative of the same function apart."""
-    return (grad.wrt, grad.output, grad.keeping, grad.seedable, grad.with_value, grad.memory)
+    return grad.options
 
 
 class StaticValues:

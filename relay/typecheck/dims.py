@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from relay.errors import ShapeError, TypeCheckError
 from relay.ir import dims as arithmetic
-from relay.ir.dims import variables
-from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts, mentions_made
+from relay.ir.dims import MadeDim, variables
+from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts, mentions_made, solve
 from relay.ir.types import ANY, Dim, Shape, Unknown, prune
 from relay.operator.relation import Undetermined
 
@@ -84,6 +84,23 @@ def needs_at_least(left: Dim, right: Dim) -> bool:
     if answer is None:
         raise undetermined(left, right, question=DimConstraint(left, AT_LEAST, right))
     return answer
+
+
+def is_product_of_made(left: Dim, right: Dim) -> bool:
+    """Whether it is open if two sizes are equal and, where they are, no size that the run makes follows from that: of
+    n*m and 6."""
+    left, right = resolve(left), resolve(right)
+    if not (mentions_made(left) or mentions_made(right)) or follows_equal(left, right) is not None:
+        return False
+    return solve(arithmetic.subtract(left, right), lambda v: isinstance(v, MadeDim)) is None
+
+
+def needs_equal(left: Dim, right: Dim) -> bool:
+    """Whether left == right, where something needs it: it is checked in the run for products of sizes that this makes.
+    Raises Undetermined."""
+    if not is_product_of_made(left, right):
+        return equal(left, right)
+    return facts().need_equal(resolve(left), resolve(right)) is True
 
 
 def needs_elements(dim: Dim) -> bool:

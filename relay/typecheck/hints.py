@@ -229,6 +229,11 @@ class Hints(Facts):
         self._assume(DimConstraint(settled(left), AT_LEAST, settled(right), always=self.always()))
         return True
 
+    def need_equal(self, left: Dim, right: Dim) -> bool | None:
+        if self.equal(left, right) is None:
+            self.require(DimConstraint(left, EQUAL, right))
+        return self.equal(left, right) is not False
+
     def _ask_made(self, left: Dim, relation: str, right: Dim) -> bool | None:
         """As `ask`, of sizes that the run makes: what it takes for granted is checked then."""
         answer = self.at_least(left, right) if relation == AT_LEAST else self.equal(left, right)

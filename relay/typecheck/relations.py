@@ -30,10 +30,12 @@ from relay.typecheck.dims import (
     equal_shapes,
     follows_equal,
     is_dim,
+    is_product_of_made,
     known,
     likely_equal,
     needs_at_least,
     needs_elements,
+    needs_equal,
     normalise_axes,
     normalise_axis,
     product,
@@ -290,7 +292,8 @@ def reshape(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     if free:
         extent = _remaining(source, wanted, fixed)
         return (*wanted[: free[0]], extent, *wanted[free[0] + 1 :])
-    if not equal_shapes(source, wanted) if _likely_same(source, wanted) else not equal(product(source), fixed):
+    by_axes = _likely_same(source, wanted) and not any(map(is_product_of_made, source, wanted))
+    if not (equal_shapes(source, wanted) if by_axes else needs_equal(product(source), fixed)):
         raise _cannot_reshape(source, wanted)
     return wanted
 

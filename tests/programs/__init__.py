@@ -16,7 +16,7 @@ import attrs
 class Program:
     """A decorated function and arguments for it.
 
-    `differentiable`: the result (or its first component) is a float scalar whose gradient is to be tested.
+    `differentiable`: the result is a float scalar whose gradient is to be tested.
     `expected`: the value, where a closed form is known.
     """
 

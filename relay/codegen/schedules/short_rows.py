@@ -80,9 +80,7 @@ def recognise(e: Emission, steps: Sequence[Cluster], count: int, remembered: Seq
     made = {(s.op, n): s for s in stages for n in range(s.op.num_outputs)}
     reads: dict[Any, Any] = {}
     for stage in stages:
-        if count > 1 and any(
-            mentions(e.without_reads(body), v) for body in _bodies(stage) for v in stage.axes[:count]
-        ):
+        if count > 1 and any(mentions(e.without_reads(body), v) for body in _bodies(stage) for v in stage.axes[:count]):
             return None
         for tensor, indices in e.reads(stage):
             if any(mentions(index, axis) for index in indices for axis in stage.axes[:count]):

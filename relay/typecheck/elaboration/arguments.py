@@ -14,7 +14,6 @@ from relay.ir.expr import (
     Static,
 )
 from relay.ir.types import BaseType, FunctionType, QuantifiedType, TensorType, TupleType, TypeId, show
-from relay.operator import Operator
 from relay.typecheck.elaboration.descriptions import kind_of
 from relay.typecheck.elaboration.entities import (
     Context,
@@ -88,9 +87,9 @@ def require_fitting(entity: Entity, function: Function, position: int, span: Spa
 
 def specialises(entity: Entity) -> bool:
     """Whether an argument is no value at run time."""
-    if isinstance(entity, Object):
-        return not isinstance(entity.value, Operator)
-    return isinstance(entity, GlobalFunction) or (isinstance(entity, Derived) and isinstance(entity.of, GlobalFunction))
+    while isinstance(entity, Derived):
+        entity = entity.of
+    return isinstance(entity, Object | GlobalFunction)
 
 
 def wrong_count(name: str, least: int, most: int, found: int) -> str:

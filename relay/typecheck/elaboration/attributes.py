@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+
 import numpy as np
 
 from relay.errors import Span, TypeMismatch
@@ -17,6 +21,7 @@ from relay.ir.types import (
     prune,
     show,
 )
+from relay.operator import Operator
 from relay.typecheck.dims import is_dim
 from relay.typecheck.elaboration.entities import (
     Entity,
@@ -109,3 +114,58 @@ def normalise_attribute(name: str, value: object) -> object:
             help = "write relay.Float32, relay.Int32, relay.Bool, or one of their kind"
             raise TypeMismatch(f"{value!r} is no dtype", help=help) from None
     return value
+
+
+def checked_attribute(operator: Operator, name: str, value: object, span: Span | None) -> object:
+    """The value of an attribute, if it is one that the operator's signature allows; 0 and 1 are truth values where one
+    is wanted. Raises TypeMismatch."""
+    if name == "dtype":
+        if value is None or isinstance(value, BaseType | Unknown):
+            return value
+        raise TypeMismatch(f"{value!r} is no dtype", span, help="write relay.Float32, or np.float32")
+    wanted = _annotations(operator).get(name)
+    tests = None if wanted is None else _tests(wanted)
+    if tests is None or any(test(value) for test in tests):
+        return value
+    if wanted == "bool" and value in (0, 1):
+        return bool(value)
+    found = f"the number {value}" if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
+    raise TypeMismatch(f"{name} of {operator.name} must be {_ALIASES.get(wanted or '', wanted)}, found {found}", span)
+
+
+@functools.lru_cache(maxsize=1024)
+def _annotations(operator: Operator) -> dict[str, str]:
+    """What the operator's signature says of its attributes."""
+    function = operator.reference if operator.composition is None else operator.composition.function
+    parameters = inspect.signature(function).parameters
+    return {n: str(p.annotation) for n, p in parameters.items() if n in operator.attributes}
+
+
+_ALIASES = {"Axes": "int | tuple[int, ...] | None"}
+
+
+def _is_integer(value: object) -> bool:
+    return is_dim(value) and not isinstance(value, bool)
+
+
+_KINDS: dict[str, Callable[[object], bool]] = {
+    "bool": lambda value: isinstance(value, bool),
+    "int": _is_integer,
+    "float": lambda value: isinstance(value, float | bool) or _is_integer(value),
+    "str": lambda value: isinstance(value, str),
+    "None": lambda value: value is None,
+}
+
+
+@functools.cache
+def _tests(annotation: str) -> list[Callable[[object], bool]] | None:
+    """What the parts of an annotation allow; None where one of them is not known here."""
+    tests = []
+    for part in _ALIASES.get(annotation, annotation).split(" | "):
+        if part in _KINDS:
+            tests.append(_KINDS[part])
+        elif part in ("tuple[int, ...]", "tuple[int, int]"):
+            tests.append(lambda value: isinstance(value, tuple) and all(map(_is_integer, value)))
+        else:
+            return None
+    return tests

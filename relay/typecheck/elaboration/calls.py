@@ -39,6 +39,7 @@ from relay.typecheck.elaboration import (
     growing_reductions,
     intrinsics,
     made_sizes,
+    numpy_names,
     opened_functions,
     operators,
     ordering,
@@ -54,7 +55,7 @@ from relay.typecheck.elaboration import (
     trip_counts,
     weak_types,
 )
-from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
+from relay.typecheck.elaboration.attributes import checked_attribute, normalise_attribute, static_value
 from relay.typecheck.elaboration.effect_notes import READS, WRITES
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
@@ -79,7 +80,7 @@ from relay.typecheck.elaboration.function_values import call_derived, call_value
 from relay.typecheck.elaboration.functions import call_function, expand
 from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.objects import object_entity
-from relay.typecheck.elaboration.python_operators import apply_named
+from relay.typecheck.elaboration.python_operators import apply_named, numbers_alone
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import resolve
 
@@ -120,6 +121,8 @@ def apply(
             if keywords:
                 raise TypeCheckError("a function value takes no keyword arguments", span)
             return call_value(session, out, callee, arguments, span, name)
+        case Object(numpy_names.NumpyFunction() as function):
+            return numpy_names.call(session, out, function, arguments, keywords, span, described)
         case Object(Operator() as operator):
             return call_operator(session, out, operator, arguments, keywords, span, described)
         case Object(Intrinsic(name)) if name in templates.STRUCTURAL:
@@ -222,8 +225,12 @@ def call_operator(
             operands, named = operator.bind(arguments, dict(keywords))
     except TypeMismatch as error:
         raise error.at(span) from None
+    if not named and (number := numbers_alone(session, out, operator.name, operands, span)) is not None:
+        return number
     for name in operator.sizes & named.keys():
         named[name] = made_sizes.as_sizes(session, out, named[name], span)
+    if operator is lookup("reshape"):
+        named["shape"] = made_sizes.with_found_extent(session, out, operands[0], named["shape"], span)
     made = creation.filled(session, out, operator, named, span)
     if made is not None:
         return made
@@ -236,6 +243,7 @@ def call_operator(
             static = static_value(value, name, span, symbolic=name in operator.sizes)
         attributes[name] = normalise_attribute(name, static)
     axis_names.axes_by_name(session, operator, operands, attributes, span)
+    attributes = {name: checked_attribute(operator, name, value, span) for name, value in attributes.items()}
     if "layout" not in given:
         axis_names.followed_layout(operator, operands, attributes)
     result = operators.apply(session, out, operator, operands, attributes, span, described)

@@ -13,7 +13,7 @@ from relay.errors import Span
 from relay.ir.types import BOOL, BaseType
 from relay.operator import Operator, Relation, lookup
 from relay.typecheck.elaboration import operators
-from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
+from relay.typecheck.elaboration.attributes import checked_attribute, normalise_attribute, static_value
 from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Typed, is_constant_bool
 from relay.typecheck.elaboration.session import Session
 
@@ -61,7 +61,8 @@ def filled(
     shape, dtype = named["shape"], named["dtype"]
     static = static_value(shape, "shape", span, symbolic=True)  # type: ignore[arg-type]
     sizes = normalise_attribute("shape", static)
-    if isinstance(dtype, Object):
-        base = normalise_attribute("dtype", static_value(dtype, "dtype", span))
+    if dtype != operator.attributes["dtype"]:
+        given = normalise_attribute("dtype", static_value(dtype, "dtype", span))  # type: ignore[arg-type]
+        base = checked_attribute(operator, "dtype", given, span)
         value = operators.apply(session, out, lookup("cast"), [value], {"dtype": base}, span, [])
     return operators.apply(session, out, lookup("broadcast_to"), [value], {"shape": sizes}, span, ["the value"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeGuard, TypeVar
+from typing import TypeGuard
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
@@ -15,7 +15,6 @@ from relay.typecheck.elaboration.functions import call_function
 from relay.typecheck.elaboration.objects import position_of
 from relay.typecheck.elaboration.session import Session
 
-_T = TypeVar("_T")
 Keywords = Sequence[tuple[str, Entity]]
 
 
@@ -25,7 +24,7 @@ def grad(with_value: bool) -> Callable[..., Entity]:
     def rule(
         session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
     ) -> Entity:
-        names = ("f", "wrt", "output", "keeping", "seedable", "memory")
+        names = ("f", "wrt", "output", "keeping", "seedable", "memory", "has_aux")
         if len(arguments) > len(names):
             raise TypeCheckError(f"grad takes at most {len(names)} arguments, found {len(arguments)}", span)
         given = dict(zip(names, arguments, strict=False))
@@ -42,28 +41,18 @@ def grad(with_value: bool) -> Callable[..., Entity]:
         if wrt is not None:
             parts = wrt if isinstance(wrt, tuple) else (wrt,)
             positions = tuple(position_of(function, p, span) for p in parts)
+        seedable, has_aux = (bool(options.get(name, False)) for name in ("seedable", "has_aux"))
+        try:
+            output, kept = output_option(options.get("output")), keeping_option(options.get("keeping", ()))
+            output, kept = components(output, kept, with_value, has_aux)
+            memory = memory_option(options.get("memory", "store"))
+        except TypeCheckError as error:
+            raise error.at(span) from None
         return Derived(
-            function,
-            Grad(
-                Static(None),
-                positions,
-                _checked(output_option, options.get("output"), span),
-                _checked(keeping_option, options.get("keeping", ()), span),
-                bool(options.get("seedable", False)),
-                with_value,
-                _checked(memory_option, options.get("memory", "store"), span),
-                span,
-            ),
+            function, Grad(Static(None), positions, output, kept, seedable, with_value, has_aux, memory, span)
         )
 
     return rule
-
-
-def _checked(option: Callable[[object], _T], value: object, span: Span | None) -> _T:
-    try:
-        return option(value)
-    except TypeCheckError as error:
-        raise error.at(span) from None
 
 
 def _is_position(value: object) -> TypeGuard[int]:
@@ -84,6 +73,19 @@ def keeping_option(value: object) -> tuple[int, ...]:
         if not _is_position(position):
             raise TypeCheckError(f"keeping holds positions of components of the result, found {position!r}")
     return positions
+
+
+def components(
+    output: int | None, keeping: tuple[int, ...], with_value: bool, has_aux: bool
+) -> tuple[int | None, tuple[int, ...]]:
+    """The options `output` and `keeping` together with `has_aux`, which says both. Raises TypeCheckError."""
+    if not has_aux:
+        return output, keeping
+    if output is not None or keeping:
+        raise TypeCheckError(
+            "has_aux differentiates the first of two results and returns the second: it goes without output and keeping"
+        )
+    return 0, () if with_value else (1,)
 
 
 def memory_option(value: object) -> str | int:

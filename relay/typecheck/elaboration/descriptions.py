@@ -14,6 +14,7 @@ from relay.typecheck.elaboration.entities import (
     Computed,
     Entity,
     Number,
+    NumpyFunction,
     Object,
     Size,
     Text,
@@ -45,7 +46,7 @@ def kind_of(entity: Entity) -> str:
             return f"the string {text!r}"
         case Object(BaseType() as base):
             return f"the dtype {base}"
-        case Object(Operator() as operator):
+        case Object(Operator() | NumpyFunction() as operator):
             return f"the operator {operator.name}, which is not called"
         case Object(value):
             return f"a Python {type(value).__name__}"

@@ -19,6 +19,7 @@ from relay.ir.effects import Purity
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
 from relay.ir.facts import facts
 from relay.ir.types import Form, Type, TypeId, Unknown
+from relay.operator import Operator
 from relay.operator.relation import Undetermined
 from relay.typecheck.dims import refuse_made
 
@@ -374,6 +375,25 @@ Entity: TypeAlias = (
 FUNCTIONS = (GlobalFunction, LocalFunction, Derived)
 
 
+@attrs.frozen
+class NumpyFunction:
+    """An operator under NumPy's name. `key` is the name, with `linalg.` before those that NumPy has there."""
+
+    key: str
+    operator: Operator = attrs.field(eq=False)
+
+    arity: int = attrs.field(eq=False)  # how many arguments it needs
+
+    @property
+    def name(self) -> str:
+        """As programs write it."""
+        return f"np.{self.key}"
+
+
+OPERATORS = (Operator, NumpyFunction)
+"""What Python objects are operators that are not called yet."""
+
+
 @attrs.frozen(eq=False)
 class Handler:
     """What `next` and `exit` do for one loop or function: they end the output with the right terminator. `depth` and
@@ -424,6 +444,13 @@ class Context:
                 return context.environment[var]
             context = context.outer
         raise InternalError(f"the surface variable {var!r} is not bound")
+
+
+def local_function(entity: Entity) -> LocalFunction | None:
+    """The local function that an entity is, or is a derivative of."""
+    while isinstance(entity, Derived):
+        entity = entity.of
+    return entity if isinstance(entity, LocalFunction) else None
 
 
 def is_constant_bool(entity: Entity) -> bool | None:

@@ -10,11 +10,13 @@ from relay.errors import DifferentiationError, InternalError, Label, Span, TypeC
 from relay.ir.derivative import gradient_type, output_type
 from relay.ir.effects import Effects
 from relay.ir.expr import (
+    Apply,
     Binding,
     Block,
     Call,
     Dead,
     Exit,
+    Expr,
     Function,
     Grad,
     Lambda,
@@ -22,6 +24,7 @@ from relay.ir.expr import (
     OpCall,
     Parameter,
     Print,
+    Static,
     Var,
 )
 from relay.ir.types import (
@@ -56,6 +59,7 @@ from relay.typecheck.elaboration.arguments import (
 from relay.typecheck.elaboration.decisions import CalledAtTypes, ParameterPlace
 from relay.typecheck.elaboration.effects import demand_purity
 from relay.typecheck.elaboration.entities import (
+    OPERATORS,
     Context,
     Derived,
     Entity,
@@ -63,6 +67,7 @@ from relay.typecheck.elaboration.entities import (
     Later,
     LocalFunction,
     Method,
+    NumpyFunction,
     Object,
     Output,
     Progression,
@@ -94,7 +99,7 @@ def function_value(
     """
     if fixed is None:
         fixed = defaults(entity)
-    if isinstance(entity, Object) and isinstance(entity.value, Operator):
+    if isinstance(entity, Object) and isinstance(entity.value, OPERATORS):
         entity = operator_function(session, entity.value, out, span)
     if isinstance(entity, Derived):
         return _derived_value(session, out, entity, span, fixed, numbers)
@@ -222,14 +227,21 @@ def _instead(entity: Entity) -> str:
             return "a program computes with numbers, tensors, structures of them, and functions"
 
 
-def operator_function(session: Session, operator: Operator, out: Output, span: Span | None) -> LocalFunction:
+def operator_function(
+    session: Session, operator: Operator | NumpyFunction, out: Output, span: Span | None
+) -> LocalFunction:
     """A function that applies an operator."""
-    parameters = tuple(Var(name, None, span) for name in operator.operands)
-    label, result = LoopLabel(operator.name), Var("result", None, span)
-    body = Block((Binding((result,), OpCall(operator.name, parameters, {}, span)),), Exit(label, (result,), span))
-    function = Function(
-        operator.name, parameters, body, label, None, tuple(Parameter() for _ in parameters), None, span
-    )
+    if isinstance(operator, NumpyFunction):
+        name, names = operator.operator.name, [f"x{i + 1}" for i in range(operator.arity)]
+    else:
+        name, names = operator.name, list(operator.operands)
+    parameters = tuple(Var(n, None, span) for n in names)
+    label, result = LoopLabel(name), Var("result", None, span)
+    call: Expr = OpCall(name, parameters, {}, span)
+    if isinstance(operator, NumpyFunction):
+        call = Apply(Static(operator, span), parameters, (), span)
+    body = Block((Binding((result,), call),), Exit(label, (result,), span))
+    function = Function(name, parameters, body, label, None, tuple(Parameter() for _ in parameters), None, span)
 
     class NoScope:
         def resolve(self, name: str) -> object:
@@ -238,7 +250,7 @@ def operator_function(session: Session, operator: Operator, out: Output, span: S
         def names(self) -> list[str]:
             return []
 
-    return LocalFunction(function, {}, out.slot(), session.sizes_in_scope(), Context({}, {}, NoScope()), operator.name)
+    return LocalFunction(function, {}, out.slot(), session.sizes_in_scope(), Context({}, {}, NoScope()), name)
 
 
 def _derived_value(
@@ -461,9 +473,12 @@ def call_derived(
     """Call `grad(f)`."""
     result = _call_derived(session, out, callee, arguments, keywords, span)
     gradients = result.items[1] if callee.grad.with_value and isinstance(result, Tuple) else result
+    kept = len(callee.grad.keeping)
+    if callee.grad.has_aux and kept and isinstance(gradients, Tuple):
+        gradients, kept = gradients.items[0], 0
     if isinstance(gradients, Tuple):
         places = _differentiated(callee, len(arguments))
-        if len(places) > 1 and len(places) == len(gradients.items) - len(callee.grad.keeping):
+        if len(places) > 1 and len(places) == len(gradients.items) - kept:
             session.gradients[gradients] = places
     return result
 
@@ -533,6 +548,10 @@ def _call_derived(
         result = call_value(session, out, function, arguments, span, "the derivative", callee.grad.seedable)
     if not fixed or callee.grad.wrt is not None:
         return result
+    if callee.grad.has_aux and not callee.grad.with_value:
+        if not isinstance(result, Tuple):
+            return result
+        return Tuple((_in_places(result.items[0], count, 0, fixed), result.items[1]))
     if not callee.grad.with_value:
         return _in_places(result, count, len(callee.grad.keeping), fixed)
     if not isinstance(result, Tuple):

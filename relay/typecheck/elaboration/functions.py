@@ -42,7 +42,6 @@ from relay.ir.types import (
     show,
     type_variables,
 )
-from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import (
     axis_names,
@@ -67,6 +66,7 @@ from relay.typecheck.elaboration.arguments import (
 )
 from relay.typecheck.elaboration.decisions import ParameterPlace
 from relay.typecheck.elaboration.entities import (
+    OPERATORS,
     Computed,
     Consequence,
     Context,
@@ -83,6 +83,7 @@ from relay.typecheck.elaboration.entities import (
     Size,
     Tuple,
     Typed,
+    local_function,
 )
 from relay.typecheck.elaboration.results import result_value
 from relay.typecheck.elaboration.session import Instance, InstanceKey, Session
@@ -116,8 +117,10 @@ def call_function(
             place = function.label, position
             fixed = place in session.decisions.specialising
             numbers.add(place)
-        if isinstance(entity, LocalFunction) and (function.label, position) in session.decisions.of_several_types:
-            fixed = fixed or not _grows(session, function, entity)
+        if (function.label, position) in session.decisions.of_several_types and (
+            local := local_function(entity)
+        ) is not None:
+            fixed = fixed or not _grows(session, function, local)
         if higher_rank.is_polymorphic(parameter) and not _is_passed_on(entity):
             entities[position] = higher_rank.checked(session, out, entity, parameter, function.name, span)
             fixed = True
@@ -206,16 +209,7 @@ def static_key(entity: Entity) -> object:
         case Tuple(items):
             return ("tuple", *(static_key(i) for i in items))
         case Derived(of, grad):
-            return (
-                "grad",
-                static_key(of),
-                grad.wrt,
-                grad.output,
-                grad.keeping,
-                grad.seedable,
-                grad.with_value,
-                grad.memory,
-            )
+            return ("grad", static_key(of), *grad.options)
         case Typed(Constant(value)) if value.ndim == 0:
             return ("constant", value.dtype.name, value.item())
         case Typed(atom, _):
@@ -460,7 +454,7 @@ def _new_instance(
             var = session.variable(surface.name, next(remaining), surface.span)
             if of_any and not stays:
                 session.functions_of_any[var] = where
-            if surface.type is None and isinstance(entity, LocalFunction):
+            if surface.type is None and local_function(entity) is not None:
                 session.function_parameters[var] = function.label, position
             elif isinstance(entity, Typed) and entity.atom in session.function_parameters:  # which is passed on
                 session.function_parameters[var] = session.function_parameters[entity.atom]
@@ -607,7 +601,7 @@ def _check_known_function(
             return  # it is no value
         if len(surface_function(entity).parameters) == len(annotation.parameters):
             fixed = {}
-    elif not isinstance(entity, Object) or not isinstance(entity.value, Operator):
+    elif not isinstance(entity, Object) or not isinstance(entity.value, OPERATORS):
         return
     value = function_value(session, out, entity, span or parameter.span, fixed)
     declared = (Label(parameter.span, "declared here"),) if parameter.span is not None and span is not None else ()

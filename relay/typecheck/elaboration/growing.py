@@ -97,9 +97,7 @@ def empty(session: Session, out: Output, element: Type, span: Span | None) -> Ty
     return Typed(var, StackType(cell), length=Length(None, 0, NOTHING))
 
 
-def as_growing(
-    session: Session, out: Output, entity: Entity, span: Span | None, written: Type | None = None
-) -> Typed:
+def as_growing(session: Session, out: Output, entity: Entity, span: Span | None, written: Type | None = None) -> Typed:
     """A list, or any tuple, as a list whose length only the run knows. Its items must have one type, but for the sizes
     that are `Any` in its `written` type."""
     if isinstance(entity, Typed):

@@ -17,12 +17,12 @@ from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import Definition
 from relay.ir.expr import Var
 from relay.ir.types import FunctionType, Kind, QuantifiedType, TypeId, Unknown, show
-from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.differences import name_unknowns
 from relay.typecheck.elaboration.arguments import surface_function
 from relay.typecheck.elaboration.constraints import Pending
 from relay.typecheck.elaboration.entities import (
+    OPERATORS,
     Consequence,
     Context,
     Derived,
@@ -32,6 +32,7 @@ from relay.typecheck.elaboration.entities import (
     Object,
     Output,
     Typed,
+    local_function,
 )
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import unknowns
@@ -67,7 +68,7 @@ def checked(
     assert isinstance(declared, QuantifiedType)
     what = f"argument {parameter.name} of {function}"
     labels = (Label(parameter.span, f"declared as {show(declared)}"),) if parameter.span is not None else ()
-    if isinstance(entity, Object) and isinstance(entity.value, Operator):
+    if isinstance(entity, Object) and isinstance(entity.value, OPERATORS):
         entity = operator_function(session, entity.value, out, span)
     if not isinstance(entity, GlobalFunction | LocalFunction):
         if isinstance(entity, Typed):
@@ -160,7 +161,7 @@ def inside(
 ) -> GlobalFunction | LocalFunction:
     """The function that is called with polymorphic arguments. Those that see variables of the caller make it a function
     inside of the caller, the same one for calls of itself."""
-    local = any(isinstance(e, LocalFunction) for e in entities)
+    local = any(local_function(e) is not None for e in entities)
     if not local or isinstance(callee, LocalFunction):
         return callee
     for instance in reversed(session.active):

@@ -20,7 +20,7 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import all_blocks
 from relay.ir.types import INT64, BaseType, TensorType, axis_names, scalar
-from relay.operator import Operator, lookup
+from relay.operator import lookup
 from relay.typecheck.dims import at_least
 from relay.typecheck.elaboration import (
     copies,
@@ -36,6 +36,7 @@ from relay.typecheck.elaboration import (
 from relay.typecheck.elaboration.blocks import atom_entity, elaborate_block, handed_entities
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
+    OPERATORS,
     Context,
     Entity,
     Handler,
@@ -88,7 +89,7 @@ def _is_function(entity: Entity) -> bool:
     """Whether an entity is a function of the program, or has one in it."""
     if isinstance(entity, Tuple):
         return any(map(_is_function, entity.items))
-    return isinstance(entity, FUNCTIONS) or (isinstance(entity, Object) and isinstance(entity.value, Operator))
+    return isinstance(entity, FUNCTIONS) or (isinstance(entity, Object) and isinstance(entity.value, OPERATORS))
 
 
 def _few_numbers(iterable: Entity, span: Span | None) -> list[Entity] | None:

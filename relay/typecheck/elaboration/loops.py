@@ -17,7 +17,6 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import show
-from relay.operator import Operator
 from relay.typecheck.elaboration import chosen_by_calls, growing, made_sizes, weak_types
 from relay.typecheck.elaboration.blocks import elaborate_block, handed_entities
 from relay.typecheck.elaboration.decisions import ListGrows, LoopUnrolls
@@ -25,6 +24,7 @@ from relay.typecheck.elaboration.descriptions import structure_of
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
     NOTHING,
+    OPERATORS,
     Consequence,
     Context,
     Entity,
@@ -85,7 +85,7 @@ class Carried:
             items = enumerate(entity.items)
             return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
         if isinstance(entity, (Object, *FUNCTIONS)):
-            is_function = not isinstance(entity, Object) or isinstance(entity.value, Operator)
+            is_function = not isinstance(entity, Object) or isinstance(entity.value, OPERATORS)
             if not is_function or self._kept.keeps(place[0], place[1:]):
                 return entity
         typed = self.session.materialise(out, weak_types.freed(self.session, out, entity), self.span)

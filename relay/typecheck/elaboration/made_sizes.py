@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.dims import Dim, MadeDim, made_dim, settled, substitute, subtract, variables
+from relay.ir.dims import Dim, MadeDim, made_dim, product, settled, substitute, subtract, variables
 from relay.ir.expr import Ascribe, Assert, AxisSize, BindDim, Binding, Constant, Function, OpCall
 from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, mentions_made, solve
 from relay.ir.types import (
@@ -93,6 +93,36 @@ def as_sizes(session: Session, out: Output, entity: Entity, span: Span | None) -
             return entity
         case _:
             return entity
+
+
+def with_found_extent(session: Session, out: Output, value: Entity, shape: object, span: Span | None) -> object:
+    """The shape `(n, -1)` of a tensor, where the run makes n, with a size that the run makes in place of -1. It checks
+    that there is one."""
+    from relay.typecheck.elaboration import operators
+
+    known = prune(value.type) if isinstance(value, Typed) else None
+    if not isinstance(shape, Tuple) or not isinstance(known, TensorType):
+        return shape
+    dims = [dim_of(item) if isinstance(item, Number) else None for item in shape.items]
+    source = tuple(settled(dim) for dim in flat_shape(known.shape))
+    is_known = shape_variable(source) is None and ANY not in source and None not in dims
+    if not is_known or dims.count(-1) != 1 or not any(mentions_made(d) for d in dims if d is not None):
+        return shape
+    total, others = (number(session, out, d, span) for d in (product(source), product(d for d in dims if d != -1)))  # type: ignore[misc]
+
+    def call(name: str, *operands: Typed) -> Typed:
+        return operators.apply(session, out, lookup(name), list(operands), {}, span, [])
+
+    def check(holds: Typed, text: str) -> None:
+        out.items.append(Binding((), Assert(holds.atom, text, span)))
+
+    one = number(session, out, 1, span)
+    check(call("greater_equal", others, one), "an extent of the new shape must be at least 1, for another one is -1")
+    found = call("floor_divide", total, call("maximum", others, one))
+    text = "the elements of the tensor cannot be divided among the extents of the new shape"
+    check(call("equal", call("multiply", found, others), total), text)
+    extent = Size(make(session, out, found, "extent", span), span)
+    return Tuple(tuple(extent if d == -1 else i for i, d in zip(shape.items, dims, strict=True)), shape.form)
 
 
 def _is_float(entity: Typed) -> bool:

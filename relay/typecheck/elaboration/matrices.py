@@ -87,14 +87,15 @@ def array_equal(session: Session, out: Output, arguments: Sequence[Entity], span
 
 
 def isclose(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    """|x - y| <= atol + rtol |y|, or x == y: `np.isclose(x, y, rtol, atol)`."""
+    """|x - y| <= atol + rtol |y| for finite y, or x == y: `np.isclose(x, y, rtol, atol)`."""
     x, y, relative, absolute = arguments
 
     def call(name: str, *operands: Entity) -> Entity:
         return operators.apply(session, out, lookup(name), list(operands), {}, span, [])
 
     bound = call("add", call("multiply", call("abs", y), relative), absolute)
-    return call("logical_or", call("less_equal", call("abs", call("subtract", x, y)), bound), call("equal", x, y))
+    near = call("less_equal", call("abs", call("subtract", x, y)), bound)
+    return call("logical_or", call("logical_and", near, call("isfinite", y)), call("equal", x, y))
 
 
 def allclose(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
@@ -103,4 +104,45 @@ def allclose(session: Session, out: Output, arguments: Sequence[Entity], span: S
     return operators.apply(session, out, lookup("all"), [close], {}, span, [])
 
 
-__all__ = ["allclose", "array_equal", "isclose", "joined", "of_matrix"]
+def norm(
+    session: Session, out: Output, x: Typed, order: object, axis: object, keepdims: bool, span: Span | None
+) -> Typed:
+    """`np.linalg.norm(x, ord, axis, keepdims)`: of the elements as a vector without an order and axis, along one axis
+    that of vectors, and along two that of matrices. Raises ShapeError, TypeCheckError."""
+    rank = len(tuple(ranked(x, span).shape))
+
+    def call(name: str, operand: Typed, **attributes: object) -> Typed:
+        return operators.apply(session, out, lookup(name), [operand], attributes, span, [])
+
+    if axis is None and order is None:
+        return call("norm", x, ord=2, axis=None, keepdims=keepdims)
+    axes = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if len(axes) not in (1, 2):
+        what = f"along {len(axes)} axes" if axis is not None else f"of rank {rank}"
+        raise ShapeError(f"np.linalg.norm {what}", span, help="it is about one axis, for vectors, or two, for matrices")
+    if not all(isinstance(a, int) and not isinstance(a, bool) and -rank <= a < rank for a in axes):
+        raise ShapeError(f"np.linalg.norm of rank {rank} has no axis {axis}", span)
+    places = tuple(a % rank for a in axes)
+    if len(set(places)) < len(places):
+        raise ShapeError(f"np.linalg.norm needs two axes, found {axis}", span)
+    is_number = isinstance(order, int | float) and not isinstance(order, bool)
+    if len(places) == 1:
+        if order is not None and not is_number:
+            raise TypeCheckError(f"the order of a vector's norm is a number, found {order!r}", span)
+        return call("norm", x, ord=2 if order is None else order, axis=places[0], keepdims=keepdims)
+    if order is None or order == "fro":
+        return call("norm", x, ord=2, axis=places, keepdims=keepdims)
+    if order not in (1, -1, float("inf"), float("-inf")):
+        raise TypeCheckError(
+            f"the norm of order {order!r} of matrices is not part of Relay",
+            span,
+            help="np.linalg.norm(A) is the Frobenius norm, orders 1 and inf are sums along columns and rows;"
+            " the norm of all elements as a vector: np.linalg.norm(A.ravel(), ord)",
+        )
+    summed, compared = places if order in (1, -1) else (places[1], places[0])
+    sums = call("sum", call("abs", x), axis=summed, keepdims=True)
+    most = call("max" if order in (1, float("inf")) else "min", sums, axis=compared, keepdims=True)
+    return most if keepdims else call("squeeze", most, axis=places)
+
+
+__all__ = ["allclose", "array_equal", "isclose", "joined", "norm", "of_matrix", "ranked"]

@@ -27,6 +27,7 @@ from relay.typecheck.elaboration.entities import (
     GlobalFunction,
     LocalFunction,
     Number,
+    NumpyFunction,
     Object,
     Tuple,
     Typed,
@@ -107,11 +108,15 @@ def object_entity(value: object, span: Span | None) -> Entity:
     refused = python_functions.refusal(value, span)
     if refused is not None:
         raise refused
+    from relay.typecheck.elaboration.numpy_names import numpy_function
+
+    if isinstance(value, NumpyFunction):
+        return Object(value)
     name = getattr(value, "__name__", None)
     if isinstance(value, types.BuiltinFunctionType | types.FunctionType) or callable(value):
         module = (getattr(value, "__module__", None) or "").split(".")[0]
         if module in ("numpy", "math") and name is not None and resolve_operator(name) is not None:
-            return Object(resolve_operator(name))
+            return Object((numpy_function(value) if module == "numpy" else None) or resolve_operator(name))
         is_returned = hasattr(value, "__relay_returned__")
         what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
         help = "pass it as an argument" if is_returned else "decorate it with @relay, or register an operator"
@@ -123,6 +128,15 @@ def object_entity(value: object, span: Span | None) -> Entity:
             help="a size is an attribute of a tensor: `x.shape[0]`",
         )
     raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
+
+
+def is_meaningful(value: object) -> bool:
+    """Whether a program may mention this object."""
+    try:
+        object_entity(value, None)
+    except FrontendError:
+        return False
+    return True
 
 
 def _array(array: np.ndarray, span: Span | None) -> Typed:

@@ -64,6 +64,7 @@ from relay.typecheck.elaboration.entities import (
     GlobalFunction,
     LocalFunction,
     Method,
+    NumpyFunction,
     Object,
     Tuple,
     Typed,
@@ -260,7 +261,7 @@ class _Reader:
         match callee:
             case GlobalFunction() | LocalFunction():
                 self.named(callee, passed, rest)
-            case Object(Operator() | type()):
+            case Object(Operator() | NumpyFunction() | type()):
                 pass
             case Object(functools.partial() as partial):
                 self._call(object_entity(partial.func, None), (), [*arguments, *others], meaning)

@@ -54,7 +54,11 @@ def call(
     if rule is None:
         return None
     name = getattr(function, "__name__", "function")
+    if function is np.clip:
+        return _clip_call(session, out, arguments, keywords, span)
     given = list(arguments)
+    if rule is _array and len(given) == 2:
+        keywords, given = [("dtype", given[1]), *keywords], given[:1]
     dtype: Entity | None = None
     named = dict(keywords)
     for key, default in _DEFAULTS.get(name, ())[max(len(given) - 2, 0) :]:
@@ -226,8 +230,51 @@ def _array(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
     return operators.apply(session, out, lookup("stack"), rows, {}, span, [])
 
 
-def _dot(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    return operators.apply(session, out, lookup("matmul"), list(arguments), {}, span, [])
+def _log(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """`math.log(x)` and `math.log(x, base)`."""
+    logs = [operators.apply(session, out, lookup("log"), [a], {}, span, []) for a in arguments]
+    return logs[0] if len(logs) == 1 else operators.apply(session, out, lookup("divide"), logs, {}, span, [])
+
+
+def _float_power(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """`math.pow(x, y)`, which is a float where `x ** y` may be an integer."""
+    numbers = [Number(float(a.value), span) if type(a) is Number else a for a in arguments]
+    types = [prune(a.type) for a in numbers if isinstance(a, Typed) and not a.of_range]
+    bases = [prune(t.base) for t in types if isinstance(t, TensorType)]
+    if any(isinstance(b, BaseType) and b.base_class is BaseClass.INTEGER for b in bases):
+        help = "convert: math.pow(float(n), 2.0); or n ** 2, which is an integer"
+        raise TypeCheckError("math.pow is about floats, found integers", span, help=help)
+    return apply_named(session, out, "power", numbers, {}, span, [])
+
+
+def _of_floats(name: str, operator: str, instead: str) -> Rule:
+    """A function that NumPy has for integers with another meaning than here."""
+
+    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+        (value,) = arguments
+        type_ = prune(value.type) if isinstance(value, Typed) and not value.of_range else None
+        base = prune(type_.base) if isinstance(type_, TensorType) else None
+        if (type(value) is Number and not value.is_float) or (
+            isinstance(base, BaseType) and base.base_class is BaseClass.INTEGER
+        ):
+            raise TypeCheckError(f"{name} of integers is not part of Relay", span, help=instead)
+        return operators.apply(session, out, lookup(operator), [value], {}, span, [])
+
+    return rule
+
+
+def _product(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """`math.prod(xs)`: of numbers one after the other, or of the elements of a vector."""
+    items = _items(session, out, arguments[0], span)
+    if items is None:
+        x = session.materialise(out, arguments[0], span)
+        if len(matrices.ranked(x, span).shape) != 1:
+            raise TypeCheckError("math.prod goes along one axis", span, help="of all elements: np.prod(x)")
+        return operators.apply(session, out, lookup("prod"), [x], {}, span, [])
+    result: Entity = Number(1, span)
+    for item in items:
+        result = apply_named(session, out, "multiply", [result, item], {}, span, [])
+    return result
 
 
 def _clip(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
@@ -242,11 +289,25 @@ def clip(
     session: Session, out: Output, value: Entity, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
 ) -> Entity:
     """`x.clip(low, high)`, also by name."""
-    bounds: dict[str, Entity] = dict(zip(("min", "max"), arguments, strict=False)) | dict(keywords)
-    if len(arguments) > 2 or not bounds.keys() <= {"min", "max"}:
+    bounds: dict[str, Entity] = dict(zip(("min", "max"), arguments, strict=False))
+    for name, bound in keywords:
+        name = {"a_min": "min", "a_max": "max"}.get(name, name)
+        if name not in ("min", "max") or name in bounds:
+            raise TypeCheckError("clip takes the bounds min and max, each once", span)
+        bounds[name] = bound
+    if len(arguments) > 2:
         raise TypeCheckError("clip takes the bounds min and max", span)
-    limits = [bounds.get(name, Object(None)) for name in ("min", "max")]
-    return _clip(session, out, [value, *limits], span)
+    low, high = (bounds.get(name, Object(None)) for name in ("min", "max"))
+    return _clip(session, out, [value, low, high], span)
+
+
+def _clip_call(
+    session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
+) -> Entity:
+    """`np.clip(x, low, high)`."""
+    if not arguments:
+        raise TypeCheckError("clip needs what it clips", span)
+    return clip(session, out, arguments[0], arguments[1:], keywords, span)
 
 
 _RULES: list[tuple[object, Rule]] = [
@@ -260,9 +321,13 @@ _RULES: list[tuple[object, Rule]] = [
     (builtins.divmod, _divmod),
     (builtins.reversed, _reversed),
     (builtins.isinstance, comparisons.is_instance),
+    (math.log, _log),
+    (math.pow, _float_power),
+    (math.prod, _product),
+    (np.rint, _of_floats("rint", "round", "integers are round: np.round(n); or convert: np.rint(float(n))")),
+    (np.reciprocal, _of_floats("reciprocal", "reciprocal", "it is 0 for most of them; convert: 1.0 / float(n)")),
     (np.array, _array),
     (np.asarray, _array),
-    (np.dot, _dot),
     (np.clip, _clip),
     *((getattr(np, name), matrices.joined(name)) for name in ("hstack", "vstack", "column_stack")),
     (np.array_equal, matrices.array_equal),
@@ -278,7 +343,7 @@ _DEFAULTS = {"isclose": (("rtol", 1e-5), ("atol", 1e-8)), "allclose": (("rtol", 
 
 _ARITY = {
     "solve": (2, 2), "array_equal": (2, 2), "isclose": (4, 4), "allclose": (4, 4),
-    "isinstance": (2, 2), "round": (1, 2), "pow": (2, 2), "divmod": (2, 2), "dot": (2, 2), "clip": (3, 3),
+    "isinstance": (2, 2), "round": (1, 2), "pow": (2, 2), "divmod": (2, 2), "log": (1, 2),
 }  # fmt: skip
 KNOWN = tuple(function for function, _ in _RULES)
 
@@ -299,6 +364,8 @@ _INSTEAD: dict[object, str] = {
     builtins.id: "values have no identity; compare them with `==`",
     builtins.hasattr: "what a value has is known before the program runs",
     builtins.getattr: "write the attribute: x.name",
+    np.unique: "how many there are is only known at run time; relay.unique(x, size) has room for so many",
+    math.remainder: "the sign of `x % y` is that of y; IEEE's is x - y * relay.round(x / y)",
     functools.partial: "write a lambda: `lambda v: f(v, k=x)`",
     functools.reduce: "write a loop: `for x in xs: total = f(total, x)`",
     builtins.slice: "write it in brackets: x[a:b]",

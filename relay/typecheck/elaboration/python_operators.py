@@ -21,6 +21,7 @@ from relay.typecheck.elaboration import chosen_by_calls, made_sizes, operators, 
 from relay.typecheck.elaboration.attributes import dtype_of
 from relay.typecheck.elaboration.descriptions import operator_name
 from relay.typecheck.elaboration.entities import (
+    Computed,
     Entity,
     Masked,
     Number,
@@ -37,6 +38,25 @@ from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.operators import truth
 from relay.typecheck.elaboration.session import Session
 
+LONGEST = 1 << 14
+"""How many bits an integer may have while numbers are computed; no dtype holds more than 64."""
+
+
+def _power(base: int | float, exponent: int | float) -> int | float:
+    if isinstance(base, int) and isinstance(exponent, int) and base.bit_length() * max(exponent, 0) > 2 * LONGEST:
+        raise OverflowError("the result is too large")
+    result = base**exponent
+    if isinstance(result, complex):
+        raise TypeError("a root of a negative number")
+    return result
+
+
+def _shifted(number: int, bits: int) -> int:
+    if isinstance(bits, int) and bits > LONGEST:
+        raise OverflowError("the result is too large")
+    return number << bits
+
+
 _FOLD: dict[str, Callable[..., int | float]] = {
     "add": python.add,
     "subtract": python.sub,
@@ -44,10 +64,18 @@ _FOLD: dict[str, Callable[..., int | float]] = {
     "divide": python.truediv,
     "floor_divide": python.floordiv,
     "mod": python.mod,
-    "power": python.pow,
+    "power": _power,
     "negative": python.neg,
     "bitwise_not": python.invert,
+    "left_shift": _shifted,
+    "right_shift": python.rshift,
+    "bitwise_and": python.and_,
+    "bitwise_or": python.or_,
+    "bitwise_xor": python.xor,
 }
+OF_BITS = ("left_shift", "right_shift", "bitwise_and", "bitwise_or", "bitwise_xor")
+"""The operators above that are none of sizes."""
+
 _COMPARE: dict[str, Callable[..., bool]] = {
     "equal": python.eq,
     "not_equal": python.ne,
@@ -153,6 +181,8 @@ def _class(form: Form | None) -> type:
 def _fold(session: Session, out: Output, name: str, operands: list[Entity], span: Span | None) -> Entity | None:
     numbers = [o for o in operands if isinstance(o, Number)]
     if len(numbers) == len(operands):
+        if name in OF_BITS and any(isinstance(n, Size | Computed) for n in numbers):
+            return _shifted_size(session, out, name, numbers, span)
         if name in _FOLD and (number := sizes.calculated(name, numbers, _FOLD[name], span)) is not None:
             return number
         if name in _COMPARE and (answer := sizes.compared(name, *numbers)) is not None:
@@ -166,10 +196,11 @@ def _fold(session: Session, out: Output, name: str, operands: list[Entity], span
         if name in _FOLD:
             try:
                 result = _FOLD[name](*values)
-            except (ArithmeticError, TypeError) as error:
+            except (ArithmeticError, TypeError, ValueError) as error:
                 raise TypeMismatch(f"{error} in an expression of numbers", span) from None
-            if isinstance(result, int | float):
-                return Number(result, span)
+            if isinstance(result, int) and result.bit_length() > LONGEST:
+                raise TypeMismatch("the result is too large in an expression of numbers", span)
+            return Number(result, span)
         if name in _COMPARE:
             return truth(bool(_COMPARE[name](*values)), span)
     if any(isinstance(o, Text) for o in operands):
@@ -201,6 +232,29 @@ def _of_texts(session: Session, out: Output, name: str, operands: Sequence[Entit
             return texts.concatenated(session, out, operands, span)
         case _:
             raise text_equality.refusal(f"{operator_name(lookup(name))} does not take", span)
+
+
+def _shifted_size(
+    session: Session, out: Output, name: str, numbers: Sequence[Number], span: Span | None
+) -> Entity | None:
+    """A size times a power of two, or divided by one; None for what is no shift by a known number."""
+    size, bits = numbers
+    if name not in ("left_shift", "right_shift") or type(bits) is not Number or type(bits.value) is not int:
+        return None
+    if not 0 <= bits.value < 63:
+        raise TypeMismatch(f"a size cannot be shifted by {bits.value} bits", span)
+    instead = "multiply" if name == "left_shift" else "floor_divide"
+    return _fold(session, out, instead, [size, Number(1 << bits.value, span)], span)
+
+
+def numbers_alone(
+    session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None
+) -> Entity | None:
+    """What an operator that is called by its name gives for numbers without a dtype; None for others. It is exact, as
+    Python's is."""
+    if name not in _FOLD or name in ("divide", "power") or not all(type(o) is Number for o in operands):
+        return None
+    return _fold(session, out, name, list(operands), span)
 
 
 def _compared(entity: Entity) -> object:

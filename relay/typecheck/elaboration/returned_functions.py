@@ -34,11 +34,11 @@ from relay.ir.types import (
     prune,
     type_variables,
 )
-from relay.operator import Operator
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.decisions import Decisions, StartAnew
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
+    OPERATORS,
     Consequence,
     Context,
     Derived,
@@ -238,7 +238,7 @@ def has_functions(entity: Entity) -> bool:
         case Tuple(items):
             return any(map(has_functions, items))
         case Object(value):
-            return isinstance(value, Operator)
+            return isinstance(value, OPERATORS)
         case Typed():
             return holds_functions(entity.type)
         case _:
@@ -312,9 +312,7 @@ class _Packer:
             case LocalFunction():
                 return self._closure(entity)
             case Derived(of, grad):
-                g = grad
-                options = (g.wrt, g.output, g.keeping, g.seedable, g.with_value, g.memory)
-                return Gradient(self._captured(of), options, grad)
+                return Gradient(self._captured(of), grad.options, grad)
             case Method(value, name, described):
                 return Part(Method, (self._captured(value),), (name, described))
             case Range(start, stop, step, backward):

@@ -58,7 +58,7 @@ from relay.typecheck.elaboration.session import Session
 from relay.typecheck.relations import steps
 from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
 
-METHODS = {"astype": "cast", "dot": "matmul", "flatten": "reshape", "ravel": "reshape", "clip": "maximum"}
+METHODS = {"astype": "cast", "dot": "matmul", "ravel": "flatten", "clip": "maximum"}
 """Methods of arrays whose operator has another name."""
 
 LIST_METHODS = {
@@ -235,6 +235,7 @@ def call_method(
     described: Sequence[str],
 ) -> Entity:
     """`x.name(..)`: the operator of that name, with x as its first operand."""
+    from relay.typecheck.elaboration import numpy_names
     from relay.typecheck.elaboration.calls import call_operator
     from relay.typecheck.elaboration.functions import call_function
 
@@ -243,8 +244,6 @@ def call_method(
         if own is not None:
             return call_function(session, out, own, [method.value, *arguments], keywords, span, 1)
         return records.call_method(method.value, method.name, arguments, keywords, span)
-    if method.name in ("flatten", "ravel") and not arguments and not keywords:
-        arguments = [Number(-1, span)]
     if method.name == "clip":
         from relay.typecheck.elaboration.python_functions import clip
 
@@ -254,6 +253,11 @@ def call_method(
             raise TypeCheckError(f"{method.name} takes no arguments here", span)
         return method.value
     operator = lookup(METHODS.get(method.name, method.name))
+    if (function := numpy_names.method(method.name)) is not None:
+        given = [method.value, *arguments]
+        return numpy_names.call(
+            session, out, function, given, keywords, span, [method.described, *described], (*operator.attributes,)
+        )
     if method.name in ("reshape", "transpose", "broadcast_to") and arguments and not keywords:
         numbers = all(isinstance(a, Number) or (isinstance(a, Typed) and _may_be_scalar(a)) for a in arguments)
         if numbers and (len(arguments) > 1 or method.name != "transpose"):

@@ -1,0 +1,143 @@
+"""Functions that are passed to others: operators, builtins, constructors and derivatives have all the types that a
+lambda around them has."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relay as R
+from relay import relay
+
+A = R.type_var("A")
+
+
+@R.data
+class Box:
+    content: A
+
+
+@relay
+def tree_map(f, p):
+    if isinstance(p, dict):
+        return {name: tree_map(f, part) for name, part in p.items()}
+    return f(p)
+
+
+@relay
+def both(f, a, b):
+    return f(a), f(b)
+
+
+@relay
+def square(v):
+    return v * v
+
+
+NAMES = {"np": np, "math": math, "relay": relay, "both": both, "tree_map": tree_map, "Box": Box, "square": square}
+TREE = {"w": np.array([[1.0, -2.0], [0.5, 3.0]]), "b": np.array([-0.5, 0.25, 2.0], np.float32)}
+FUNCTIONS = (
+    "np.tanh", "relay.tanh", "relay.relu", "abs", "max", "np.sum", "np.cumsum", "np.std", "np.zeros_like",
+    "np.transpose", "np.float32", "len", "tuple", "square", "np.linalg.norm", "np.argmax",
+    "relay.grad(lambda v: (v * v).sum())",
+    "relay.grad(lambda v: square(v).sum())", "relay.grad(relay.sum)", "relay.stop_gradient",
+)  # fmt: skip
+
+
+def leaves(value: Any) -> list[np.ndarray]:
+    if isinstance(value, dict):
+        return leaves(tuple(value.values()))
+    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, tuple | list) else [np.asarray(value)]
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    for a, b in zip(leaves(found), leaves(expected), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_several_types(function: str) -> None:
+    text = f"""
+def f(p, w, b):
+    return both({function}, w, b), tree_map({function}, p)
+
+def around(p, w, b):
+    g = lambda v: ({function})(v)
+    return both(lambda v: g(v), w, b), tree_map(lambda v: ({function})(v), p)
+"""
+    made = R.from_source(text, NAMES)
+    f, around = made["f"], made["around"]
+    given = (TREE, TREE["w"], TREE["b"])
+    assert_same(f.interpret(*given), around.interpret(*given))
+
+
+def test_numbers_of_several_types() -> None:
+    @relay
+    def f(n, x):
+        return both(float, 1, 2.5), both(int, x, 2.75), both(math.sqrt, 4.0, x), both(bool, n, x), both(round, 2.5, x)
+
+    for run in (f, f.interpret):
+        found = run(np.int32(3), np.float64(2.25))
+        assert [float(v) for pair in found for v in pair] == [1.0, 2.5, 2.0, 2.0, 2.0, 1.5, 1.0, 1.0, 2.0, 2.0]
+
+
+def test_constructors() -> None:
+    @relay
+    def f(a, b):
+        one, two = both(Box, a, b)
+        return one.content, two.content
+
+    assert_same(f.interpret(TREE["w"], TREE["b"]), (TREE["w"], TREE["b"]))
+
+
+def test_compiled_programs() -> None:
+    @relay
+    def f(p, w, b):
+        maps = tree_map(np.tanh, p), tree_map(np.cumsum, p)
+        return maps, both(relay.grad(lambda v: (v * v).sum()), w, b), [g(w) for g in (np.exp, abs, np.sum)]
+
+    given = (TREE, TREE["w"], TREE["b"])
+    assert_same(f(*given), f.interpret(*given))
+
+
+def test_choices_of_the_run_and_recursion() -> None:
+    @relay
+    def applied(f, x, n):
+        return x if n == 0 else applied(f, f(x), n - 1)
+
+    @relay
+    def f(x, n):
+        g = np.sin if n > 2 else np.cos
+        for i in range(n):
+            g = np.tanh if i % 2 == 0 else g
+            x = g(x)
+        return x, applied(np.tanh, x, n), applied(relay.sin, x, n), (np.sum if n > 2 else np.max)(x)
+
+    given = (TREE["w"], 3)
+    assert_same(f(*given), f.interpret(*given))
+    np.testing.assert_allclose(np.asarray(f.interpret(*given)[3]), np.tanh(np.tanh(np.tanh(TREE["w"]))).sum())
+
+
+def test_functions_of_numpy_from_python() -> None:
+    for function in (np.tanh, np.cumsum, abs, relay.tanh, square):
+        first, second = both.interpret(function, TREE["w"], TREE["b"])
+        expected = both.interpret(R.from_source("def f(v):\n    return g(v)\n", {"g": function}), TREE["w"], TREE["b"])
+        assert_same((first, second), expected)
+        assert second.dtype == np.float32
+    with pytest.raises(R.TypeMismatch, match="argument f of both is a Python"):
+        both.interpret(np.linalg.svd, TREE["w"], TREE["b"])
+
+
+def test_returned_functions_have_all_types() -> None:
+    @relay
+    def chosen():
+        return np.sum, np.cumsum
+
+    total, running = chosen()
+    assert float(total(TREE["w"])) == 2.5
+    np.testing.assert_allclose(running(TREE["b"]), np.cumsum(TREE["b"]))
+    np.testing.assert_allclose(running(TREE["w"]), np.cumsum(TREE["w"]))

@@ -1,0 +1,146 @@
+"""Derivatives of functions that return several results: which one is meant has to be said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relay as R
+from relay import DifferentiationError, TypeCheckError, relay
+
+W, X = np.array([1.0, 2.0]), np.array([3.0, 1.0])
+SAID = "the function returns 2 results: say which one is differentiated, by output= or has_aux="
+
+
+@relay
+def loss(w, x, n):
+    y = (w * x).sum() * float(n)
+    return y * y, {"y": y, "n": n}
+
+
+@relay
+def pair(w):
+    return (w * w).sum(), w * 3.0
+
+
+def runs(f: Any) -> list[Callable[..., Any]]:
+    return [f, f.interpret]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "relay.grad(pair)(w)",
+        "relay.value_and_grad(pair)(w)",
+        "relay.grad(lambda v: pair(v))(w)",
+        "relay.grad(pair, keeping=1)(w)",
+        "relay.grad(relay.value_and_grad(pair, output=0))(w)",
+        "relay.hessian(pair)(w)",
+        "relay.grad(lambda v: [v.sum(), v.sum()])(w)",
+    ],
+)
+def test_in_programs(text: str) -> None:
+    f = R.from_source(f"def f(w):\n    return {text}\n", {"relay": relay, "pair": pair})
+    with pytest.raises(DifferentiationError, match=SAID):
+        f.interpret(W)
+
+
+@pytest.mark.parametrize("make", [R.grad, R.value_and_grad, R.hessian])
+def test_from_python(make: Callable[..., Any]) -> None:
+    with pytest.raises(DifferentiationError, match=SAID):
+        make(pair)(W)
+
+
+def test_in_text() -> None:
+    text = R.to_text(R.grad(pair, output=0).typed(W))
+    assert R.to_text(R.parse(text)) == text
+    with pytest.raises(R.RelayError, match=SAID):
+        R.parse(text.replace("grad{output=0}", "grad"))
+    kept = R.to_text(R.grad(loss, has_aux=True).typed(W, X, 2))
+    assert "has_aux" in kept
+    assert R.to_text(R.parse(kept)) == kept
+
+
+def test_one_result_in_a_tuple_is_meant() -> None:
+    @relay
+    def one(w):
+        return ((w * w).sum(),)
+
+    np.testing.assert_allclose(R.grad(one).interpret(W), 2 * W)
+
+
+def test_structures_of_results_have_all_their_derivatives() -> None:
+    first, second = R.jacobian(pair).interpret(W)
+    np.testing.assert_allclose(first, 2 * W)
+    np.testing.assert_allclose(second, 3 * np.eye(2))
+    _, pullback = R.vjp(pair, W)
+    np.testing.assert_allclose(pullback((1.0, np.ones(2))), 2 * W + 3.0)
+
+
+def test_auxiliary_results_are_handed_on() -> None:
+    for run in runs(R.grad(pair, has_aux=True)):
+        slope, rest = run(W)
+        np.testing.assert_allclose(slope, 2 * W)
+        np.testing.assert_allclose(rest, 3 * W)
+    for run in runs(R.value_and_grad(pair, has_aux=True)):
+        (value, rest), slope = run(W)
+        assert float(value) == 5.0
+        np.testing.assert_allclose(rest, 3 * W)
+        np.testing.assert_allclose(slope, 2 * W)
+
+
+def test_auxiliary_results_and_several_gradients() -> None:
+    for run in runs(R.grad(loss, has_aux=True)):
+        (dw, dx, dn), rest = run(W, X, 2)
+        np.testing.assert_allclose(dw, 2 * 10.0 * 2 * X)
+        np.testing.assert_allclose(dx, 2 * 10.0 * 2 * W)
+        assert dn is None
+        assert float(rest["y"]) == 10.0
+        assert int(rest["n"]) == 2
+    for run in runs(R.value_and_grad(loss, wrt=("w", "x"), has_aux=True)):
+        (value, rest), (dw, _) = run(W, X, 2)
+        assert float(value) == 100.0
+        assert set(rest) == {"y", "n"}
+        np.testing.assert_allclose(dw, 40.0 * X)
+
+
+def test_auxiliary_results_inside_of_programs() -> None:
+    @relay
+    def step(w, x, n):
+        (dw, dx, _), rest = relay.grad(loss, has_aux=True)(w, x, n)
+        (value, _), slope = relay.value_and_grad(lambda v: loss(v, x, n), has_aux=True)(w)
+        second = relay.grad(lambda v: relay.grad(pair, has_aux=True)(v)[0].sum())(w)
+        return dw - slope, dx, rest["y"], value, second
+
+    for run in runs(step):
+        zero, dx, y, value, second = run(W, X, np.int32(2))
+        np.testing.assert_allclose(zero, 0.0, atol=1e-12)
+        np.testing.assert_allclose(dx, 40.0 * W)
+        assert (float(y), float(value)) == (10.0, 100.0)
+        np.testing.assert_allclose(second, 2.0)
+
+
+def test_auxiliary_results_with_a_seed() -> None:
+    @relay
+    def parts(w):
+        return w * w, w.sum()
+
+    slope, rest = R.grad(parts, has_aux=True, seedable=True).interpret(W, X)
+    np.testing.assert_allclose(slope, 2 * W * X)
+    assert float(rest) == 3.0
+
+
+@pytest.mark.parametrize("result", ["w.sum()", "(w.sum(), w, w)", "(w.sum(),)"])
+def test_auxiliary_results_need_a_pair(result: str) -> None:
+    f = R.from_source(f"def f(w):\n    return {result}\n", {})
+    with pytest.raises(DifferentiationError, match="has_aux is for a function that returns a pair"):
+        R.grad(f, has_aux=True).interpret(W)
+
+
+def test_auxiliary_results_go_without_other_choices() -> None:
+    for options in ({"output": 0}, {"keeping": (1,)}):
+        with pytest.raises(TypeCheckError, match="has_aux differentiates the first of two results"):
+            R.grad(pair, has_aux=True, **options)
