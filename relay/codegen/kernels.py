@@ -40,7 +40,7 @@ from relay.ir.dims import (
 )
 from relay.ir.expr import Atom, AttributeValue, Binding, Constant, OpCall, Var
 from relay.ir.facts import facts
-from relay.ir.types import BaseType, TensorType
+from relay.ir.types import BaseType, TensorType, show
 from relay.operator import InPlace, Pattern, lookup
 from relay.ops.lazy import wide_indices
 from relay.ops.notation import making
@@ -76,6 +76,7 @@ class Kernels:
     def kernel(self, group: Group) -> Kernel:
         """The kernel for a group. Raises CompileError if an operator's `compute` fails."""
         operands, sizes, key = signature(group)
+        _refuse_absurd_sizes(group)
         self.calls += 1
         if key not in self._known:
             names = "_".join(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
@@ -93,6 +94,25 @@ class Kernels:
         function, general, packed, may_fail = self._known[key]
         temporaries = tuple(in_terms(size, _DIMS, sizes) for size in general)
         return Kernel(function, operands, packed, sizes, temporaries, may_fail)
+
+
+_MOST_BYTES = 1 << 47
+"""More memory than a process has addresses."""
+
+
+def _refuse_absurd_sizes(group: Group) -> None:
+    """Raise CompileError for a result that no memory holds, and for more elements than are counted."""
+    for binding in group.bindings:
+        type_ = _type(binding.targets[0])
+        elements = product(type_.shape)
+        if not isinstance(elements, int):
+            continue
+        bytes_ = elements * type_.dtype.itemsize
+        span = binding.value.span if isinstance(binding.value, OpCall) else None
+        if binding.targets[0] in group.outputs and bytes_ > _MOST_BYTES:
+            raise CompileError(f"{show(type_)} takes {bytes_} bytes of memory, which no process has", span)
+        if elements >= 1 << 62:
+            raise CompileError(f"{show(type_)} has {elements} elements, which no run computes", span)
 
 
 _NAMED = 4
