@@ -98,6 +98,7 @@ def test_odd_calls_and_operands() -> None:
     [
         *("np.arange(-1, -n, np)", "np.arange(relay.sin, [1, 2], -1)", "np.sum(x, axis=np)", "x.transpose(np.float64)"),
         *("np.full(range(n), x.T)", "np.full(relay.grad(helper), x.shape)", "relay.full_like(x.shape[0], np.float64)"),
+        *("relay.arange([])", "relay.full_like(10**12, '')", "np.full(3, None)"),
         *("(x.shape).index(initial=10**12)", "(1, 2).index(initial=3)", "p['w']", "[x]['w']", "xs['w']"),
     ],
 )

@@ -78,6 +78,8 @@ def _full_shape(*, shape: Any, value: float, dtype: BaseType) -> tuple[Any, ...]
 
 def _checknumber_or_size(value: float, dtype: BaseType) -> None:
     """Raises TypeMismatch if the dtype does not hold the number."""
+    if isinstance(value, str | tuple) or value is None:
+        raise TypeMismatch(f"the value must be a number, found {value!r}")
     if isinstance(dtype, BaseType) and is_integer(dtype):  # a dtype that is still open is checked with its literals
         limits = np.iinfo(dtype.name)
         if isinstance(value, float) or not limits.min <= value <= limits.max:

@@ -514,6 +514,9 @@ def filled(*, shape: Sequence[Dim] | Dim, **attributes: object) -> Shape:
 
 def arange(*, start: float | Dim, stop: float | Dim, step: float, **attributes: object) -> Shape:
     """(ceil((stop - start) / step),), or (0,)"""
+    for what, value in (("start", start), ("stop", stop), ("step", step)):
+        if not isinstance(value, float) and not is_dim(value):
+            raise ShapeError(f"the {what} of arange must be a number, found {value!r}")
     if step == 0:
         raise ShapeError("the step of arange is 0")
     if isinstance(start, float) or isinstance(stop, float) or isinstance(step, float):
