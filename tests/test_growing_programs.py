@@ -123,8 +123,9 @@ def size(module: Any) -> int:
     return sum(count_bindings(f.body) for f in module.functions.values())
 
 
-class _Generated(Exception):
-    """Code generation is done: what would be compiled by LLVM."""
+class _Generated(BaseException):
+    """Code generation is done: what would be compiled by LLVM. No exception that a bug might raise, which would be
+    reported as one."""
 
 
 def generated(function: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:

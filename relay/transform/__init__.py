@@ -1,6 +1,7 @@
 """The passes, as functions from module to module, and pipelines of them: `relay.transform.simplify(module)`."""
 
 from relay.transform.accuracy import Improvement, improve_accuracy, improvements
+from relay.transform.cell_elimination import eliminate_cells
 from relay.transform.common_subexpressions import eliminate_common_subexpressions
 from relay.transform.composites import expand_composites
 from relay.transform.constant_folding import fold_constants
@@ -54,6 +55,7 @@ __all__ = [
     "cse",
     "dce",
     "defer_sums",
+    "eliminate_cells",
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
     "eliminate_references",
