@@ -7,7 +7,9 @@ that this process has tried before are not tried again.
 
 Results agree if they differ by what roundings may do: those of a few kernels, or what becomes of a rounding of the
 arguments. What may be decided by a rounding (places, comparisons and steps of computed floats) is not compared.
-Programs with more than `MOST` elements are not tried, nor calls in loops that read at places which are computed.
+Programs with more than `MOST` elements are not tried, nor calls in loops that read at places which are computed, nor
+kernels for sizes that the run makes, since the rest of the program decides what these may be. Nor are operators that
+are Python functions, since these may notice that they are called.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 from relay import progress
 from relay.errors import ExecutionError, MachineCodeError, RelayError
 from relay.eval.sizes import attribute_with_sizes, with_sizes
-from relay.ir.dims import TypeId, evaluate, variables
+from relay.ir.dims import MadeDim, TypeId, evaluate, variables
 from relay.ir.expr import (
     Assert,
     Atom,
@@ -42,7 +44,6 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.extents import symbolic_dims
-from relay.ir.made import made_by
 from relay.ir.traverse import all_blocks
 from relay.ir.types import BOOL, BaseType, TensorType, TupleType, Type
 from relay.operator import Operator, Pattern, lookup
@@ -115,7 +116,6 @@ def _is_straight(module: Module) -> bool:
         all(isinstance(binding.value, kinds) for binding in main.body.bindings)
         and isinstance(main.body.terminator, Exit)
         and all(_is_of_tensors(p.type) for p in main.parameters)
-        and not made_by(main.body)
     )
 
 
@@ -130,7 +130,7 @@ def _untried(module: Module) -> Iterator[Group]:
     from relay.codegen.kernels import signature
 
     for function in module.functions.values():
-        if not isinstance(function, Function) or made_by(function.body):
+        if not isinstance(function, Function):
             continue
         for block in all_blocks(function.body):
             for group in plan(block).values():
@@ -140,18 +140,20 @@ def _untried(module: Module) -> Iterator[Group]:
                 if not outputs:
                     continue
                 part = Group(free, outputs, tuple(v for v in group.kept if v in left))
-                _, _, key = signature(part)
-                if key not in _tried:
+                _, sizes, key = signature(part)
+                if key not in _tried and not any(isinstance(size, MadeDim) for size in sizes):
                     _tried.add(key)
                     yield part
 
 
 def _is_free(binding: Binding) -> bool:
-    """Whether a call may have any operands of its types: it has no requirements of them, and reads at no places that
-    they say."""
+    """Whether a call may have any operands of its types, and as often as one likes: it has no requirements of them,
+    reads at no places that they say, and is no Python function."""
     call = binding.value
     assert isinstance(call, OpCall)
     operator = lookup(call.operator)
+    if operator.external is not None:
+        return False
     whole = [a for a in call.arguments if not (isinstance(t := _type(a), TensorType) and _is_float(t))]
     if not whole:
         return True

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 import relay
-from relay import RelayFunction, verification
+from relay import RelayFunction, Tensor, verification
 from relay.codegen import assembly, kernels
 from relay.errors import InternalError, MachineCodeError
 from relay.operator import lookup
+from relay.typecheck.relations import same
 
 STRAIGHT = """
 def f(x, w):
@@ -42,8 +44,9 @@ def wrong_tanh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def function_of(text: str, **options: Any) -> RelayFunction:
     made = relay.from_source(text, {"relay": relay}, "model.py")
+    made = made["f"] if isinstance(made, dict) else made
     assert isinstance(made, RelayFunction)
-    return relay.relay(**options)(made) if options else made
+    return RelayFunction(made.__relay__, attrs.evolve(made._options, **options))
 
 
 @pytest.mark.parametrize(("text", "line"), [(STRAIGHT, "model.py:4"), (LOOP, "model.py:5")])
@@ -57,8 +60,7 @@ def test_a_wrong_kernel_is_an_error(text: str, line: str, wrong_tanh: None) -> N
 
 
 def test_sizes_are_named(wrong_tanh: None) -> None:
-    function = function_of("def f(x):\n    return relay.tanh(x) * 2.0\n")
-    symbolic = RelayFunction(function.__relay__, function._options.__class__(dynamic=True))
+    symbolic = function_of("def f(x):\n    return relay.tanh(x) * 2.0\n", dynamic=True)
     with pytest.raises(MachineCodeError, match=r"for x_0 = \d+: found"):
         symbolic(np.ones(4))
 
@@ -100,3 +102,41 @@ def test_roundings_are_no_mistakes(result: str, dtype: str) -> None:
 def test_programs_that_refuse_most_arguments() -> None:
     text = "def f(x, i):\n    assert relay.sum(x) > 1e5\n    return x[i] + relay.take(x, i + 1)\n"
     assert float(function_of(text)(np.full(9, 1e5), np.int32(3))) == 2e5
+
+
+def test_kernels_for_sizes_that_the_run_makes() -> None:
+    """They are parts of functions that take these sizes from others."""
+    text = """
+def total(values):
+    result = 0.0
+    while result < 3.0:
+        result += relay.sum(values * values) + 1.0
+    return result
+
+def f(x, n):
+    return total(relay.tanh(x[:n])) + total(relay.arange(n) * 0.5)
+"""
+    function = function_of(text, opt_level=0)
+    x = np.linspace(-1, 1, 7)
+    for n in (0, 1, 5):
+        np.testing.assert_allclose(function(x, np.int32(n)), function.interpret(x, np.int32(n)))
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_python_functions_are_called_by_the_run_alone(rounds: int) -> None:
+    seen: list[float] = []
+
+    @relay.pure_callback(relation=relay.Relation("T:float -> T", same), name=f"test_verification_seen{rounds}")
+    def noticed(x: Tensor) -> Tensor:
+        """x, and it is seen. x: (T float, s) -> (T, s)."""
+        seen.append(float(x))
+        return x
+
+    @relay.relay
+    def repeated(x):  # type: ignore[no-untyped-def]
+        for _ in range(rounds):
+            x = relay.exp(noticed(x * 0.5)) * 0.1
+        return x
+
+    repeated(np.float64(0.5))
+    assert len(seen) == rounds and seen[0] == 0.25
