@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.dims import Dim
+from relay.ir.dims import Dim, settled
 from relay.ir.expr import Function
 from relay.ir.types import Kind, TensorType, TupleType, Type, TypeId, Unknown, map_dims, prune, type_variables
 from relay.operator.relation import substitute
@@ -42,7 +42,10 @@ def at_equal_sizes(session: Session, key: InstanceKey, types: Sequence[Type]) ->
     if found is None:
         return None
     for left, right in zip(_dims(types), _dims(found.parameters), strict=True):
-        if session.hints.equal(left, right) is not True and session.hints.number(left) != session.hints.number(right):
+        if settled(left) == settled(right):
+            continue
+        number = session.hints.number(left)  # also of sizes that are known to be equal: types have to be the same
+        if number is None or number != session.hints.number(right):
             return None
     return found
 
