@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 import random_lists
@@ -14,6 +15,7 @@ import random_lists
 import relay as rl
 from relay import relay
 from relay.codegen.context import BUDGET, COPIED
+from relay.codegen.cpu import DataResult, Program
 from relay.eval import values
 
 # ---- right
@@ -295,6 +297,101 @@ def test_each_operation_takes_constant_time(function: Any, monkeypatch: pytest.M
 def _table(program: Any) -> np.ndarray:
     found: np.ndarray = program._contexts[-1].table
     return found
+
+
+# ---- given back once
+
+
+@relay
+def searched(n):
+    xs = [float(i) for i in range(n) if i % 3 > 0]
+    k = 0
+    while xs[k] * 2.0 < float(n):
+        k += 1
+    ys = [0.5]
+    for i in range(n):
+        ys.append(float(i))
+    return float(k) + ys[-1]
+
+
+@relay
+def searched_within(n):
+    xs = [float(i) for i in range(n) if i % 3 > 0]
+    s = 0.0
+    i = 0
+    while i < 3:
+        ws = [float(i), s]
+        ws.append(1.0)
+        j = 0
+        while j < len(xs):
+            if xs[j] > 4.0 + ws[0]:
+                break
+            s += xs[j] + ws[2]
+            j += 1
+        i += 1
+    return s
+
+
+@relay
+def found(n):
+    xs = [float(i) for i in range(n) if i % 3 > 0]
+    best = [0.0]
+    best.append(1.0)
+    k = 0
+    while k < n:
+        if xs[k] > 4.0:
+            best = xs
+            break
+        k += 1
+    ys = [0.5]
+    for i in range(n):
+        ys.append(-1.0)
+    return best[0] + 10.0 * best[1] + 100.0 * best[-1] + ys[-1]
+
+
+@relay
+def first_of(xs, n):
+    ys = [x * 2.0 for x in xs if x < float(n)]
+    for i in range(n):
+        for j in range(n):
+            if ys[j] > ys[i] + 3.0:
+                return ys
+    return xs
+
+
+@relay
+def returned(n):
+    xs = [float(i) for i in range(n) if i % 3 > 0]
+    zs = first_of(xs, n - n // 2)
+    ys = [0.5]
+    for i in range(n):
+        ys.append(-1.0)
+    return zs[0] + 10.0 * zs[1] + 100.0 * zs[-1] + ys[-1] + xs[1]
+
+
+@relay
+def ordered(n):
+    xs = (0.5, float(n), 1.0)
+    places = sorted(enumerate(xs), key=lambda p: p[1], reverse=True)
+    best, _ = max(places, key=lambda p: p[1])
+    return places[1][1] + 10.0 * float(best)
+
+
+LEAVING = (searched, searched_within, found, returned, ordered)
+
+
+@pytest.mark.parametrize("function", LEAVING, ids=lambda f: f.__name__)
+def test_what_a_loop_reads_is_given_back_once(function: Any) -> None:
+    """However the loop ends. A block that is given back twice has no size, and is noted behind the context table."""
+    assert float(function(12)) == float(function.interpret(12))
+    program = next(iter(function._cache.values())).program
+    end = program.native.table_size
+    wider = Program(attrs.evolve(program.native, table_size=end + 128), DataResult)
+    context = wider.take()
+    context.table[end:] = -7
+    wider.give(context)
+    wider([np.int32(12)])
+    assert (_table(wider)[end:] == -7).all()
 
 
 # ---- in memory that is used again

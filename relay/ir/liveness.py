@@ -3,6 +3,8 @@
     live before b = (live after b - what b defines) + what b uses
     live at the end of a block     Yield: after its construct; Next: what a round reads; Exit: after the loop it leaves
 
+What a round reads and does not make is live until the loop has ended, whichever way it ends.
+
 A value is named by a key: a variable itself, or what several variables have in common. What no key is asked for costs
 nothing.
 """
@@ -99,9 +101,9 @@ class Liveness(Generic[K]):
                 live = frozenset[K]().union(*arm_starts)
             case Loop(label, _, _, body):
                 inside = self._read(body) - self._begun(bound(value))
-                self._exits[label], self._rounds[label] = live, live | inside
-                self._block(body, frozenset())
                 live = live | inside
+                self._exits[label] = self._rounds[label] = live
+                self._block(body, frozenset())
             case Lambda(function):
                 live |= self.of(free_variables(function))
             case _:
