@@ -20,7 +20,7 @@ _FLAT = ("flatten_sums", "allocate_tapes", "flatten_tuples", *_CLEAN)
 _LOOPS = ("fold_counters", "simplify", "hoist_invariants", "batch_products")
 _FIRST = (
     *("expand_composites", "flatten_records", "inline", "simplify", "evaluate_partially", "inline", "reduce_strength"),
-    *("eliminate_references", "loop_tail_calls", "flatten_parameters", "flatten_tuples", *_CLEAN),
+    *("eliminate_references", "loop_tail_calls", "flatten_parameters", "flatten_tuples", *_CLEAN, "inline"),
     *("join_indices", "repeat_choices", "reorder_products"),
 )
 
