@@ -204,7 +204,7 @@ def message(text: str) -> str:
         ("math.pow(n0, n0)", "math.pow is about floats", "n ** 2"),
         ("np.rint(n1)", "rint of integers", "np.round(n)"),
         ("np.trace(x3, 0, 1, 1)", "needs two axes, found 1 twice", ""),
-        ("x2.sum(0, 1)", "1 is no dtype", "relay.Float32"),
+        ("x2.sum(0, 1)", "the dtype of sum must be a dtype, found 1", "relay.Float32"),
         ("np.transpose(x2, True)", "axes of transpose must be", ""),
         ("(-8) ** 0.5", "a root of a negative number", ""),
     ],

@@ -122,13 +122,16 @@ def checked_attribute(operator: Operator, name: str, value: object, span: Span |
     if name == "dtype":
         if value is None or isinstance(value, BaseType | Unknown):
             return value
-        raise TypeMismatch(f"{value!r} is no dtype", span, help="write relay.Float32, or np.float32")
+        message = f"the dtype of {operator.name} must be a dtype, found {value!r}"
+        raise TypeMismatch(message, span, help="write relay.Float32, or np.float32")
     wanted = _annotations(operator).get(name)
     tests = None if wanted is None else _tests(wanted)
     if tests is None or any(test(value) for test in tests):
         return value
     if wanted == "bool" and value in (0, 1):
         return bool(value)
+    if name == "shape":
+        raise TypeMismatch(f"a shape must hold integers that are not negative, found {value!r}", span)
     found = f"the number {value}" if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
     raise TypeMismatch(f"{name} of {operator.name} must be {_ALIASES.get(wanted or '', wanted)}, found {found}", span)
 

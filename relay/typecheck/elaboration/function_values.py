@@ -370,6 +370,8 @@ def _foreseen(session: Session, function: Type, grad: Grad) -> FunctionType | No
         return session.solver.fresh(Kind.Type)
 
     gradients = [gradient(function.parameters[p]) for p in places]
+    if grad.has_aux and len(gradients) > 1:
+        gradients = [TupleType(tuple(gradients))]
     kept = [session.solver.fresh(Kind.Type) for _ in grad.keeping]
     result: Type = gradients[0] if len(gradients) == 1 and not kept else TupleType((*gradients, *kept))
     if grad.with_value:
