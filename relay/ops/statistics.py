@@ -78,7 +78,8 @@ def _logsumexp_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims:
     sampler=cases(*_SHAPES, case((0, 3), axis=0)),
 )
 def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """log(sum(exp(x))) along axes, without overflow; -inf over no elements. x: (T float, s) -> (T, s without the axes).
+    """log(sum(exp(x))) along axes, without overflow; the axes must not be empty. x: (T float, s) -> (T, s
+    without the axes).
 
     >>> relay.logsumexp(np.float32([1000, 1000]))
     array(1000.6932, dtype=float32)
