@@ -55,7 +55,7 @@ DIGITS = {"test_averagepool_2d_ceil_last_window_starts_on_pad": 1e-4}
 
 
 EXTREMA = ("ReduceLogSumExp", "ReduceMax", "ReduceMin")
-"""Over no elements these are errors, as NumPy's; in the standard they are infinite."""
+"""Over no numbers these are errors, as NumPy's; in the standard they are infinite."""
 
 
 class Node:
@@ -128,7 +128,7 @@ def test_a_node_is_what_the_standard_says(kind: str) -> None:
     mapped = [node for node in nodes()[kind] if node.sample is not None]
     assert mapped, f"no test of {kind} is a call of one operator"
     if kind in EXTREMA:
-        empty = [node for node in mapped if "empty_set" in node.name]
+        empty = [node for node in mapped if node.name.split(" ")[0].endswith("empty_set")]
         mapped = [node for node in mapped if node not in empty]
         for node in empty:
             assert node.sample is not None
