@@ -38,6 +38,12 @@ def of_planes(x):  # type: ignore[no-untyped-def]
     return R.sum(R.abs(x - m), axis=(-2, -1))
 
 
+@relay
+def sums_of_squares(x):  # type: ignore[no-untyped-def]
+    centred = x - R.sum(x, axis=-1, keepdims=True)
+    return R.sum(centred * centred, axis=-1)
+
+
 FUNCTIONS = (softmax, layer_norm, logsumexp, of_planes)
 
 
@@ -51,9 +57,11 @@ def test_rows(function: R.RelayFunction, shape: tuple[int, ...], dtype: type) ->
 
 
 def test_an_empty_row_and_no_rows() -> None:
-    for shape in ((3, 0), (0, 3)):
+    for function, shape in ((softmax, (0, 3)), (sums_of_squares, (0, 3)), (sums_of_squares, (3, 0))):
         x = np.zeros(shape)
-        np.testing.assert_array_equal(np.asarray(softmax(x)), np.asarray(softmax.interpret(x)))
+        np.testing.assert_array_equal(np.asarray(function(x)), np.asarray(function.interpret(x)))
+    with pytest.raises(R.TypeCheckError, match="no largest or smallest element"):  # as in NumPy
+        softmax(np.zeros((3, 0)))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS[:3], ids=lambda f: f.__name__)
