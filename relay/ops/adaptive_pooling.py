@@ -26,11 +26,14 @@ from relay.ops.notation import (
     Value,
     counting,
     dims,
+    like,
     register_op,
     table,
+    wide,
 )
 from relay.ops.pooling import samples, spatial_axes
 from relay.ops.samples import case
+from relay.ops.shape import accumulator
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import needs_at_least
 from relay.typecheck.windows import Numbers
@@ -63,15 +66,15 @@ def _adaptive_shape(rank: int, shape: Shape, *, output_size: Sizes, layout: str)
     return tuple(result)
 
 
-def _adaptive(
-    x: Stage, output_size: Sizes, layout: str, outside: float, combine: Callable[..., Stage], mean: bool
-) -> Stage:
+def _adaptive(x: Stage, output_size: Sizes, layout: str, mean: bool) -> Stage:
+    """The means of bins, or their maxima."""
     shape, rank = dims(x), len(dims(x))
     axes = spatial_axes(layout, rank - 2)
     counts = rules.sizes_of(output_size, rank - 2, "output_size")
     result = list(shape)
     for axis, count in zip(axes, counts, strict=True):
         result[axis] = count
+    outside = 0 if mean else stages.lowest(str(x.dtype))
     if 0 in shape:
         return stages.full(result, 0, str(x.dtype))
     longest = [_longest(shape[axis], count) for axis, count in zip(axes, counts, strict=True)]
@@ -89,17 +92,17 @@ def _adaptive(
         return scalar.guarded(functools.reduce(tirx.And, inside), x(*place), scalar.number(outside, str(x.dtype)))
 
     binned = te.compute((*result, *longest), element, name="bins")
-    combined = combine(binned, range(rank, rank + len(longest)), False)
+    axes_of_bins = range(rank, rank + len(longest))
     if not mean:
-        return combined
+        return stages.largest(binned, axes_of_bins, False)
 
-    wide = "float32" if str(x.dtype) == "bfloat16" else str(x.dtype)  # which TVM does not compute in
+    wide_dtype = "float32" if str(x.dtype) in ("float16", "bfloat16") else str(x.dtype)
+    total = stages.total(binned, axes_of_bins, False, lambda e: scalar.cast(e, wide_dtype))
 
     def share(*index: Element) -> Element:
         extents = [bounds(number, index[axis]) for number, axis in enumerate(axes)]
         count = functools.reduce(lambda a, b: a * b, [end - begin for begin, end in extents])
-        mean_ = scalar.cast(combined(*index), wide) / scalar.cast(count, wide)
-        return scalar.cast(mean_, str(x.dtype))
+        return scalar.cast(total(*index) / scalar.cast(count, wide_dtype), str(x.dtype))
 
     return te.compute(tuple(result), share)
 
@@ -131,8 +134,8 @@ def _adaptive_avg_gradient(x: Value, out: Value, dout: Value, output_size: Sizes
             bins = counting(emitter, 0, count, INT64).op("expand_dims", axis=1)
             begin, end = _bins(bins, emitter.number(size, INT64), emitter.number(count, INT64))
             places = counting(emitter, 0, size, INT64)
-            inside = ((places >= begin) & (places < end)).op("cast", dtype=x.base)
-            return inside / (end - begin).op("cast", dtype=x.base)
+            inside = wide(((places >= begin) & (places < end)).op("cast", dtype=x.base))
+            return like(inside / (end - begin).op("cast", dtype=inside.base), x)
 
         shares = table(dout.emitter, shares_of)
         order = (*(i for i in range(rank) if i != axis), axis)
@@ -197,8 +200,7 @@ def _define_adaptive(rank: int) -> None:
     ones = f"np.ones({(1, 1) + (3,) * rank}, np.float32)"
 
     def adaptive_avg_pool(x: Tensor, output_size: Numbers, layout: str = layout_default) -> Tensor:
-        wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
-        return _numpy_adaptive(wide, output_size, layout, np.mean).astype(x.dtype)
+        return _numpy_adaptive(x.astype(accumulator(x.dtype)), output_size, layout, np.mean).astype(x.dtype)
 
     adaptive_avg_pool.__doc__ = f"""The means of `output_size` bins along each of {rank} spatial axes. {bins}
     x: (T float, (n, c, *sizes)) -> (T, (n, c, *output_size)).
@@ -212,7 +214,7 @@ def _define_adaptive(rank: int) -> None:
         relation=Relation("T:float -> T", functools.partial(_adaptive_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx"),
         pattern=Pattern.REDUCTION,
-        compute=lambda x, output_size, layout: _adaptive(x, output_size, layout, 0, stages.total, True),
+        compute=functools.partial(_adaptive, mean=True),
         gradient=_adaptive_avg_gradient,
         linear=(0,),
         sampler=samples(rank, *_ADAPTIVE_CALLS),
@@ -233,9 +235,7 @@ def _define_adaptive(rank: int) -> None:
         relation=Relation("T:number -> T", functools.partial(_adaptive_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx"),
         pattern=Pattern.REDUCTION,
-        compute=lambda x, output_size, layout: _adaptive(
-            x, output_size, layout, stages.lowest(str(x.dtype)), stages.largest, False
-        ),
+        compute=functools.partial(_adaptive, mean=False),
         gradient=_adaptive_max_gradient,
         sampler=samples(rank, *_ADAPTIVE_CALLS),
     )(adaptive_max_pool)

@@ -11,8 +11,7 @@ from relay.ir.types import BOOL, INT32, Dim, Shape, show_shape
 from relay.operator import lookup
 from relay.ops.comparison import where
 from relay.ops.indexing import in_range
-from relay.ops.normalisation import like, wide
-from relay.ops.notation import Relation, Requirement, Value, expansion
+from relay.ops.notation import Relation, Requirement, Value, expansion, like, wide
 from relay.ops.samples import case, cases
 from relay.typecheck.dims import equal, equal_shapes, known
 from relay.typecheck.relations import broadcast

@@ -15,8 +15,7 @@ from relay.ir.dims import maximum, multiply, subtract
 from relay.ir.types import FLOAT64, INT32, INT64, Dim, Shape, show_shape
 from relay.operator import Emitter
 from relay.ops.comparison import where
-from relay.ops.normalisation import like, wide
-from relay.ops.notation import Relation, Value, counting, expansion, table
+from relay.ops.notation import Relation, Value, counting, expansion, like, table, wide
 from relay.ops.samples import case, cases
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import equal, follows_equal, needs_at_least, product, resolve

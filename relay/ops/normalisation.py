@@ -6,22 +6,12 @@ from collections.abc import Sequence
 
 from relay.errors import ShapeError
 from relay.ir.dims import floor_divide
-from relay.ir.types import FLOAT32, Dim, Shape, show_shape
+from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import carries
-from relay.ops.notation import Relation, Value, expansion
+from relay.ops.notation import Relation, Value, expansion, like, wide
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, equal_shapes, normalise_axis, quotient
-
-
-def wide(x: Value) -> Value:
-    """x, in float32 if its dtype is smaller."""
-    return x.op("cast", dtype=FLOAT32) if x.base.name in ("float16", "bfloat16") else x
-
-
-def like(value: Value, x: Value) -> Value:
-    """The value in x's dtype."""
-    return value if value.base == x.base else value.op("cast", dtype=x.base)
 
 
 def _normalised(x: Value, axes: tuple[int, ...], epsilon: float) -> Value:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from relay.ir.expr import Atom, Constant, OpCall
-from relay.ir.types import INT32, BaseClass, BaseType, Dim, TensorType
+from relay.ir.types import FLOAT32, INT32, BaseClass, BaseType, Dim, TensorType
 from relay.operator import (
     Emitter,
     InPlace,
@@ -166,6 +166,16 @@ def same_dim(left: Any, right: Any) -> bool:
 def number_or_size(value: Any, dtype: str) -> Element:
     """A number or symbolic size as an expression."""
     return tirx.const(value, dtype) if isinstance(value, int | float) else tirx.Cast(dtype, value)
+
+
+def wide(x: Value) -> Value:
+    """x, in float32 if its dtype is smaller."""
+    return x.op("cast", dtype=FLOAT32) if x.base.name in ("float16", "bfloat16") else x
+
+
+def like(value: Value, x: Value) -> Value:
+    """The value in x's dtype."""
+    return value if value.base == x.base else value.op("cast", dtype=x.base)
 
 
 def broadcast_dims(*shapes: Sequence[Any]) -> tuple[Any, ...]:

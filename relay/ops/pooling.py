@@ -24,11 +24,14 @@ from relay.ops.notation import (
     counting,
     dims,
     expansion,
+    like,
     number_like,
     register_op,
     result_dims,
+    wide,
 )
 from relay.ops.samples import Case, case, cases
+from relay.ops.shape import accumulator
 from relay.ops.windows import Along, numpy_slid, overlapped, slid, slid_stage
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import numbers, resolve
@@ -160,10 +163,10 @@ def _numpy_counts(pool: _Pool, rank: int) -> Tensor:
     return result
 
 
-def _counts(pool: _Pool, like: Value) -> Value:
+def _counts(pool: _Pool, value: Value) -> Value:
     """The same on symbolic values, as numbers of the dtype of one."""
-    rank, over, emitter = like.ndim, pool.along.windows, like.emitter
-    result = number_like(like, 1)
+    rank, over, emitter = value.ndim, pool.along.windows, value.emitter
+    result = number_like(value, 1)
     for number, axis in enumerate(pool.along.axes):
         (before, after), (low, _) = pool.counted[number], over.padding[number]
         starts = counting(emitter, 0, pool.along.extents[number]) * over.stride[number] - emitter.number(low, INT32)
@@ -172,7 +175,7 @@ def _counts(pool: _Pool, like: Value) -> Value:
         )
         end = emitter.number(arithmetic.add(pool.along.sizes[number], after), INT32)
         inside = (places >= emitter.number(arithmetic.subtract(0, before), INT32)) & (places < end)
-        counts = inside.op("cast", dtype=like.base).op("sum", axis=1)
+        counts = inside.op("cast", dtype=value.base).op("sum", axis=1)
         result = result * counts.op("expand_dims", axis=tuple(i for i in range(rank) if i != axis))
     return result
 
@@ -180,7 +183,11 @@ def _counts(pool: _Pool, like: Value) -> Value:
 def _avg_pool(x: Stage, **attributes: Any) -> Stage:
     pool = _stage_pool(x, **attributes)
     shape, rank, over = dims(x), len(dims(x)), pool.along.windows
-    total = stages.total(slid_stage(x, pool.along, 0), range(rank, rank + len(over.kernel)), False)
+    dtype = str(x.dtype)
+    wide_dtype = "float32" if dtype in ("float16", "bfloat16") else dtype
+    windows = slid_stage(x, pool.along, 0)
+    axes = range(rank, rank + len(over.kernel))
+    total = stages.total(windows, axes, False, lambda e: scalar.cast(e, wide_dtype))
 
     def count_along(number: int, axis: int, place: Element) -> Element:
         before, after = pool.counted[number]
@@ -191,33 +198,29 @@ def _avg_pool(x: Stage, **attributes: Any) -> Stage:
             inside = inside + tirx.Cast("int32", tirx.all(at >= -before, at < shape[axis] + after))
         return inside
 
-    dtype = str(x.dtype)
-    wide = "float32" if dtype == "bfloat16" else dtype  # which TVM does not compute in
-
     def element(*index: Element) -> Element:
         if pool.is_whole:
-            count = tirx.const(math.prod(over.kernel), wide)
+            count = tirx.const(math.prod(over.kernel), wide_dtype)
         else:
             along = [count_along(number, axis, index[axis]) for number, axis in enumerate(pool.along.axes)]
-            count = scalar.cast(functools.reduce(lambda a, b: a * b, along), wide)
-        return scalar.cast(scalar.cast(total(*index), wide) / count, dtype)
+            count = scalar.cast(functools.reduce(lambda a, b: a * b, along), wide_dtype)
+        return scalar.cast(total(*index) / count, dtype)
 
     return te.compute(dims(total), element)
 
 
 def _numpy_avg_pool(x: Tensor, **attributes: Any) -> Tensor:
     pool = _pool(x.shape, **attributes)
-    wide = np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype
-    windows = numpy_slid(x, pool.along, 0).astype(wide)
-    total = windows.sum(axis=tuple(range(x.ndim, windows.ndim))).astype(x.dtype)
-    return np.asarray(total / _numpy_counts(pool, x.ndim).astype(x.dtype)).astype(x.dtype)
+    windows = numpy_slid(x, pool.along, 0).astype(accumulator(x.dtype))
+    total = windows.sum(axis=tuple(range(x.ndim, windows.ndim)))
+    return np.asarray(total / _numpy_counts(pool, x.ndim).astype(total.dtype)).astype(x.dtype)
 
 
 def _avg_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> Value:
     pool = _pool(x.shape, **attributes)
-    kernel = pool.along.windows.kernel
-    share = dout / (number_like(dout, math.prod(kernel)) if pool.is_whole else _counts(pool, dout))
-    spread = _expanded(share, len(kernel)).op("broadcast_to", shape=(*out.shape, *kernel))
+    kernel, whole = pool.along.windows.kernel, wide(dout)
+    share = whole / (number_like(whole, math.prod(kernel)) if pool.is_whole else _counts(pool, whole))
+    spread = _expanded(like(share, dout), len(kernel)).op("broadcast_to", shape=(*out.shape, *kernel))
     return overlapped(spread, pool.along)
 
 

@@ -23,10 +23,12 @@ from relay.ops.notation import (
     Tensor,
     Value,
     dims,
+    like,
     number_or_size,
     register_op,
     result_dims,
     result_dtype,
+    wide,
 )
 from relay.ops.samples import case, cases
 from relay.ops.shape import accumulator, concatenate
@@ -129,22 +131,22 @@ def sum_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
 def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
     axes = normalise_axes(axis, len(dims(x)))
     count = math.prod(dims(x)[i] for i in axes)
-    total = stages.total(x, axes, keepdims)
-    if count == 0:
-        return stages.full(dims(total), math.nan, str(x.dtype))
     dtype = str(x.dtype)
-    wide = "float32" if dtype == "bfloat16" else dtype  # which TVM does not compute in
+    wide_dtype = "float32" if dtype in ("float16", "bfloat16") else dtype  # the sum and the count may be too large
+    total = stages.total(x, axes, keepdims, lambda e: scalar.cast(e, wide_dtype))
+    if count == 0:
+        return stages.full(dims(total), math.nan, dtype)
 
     def element(*index: Element) -> Element:
-        return scalar.cast(scalar.cast(total(*index), wide) / number_or_size(count, wide), dtype)
+        return scalar.cast(total(*index) / number_or_size(count, wide_dtype), dtype)
 
     return te.compute(dims(total), element)
 
 
 def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
     count = _count(x, axis)
-    share = kept(dout, x, axis) / (count if follows_at_least(count, 1) else maximum(count, 1))
-    return share.op("broadcast_to", shape=x.shape)
+    share = wide(kept(dout, x, axis)) / (count if follows_at_least(count, 1) else maximum(count, 1))
+    return like(share, x).op("broadcast_to", shape=x.shape)
 
 
 @register_op(
@@ -157,14 +159,15 @@ def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )
 def mean(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """The sum along axes divided by the number of elements; NaN over none. x: (T float, s) -> (T, s without the axes).
+    """The sum along axes divided by the number of elements; NaN over none. float16 and bfloat16 are summed and divided
+    in float32. x: (T float, s) -> (T, s without the axes).
 
     >>> relay.mean(np.float32([[1, 2], [3, 4]]), axis=0)
     array([2., 3.], dtype=float32)
     """
-    total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype)), x.dtype)
+    total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype)))
     count = math.prod(x.shape[i] for i in normalise_axes(axis, x.ndim))
-    return np.asarray(np.divide(total, np.asarray(count, x.dtype)))
+    return np.asarray(np.divide(total, np.asarray(count, total.dtype)), x.dtype)
 
 
 # ---- products
