@@ -280,6 +280,43 @@ def test_functions_have_types(function: Callable[..., Any]) -> None:
     assert str(relay(function).type)
 
 
+@relay
+def fibonacci(n):
+    if n < 2:
+        return n
+    return fibonacci(n - 1) + fibonacci(n - 2)
+
+
+@relay
+def factorial(n):
+    return 1 if n == 0 else n * factorial(n - 1)
+
+
+@relay
+def steps_to_zero(n, limit):
+    if n <= limit:
+        return 0
+    steps = 1 + steps_to_zero(n // 2, limit)
+    return steps
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_counts_that_recursive_functions_give(dtype: np.dtype[Any]) -> None:
+    def series(x, n, c):
+        total = x.sum() * 0.0
+        for i in range(n):
+            total += x[0] ** i / factorial(i)
+            total += 0.5 * fibonacci(i + 2) - fibonacci(i) / fibonacci(i + 1)
+            total += np.sqrt(steps_to_zero(n - i, 0)) * x[fibonacci(i) % len(x)]
+        return total, factorial(n), fibonacci(n)
+
+    def wanted(x, n, c):
+        return x[0] * 6.0 + 3.0 * np.sqrt(x[1]), 6, 2
+
+    agree(relay(series).interpret(np.array([1, 2, 3], dtype), 3, True), wanted, dtype)
+    agree(relay(series)(np.array([1, 2, 3], dtype), 3, True), wanted, dtype)
+
+
 def test_the_type_of_a_counter() -> None:
     @relay
     def steps(x: Tensor[Float32, (3,)], limit: int):

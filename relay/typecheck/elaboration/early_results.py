@@ -37,7 +37,8 @@ class ResultIsKnown(StartAnew):
 
 
 def used(session: Session, instance: Instance) -> None:
-    """Note that a function calls itself while its result is not known."""
+    """Note that a function calls itself, and that its result is not known then."""
+    instance.calls_itself |= instance.build is None
     if instance.build is None and not is_known(instance.result):
         instance.used_early = True
         session.used_early.append(instance)

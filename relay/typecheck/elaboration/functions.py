@@ -512,6 +512,9 @@ def _new_instance(
     early_results.finished(session, number, function.label, instance, opened)
     instance.rule = function.rule
     instance.known = known_results.common(exits, before, counts=function.result is None)
+    takes_counts = all(_is_count(e, function, p) or is_number(e) for p, e in enumerate(entities))
+    if instance.calls_itself and takes_counts and function.result is None and isinstance(callee, GlobalFunction):
+        instance.known = known_results.of_counts(result, instance.known)
     if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:
         from relay.typecheck.elaboration.gradients import define_gradient
 

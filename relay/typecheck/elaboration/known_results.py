@@ -12,10 +12,11 @@ import attrs
 
 from relay.ir.dims import MadeDim
 from relay.ir.facts import mentions_made
-from relay.ir.types import BaseType, StackType, TensorType, prune
+from relay.ir.types import INT32, BaseType, StackType, TensorType, Type, prune
 from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration import range_numbers
 from relay.typecheck.elaboration.entities import Computed, Entity, Length, Number, Object, Size, Tuple, Typed, dim_of
+from relay.typecheck.unification import flat_shape
 
 _UNKNOWN = Object(None)
 
@@ -49,6 +50,14 @@ def common(results: Sequence[Entity], before: Container[MadeDim], counts: bool =
     if all(c is None for c in columns):
         return None
     return Tuple(tuple(_UNKNOWN if c is None else c for c in columns), first.form)
+
+
+def of_counts(result: Type, known: Entity | None) -> Entity | None:
+    """What is known of the result of a function that calls itself and takes nothing but counts and numbers: an integer
+    is a count, though what the calls inside return was not known to be one."""
+    type_ = prune(result)
+    is_number = isinstance(type_, TensorType) and flat_shape(type_.shape) == () and prune(type_.base) == INT32
+    return _COUNT if known is None and is_number else known
 
 
 def overlaid(result: Entity, known: Entity | None) -> Entity:

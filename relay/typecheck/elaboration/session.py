@@ -108,6 +108,7 @@ class Instance:
     numbers: Set[ParameterPlace] = frozenset()  # parameters that are run-time values here, and numbers in the call
     variables: list[Var] = attrs.field(factory=list)  # of the parameters
     used_early: bool = False  # it calls itself, and its result was not known then
+    calls_itself: bool = False
     known: Entity | None = None  # what the checker knows of the result: its numbers and sizes
     returned: Node | None = None  # what it knows of the functions in the result, which is what they have captured
     annotated: Mapping[TypeId, object] = attrs.field(factory=dict)  # what the variables of its annotations are
