@@ -164,6 +164,50 @@ COPIED = {
         "    return xs[[i // 2 for i in range(40)]] + np.ones([4 * (j + 9) for j in range(2)])[0, :1]",
         "(40, 4)",
     ),
+    "list(range)": (
+        "    s = np.zeros(4)\n    for i in list(range(40)):\n        s = np.tanh(s @ w + xs[i]) * i\n    return s",
+        "(4,)",
+    ),
+    "list(enumerate)": (
+        "    s = np.zeros(4)\n    for i, x in list(enumerate(xs)):\n        s = np.tanh(s @ w + x) * i\n    return s",
+        "(4,)",
+    ),
+    "list(zip)": (
+        "    s = np.zeros(4)\n    for a, b in list(zip(xs, xs * 2)):\n        s = np.tanh(s @ w + a) * b\n    return s",
+        "(4,)",
+    ),
+    "list(tensor)": ("    return np.stack(list(xs)) + np.stack(sorted(list(xs), key=lambda x: x.sum()))", "(40, 4)"),
+    "numbers that are no range": (
+        "    s = np.zeros(4)\n    for i in [k * k % 40 for k in range(80)]:\n"
+        "        s = np.tanh(s @ w + xs[i]) * i\n    return s",
+        "(4,)",
+    ),
+    "numbers beside elements": (
+        "    s = np.zeros(4)\n    for i, x in zip(list(range(40, 0, -1)), xs):\n"
+        "        s = np.tanh(s @ w + x) * i\n    return s",
+        "(4,)",
+    ),
+    "a list as an index": ("    return xs[[i // 4 for i in range(300) if i < 160]] + xs[[3, len(xs) - 1]].sum()", None),
+    "a long list as an index": (
+        "    return xs[[i // 8 for i in range(300)]] + xs[[i % 7 for i in range(300)]]",
+        "(300, 4)",
+    ),
+    "the largest by a key": (
+        "    i, j = max(range(40), key=lambda i: xs[i, 0]), min(range(len(xs)), key=lambda i: xs[i, 1])\n"
+        "    k, x = max(enumerate(xs), key=lambda p: p[1][2])\n"
+        "    return xs[i] + xs[j] * k + x + max(zip(xs[:, 0], range(40)))[1]",
+        "(4,)",
+    ),
+    "sorted by a key": (
+        "    order = sorted(range(40), key=lambda i: xs[i, 0])\n"
+        "    values = sorted(zip(xs[:, 0], xs[:, 1]))\n"
+        "    return xs[order] + np.array([a + b for a, b in values])[:, None]",
+        "(40, 4)",
+    ),
+    "all of a range": (
+        "    return (sum(range(40)) + max(range(len(xs))) + min(range(3, 90, 2))) * np.array(range(40)) * xs[:, 0]",
+        "(40,)",
+    ),
     "known conditions": ("    return np.stack([xs[i] for i in range(6) if i % 2 == 0])", "(3, 4)"),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 order__         the places of the keys in ascending (or descending) order, equal ones as they stand: a merge sort
 keys__          the keys of elements
+listed__        the list of what a `for` goes through
 chosen__        the elements at some places
 sorted_rows__   the numbers of a tensor of rank 1, in order
 best__          the first element with the largest (or smallest) key; best_or__ has a default for a list of nothing
@@ -51,6 +52,9 @@ def before__(a, b, reverse):
 
 def keys__(xs, key):
     return [key(x) for x in xs]
+
+def listed__(xs):
+    return [x for x in xs]
 
 def chosen__(xs, order):
     return [xs[i] for i in order]

@@ -512,7 +512,7 @@ def _extreme(pair: str, reduction: str) -> Callable[..., Entity]:
     def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
         parts = list(arguments)
         if len(parts) == 1:
-            only = expand(session, out, parts[0], span) if isinstance(parts[0], Typed) else parts[0]
+            only = ordering.values(session, out, parts[0], span)
             if isinstance(only, Typed) and growing.is_growing(only):
                 return growing_reductions.extreme(session, out, only, pair, span)
             if not isinstance(only, Tuple):
@@ -539,9 +539,7 @@ def _sum(session: Session, out: Output, arguments: Sequence[Entity], span: Span 
         total = _sum(session, out, arguments[:1], span)
         return apply_named(session, out, "add", [arguments[1], total], {}, span, [])
     _arity("sum", arguments, 1, span)
-    only = arguments[0]
-    if isinstance(only, Typed):
-        only = expand(session, out, only, span)
+    only = ordering.values(session, out, arguments[0], span)
     if isinstance(only, Typed) and growing.is_growing(only):
         return growing_reductions.total(session, out, only, span)
     if isinstance(only, Tuple):
@@ -566,11 +564,13 @@ def _tuple(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
 def _list(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     if not arguments:
         return Tuple((), Form(list))
-    if growing.is_growing(arguments[0]):
-        return arguments[0]
-    made = _tuple(session, out, arguments, span)
-    assert isinstance(made, Tuple)
-    return Tuple(made.items, Form(list))
+    _arity("list", arguments, 1, span)
+    only = expand(session, out, arguments[0], span) if isinstance(arguments[0], Typed) else arguments[0]
+    if growing.is_growing(only):
+        return only
+    if isinstance(only, Tuple):
+        return Tuple(tuple(records.iterated(only, span)), Form(list))
+    return ordering.listed(session, out, only, span)
 
 
 _PYTHON: dict[object, Callable[..., Entity]] = {

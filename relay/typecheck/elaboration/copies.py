@@ -7,6 +7,7 @@ nothing else has a type:
     few rounds of a small body         rounds * bindings <= FEW_BINDINGS, if each round changes its lists alike
     everything is known before         rounds * bindings <= EVALUATED: this computes, and writes nothing
     each round has its own parameters  `layers[i]` of a tuple or list, so that the copies are as many as the items
+    many known numbers, computed       rounds * bindings <= SOME_BINDINGS; a loop counts or reads them
     the rounds differ in their types   it is elaborated once, that fails, and elaboration starts anew with copies
                                        (`Decisions.copied`), of at most MOST_ROUNDS rounds; loops over
                                        `reversed(range(n))` with a known n may differ, too
@@ -18,6 +19,8 @@ import builtins
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import numpy as np
 
 from relay.errors import RelayError
 from relay.ir.dims import ANY, Dim
@@ -79,6 +82,11 @@ from relay.typecheck.unification import is_known
 FEW_BINDINGS = 64
 """How many bindings the copies of a loop's body may have that would not have to be copied."""
 
+SOME_BINDINGS = 256
+"""The same of a loop through more than MANY_NUMBERS numbers that the program computes, as `list(range(n))`."""
+
+MANY_NUMBERS = 32
+
 EVALUATED = 4096
 """The same of bodies of which everything is known before the program runs."""
 
@@ -123,6 +131,27 @@ def is_copied(session: Session, context: Context, node: ForEach, iterable: Entit
         return True
     session.uncopied.add(node.label)
     return False
+
+
+def with_ranges(session: Session, context: Context, node: ForEach, iterable: Entity) -> Entity:
+    """What a `for` goes through, where a structure of many numbers is what a loop can count or read."""
+    if isinstance(iterable, Zip):
+        return Zip(tuple(with_ranges(session, context, node, part) for part in iterable.items))
+    if not isinstance(iterable, Tuple) or len(iterable.items) <= MANY_NUMBERS or node.label in session.decisions.copied:
+        return iterable
+    numbers = [i.value for i in iterable.items if type(i) is Number and isinstance(i.value, int)]
+    if len(numbers) < len(iterable.items):
+        return iterable
+    weight = len(numbers) * session.copies * _weight(session, context, node.body)
+    if weight <= (EVALUATED if _Flow(context, node, iterable).everything_known else SOME_BINDINGS):
+        return iterable
+    step = numbers[1] - numbers[0]
+    session.uncopied.add(node.label)
+    if step and numbers == list(range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)):
+        return Range(Number(numbers[0]), Number(numbers[0] + step * len(numbers)), step)
+    small = np.array_equal(numbers, np.asarray(numbers, np.int64).astype(np.int32))
+    constant = Constant(np.asarray(numbers, np.int32 if small else np.int64), node.span)
+    return Typed(constant, constant.type, of_range=True)
 
 
 @contextmanager

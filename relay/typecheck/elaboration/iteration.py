@@ -73,6 +73,7 @@ def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], 
     if isinstance(iterable, Typed) and lists.list_constructors(iterable) is not None:
         lists.elaborate_for_list(session, context, targets, node, iterable, out)
         return
+    iterable = copies.with_ranges(session, context, node, iterable)
     items = _static_items(session, out, iterable, node.span)
     if items is None and copies.is_copied(session, context, node, iterable):
         items = intrinsics.elements(session, out, iterable, node.span)
@@ -312,6 +313,7 @@ def _element(
             assert type_ is not None
             names = axis_names(type_)
             row = TensorType(type_.base, type_.shape[1:], None if names is None else names[1:])
-            return session.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
+            value = session.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
+            return range_numbers.of_range(value) if part.of_range else value
         case _:
             raise TypeCheckError("this cannot be iterated over", span)

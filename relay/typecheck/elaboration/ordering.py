@@ -15,18 +15,34 @@ from relay.ir.definition import Definition
 from relay.ir.expr import Assert, Binding
 from relay.ir.types import Form, TensorType, Type, prune, show
 from relay.operator import lookup
-from relay.typecheck.elaboration import comparisons, data, growing, growing_items, list_methods, operators, positions
+from relay.typecheck.elaboration import (
+    comparisons,
+    data,
+    growing,
+    growing_items,
+    known_results,
+    list_methods,
+    operators,
+    positions,
+)
 from relay.typecheck.elaboration.attributes import static_value
-from relay.typecheck.elaboration.copies import count_of
+from relay.typecheck.elaboration.blocks import elaborate_block
+from relay.typecheck.elaboration.copies import count_of, rounds_of
 from relay.typecheck.elaboration.entities import (
+    Consequence,
     Context,
     Entity,
     GlobalFunction,
+    Handler,
+    Length,
     Number,
     Object,
     Output,
+    Progression,
+    Range,
     Tuple,
     Typed,
+    Zip,
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import call_function, expand
@@ -58,6 +74,50 @@ def use_library(found: Callable[[str], Definition]) -> None:
 def written(session: Session, out: Output, name: str, arguments: Sequence[Entity], span: Span | None) -> Entity:
     """Call one of them."""
     return call_function(session, out, GlobalFunction(_library(name)), arguments, (), span)
+
+
+def written_in_place(
+    session: Session, out: Output, name: str, arguments: Sequence[Entity], span: Span | None
+) -> Entity:
+    """What one of them returns, elaborated where it is called: arguments may be what is no value of the run, as a range
+    is. It returns at its end only."""
+    definition = _library(name)
+    function = definition.function
+    context = Context(dict(zip(function.parameters, arguments, strict=True)), {}, definition.scope)
+    returned: list[Entity] = []
+
+    def on_exit(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
+        returned.extend(entities)
+
+    context.handlers[function.label] = Handler(function.label, None, on_exit, len(session.scopes))
+    session.call_spans.append((function.name, span))
+    try:
+        elaborate_block(session, context, function.body, out, None)
+    finally:
+        session.call_spans.pop()
+    if not returned:  # which has been reported
+        raise Consequence
+    (result,) = returned
+    return result
+
+
+def listed(session: Session, out: Output, xs: Entity, span: Span | None) -> Entity:
+    """`list(xs)` of what a `for` goes through: `[x for x in xs]`."""
+    return written_in_place(session, out, "listed__", [xs], span)
+
+
+def values(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """What a function of all elements takes: a tensor, a tuple or a list."""
+    if isinstance(entity, Range | Zip | Progression):
+        return listed(session, out, entity, span)
+    return expand(session, out, entity, span) if isinstance(entity, Typed) else entity
+
+
+def _as_value(session: Session, out: Output, xs: Entity, span: Span | None) -> Entity:
+    """What a function of the run takes: a range or a zip becomes a list."""
+    if not isinstance(xs, Range | Zip | Progression):
+        return xs
+    return growing.given_as_list(session, out, listed(session, out, xs, span), span)
 
 
 # ---- comparing
@@ -107,10 +167,14 @@ def call(
 
 def _few(session: Session, out: Output, xs: Entity, span: Span | None) -> list[Entity] | None:
     """The elements one by one, of what has a known length that is not large; None for the rest."""
+    return elements(session, out, xs, span) if _is_few(xs) else None
+
+
+def _is_few(xs: Entity) -> bool:
+    if growing.is_growing(xs) or isinstance(xs, Tuple):
+        return isinstance(xs, Tuple)
     count = count_of(xs, ask=False)
-    if growing.is_growing(xs) or (not isinstance(xs, Tuple) and (count is None or count > FEW)):
-        return None
-    return elements(session, out, xs, span)
+    return count is not None and count <= FEW
 
 
 def _options(name: str, keywords: Keywords, known: Sequence[str], span: Span | None) -> dict[str, Entity]:
@@ -149,12 +213,15 @@ def sorted_(
         return written(session, out, "sorted_rows__", [xs, reverse], span)
     items = _few(session, out, xs, span)
     if items is None:
+        xs = _as_value(session, out, xs, span)
         all_keys = xs if key is None else written(session, out, "keys__", [xs, key], span)
         if growing.is_growing(all_keys):
             assert isinstance(all_keys, Typed)
             _require_order(growing.element_type(all_keys), span)
         order_ = written(session, out, "order__", [all_keys, reverse], span)
-        return written(session, out, "chosen__", [xs, order_], span)
+        chosen_ = written(session, out, "chosen__", [xs, order_], span)
+        count = rounds_of(xs)
+        return chosen_ if count is None else known_results.with_lengths(chosen_, Length(None, count))
     keys = [_key(session, context, out, key, item, span) for item in items]
     downward = is_constant_bool(reverse)
     order = None if downward is None else _known_order(session, keys, downward, span)
@@ -233,6 +300,8 @@ def _extreme(
     if session.is_open(whole):
         raise SchemeOnly(span, f"what {name} looks through")
     key, default = options.get("key"), options.get("default")
+    if isinstance(whole, Zip) or (key is not None and not _is_few(whole)):
+        whole = listed(session, out, whole, span) if _is_few(whole) else _as_value(session, out, whole, span)
     if isinstance(whole, Typed) and growing.is_growing(whole):
         is_plain = isinstance(prune(growing.element_type(whole)), TensorType)
         if key is None and default is None and is_plain:

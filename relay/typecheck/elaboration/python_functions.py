@@ -20,6 +20,7 @@ from relay.typecheck.elaboration import (
     growing_reductions,
     matrices,
     operators,
+    ordering,
 )
 from relay.typecheck.elaboration.attributes import normalise_attribute, static_value
 from relay.typecheck.elaboration.entities import (
@@ -57,14 +58,14 @@ def call(
     if function is np.clip:
         return _clip_call(session, out, arguments, keywords, span)
     given = list(arguments)
-    if rule is _array and len(given) == 2:
+    if rule is array and len(given) == 2:
         keywords, given = [("dtype", given[1]), *keywords], given[:1]
     dtype: Entity | None = None
     named = dict(keywords)
     for key, default in _DEFAULTS.get(name, ())[max(len(given) - 2, 0) :]:
         given.append(named.pop(key, Number(default, span)))
     for key, entity in named.items():
-        if key != "dtype" or rule is not _array:
+        if key != "dtype" or rule is not array:
             raise TypeCheckError(f"{name} takes no argument {key!r} here", span)
         dtype = entity
     low, high = _ARITY.get(name, (1, 1))
@@ -110,12 +111,12 @@ def _items(session: Session, out: Output, entity: Entity, span: Span | None) -> 
 
 def _quantifier(name: str, decides: bool) -> Rule:
     def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-        items = _items(session, out, arguments[0], span)
-        xs = arguments[0]
+        xs = ordering.values(session, out, arguments[0], span)
+        items = _items(session, out, xs, span)
         if isinstance(xs, Typed) and growing.is_growing(xs):
             return growing_reductions.quantified(session, out, xs, lambda body, x: x, decides, span)
         if items is None:
-            return operators.apply(session, out, lookup(name), [arguments[0]], {}, span, [])
+            return operators.apply(session, out, lookup(name), [xs], {}, span, [])
         truths = (object_entity(bool(i.value), span) if isinstance(i, Number) else i for i in items)
         return comparisons.combined(session, out, truths, decides, span)
 
@@ -211,12 +212,12 @@ def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: 
     return Tuple(tuple(reversed(found)))
 
 
-def _array(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def array(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
     """`np.array([[a, b], [c, d]])`: stacked, from the inside out."""
-    (entity,) = arguments
+    entity = ordering.values(session, out, arguments[0], span)
     if isinstance(entity, Typed) and growing.is_growing(entity):
         whole = growing_reductions.as_tensor(
-            session, out, entity, span, lambda body, element: _array(session, body, [element], span)
+            session, out, entity, span, lambda body, element: array(session, body, [element], span)
         )
         if whole is not None:
             return whole
@@ -226,7 +227,7 @@ def _array(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
         return session.materialise(out, entity, span)
     if not items:
         raise TypeCheckError("an array of nothing has no dtype", span, help="use relay.zeros((0,))")
-    rows = [_array(session, out, [i], span) if isinstance(i, Tuple | Typed) else i for i in items]
+    rows = [array(session, out, [i], span) if isinstance(i, Tuple | Typed) else i for i in items]
     return operators.apply(session, out, lookup("stack"), rows, {}, span, [])
 
 
@@ -326,8 +327,8 @@ _RULES: list[tuple[object, Rule]] = [
     (math.prod, _product),
     (np.rint, _of_floats("rint", "round", "integers are round: np.round(n); or convert: np.rint(float(n))")),
     (np.reciprocal, _of_floats("reciprocal", "reciprocal", "it is 0 for most of them; convert: 1.0 / float(n)")),
-    (np.array, _array),
-    (np.asarray, _array),
+    (np.array, array),
+    (np.asarray, array),
     (np.clip, _clip),
     *((getattr(np, name), matrices.joined(name)) for name in ("hstack", "vstack", "column_stack")),
     (np.array_equal, matrices.array_equal),

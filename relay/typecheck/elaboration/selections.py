@@ -8,16 +8,36 @@ from __future__ import annotations
 
 from relay.errors import ShapeError, Span, TypeCheckError
 from relay.ir.dims import Dim, MadeDim, settled, subtract
-from relay.ir.expr import Arm, Block, Counter, If, Loop, LoopLabel, Next, OpCall, Var, Yield
+from relay.ir.expr import Arm, Block, Constant, Counter, If, Loop, LoopLabel, Next, OpCall, Var, Yield
 from relay.ir.facts import EQUAL, DimConstraint, facts, mentions_made, solve
-from relay.ir.types import BOOL, INT32, INT64, TensorType, map_dims, prune, scalar, show_shape
+from relay.ir.types import BOOL, INT32, INT64, StackType, TensorType, map_dims, prune, scalar, show_shape
 from relay.operator import lookup
 from relay.typecheck.elaboration import made_sizes, operators, positions
-from relay.typecheck.elaboration.entities import Entity, Later, Number, Object, Output, SliceItem, Typed
+from relay.typecheck.elaboration.entities import Entity, Later, Number, Object, Output, SliceItem, Tuple, Typed
+from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import flat_shape, resolve
 
-__all__ = ["is_sized_by_the_run", "masked", "sliced"]
+__all__ = ["is_sized_by_the_run", "list_as_tensor", "masked", "sliced"]
+
+
+def list_as_tensor(session: Session, out: Output, item: Entity | SliceItem, span: Span | None) -> Entity | SliceItem:
+    """The item of a subscript, where it is a list of numbers of the run: `x[[i, j]]`, `x[places]`."""
+    if isinstance(item, Typed):
+        item = expand(session, out, item, span)
+    if isinstance(item, Tuple):
+        is_list = item.form is not None and item.form.cls is list and any(map(_is_of_run, item.items))
+    else:
+        is_list = isinstance(item, Typed) and isinstance(prune(item.type), StackType)
+    if not is_list or isinstance(item, SliceItem):
+        return item
+    from relay.typecheck.elaboration.python_functions import array
+
+    return array(session, out, [item], span)
+
+
+def _is_of_run(entity: Entity) -> bool:
+    return isinstance(entity, Typed) and not isinstance(entity.atom, Constant)
 
 
 def is_sized_by_the_run(item: SliceItem, extent: Dim) -> bool:

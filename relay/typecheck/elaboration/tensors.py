@@ -342,6 +342,7 @@ def index(
     from relay.typecheck.elaboration import masks, selections
 
     ranked(entity, span)
+    items = [selections.list_as_tensor(session, out, item, span) for item in items]
     if len(items) == 1 and isinstance(items[0], Typed) and _is_mask(items[0]) and masks.known(items[0]) is None:
         return selections.masked(session, out, entity, items[0], span)
     entity, items = _without_windows(session, out, entity, items, span)
