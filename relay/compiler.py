@@ -104,7 +104,7 @@ class RelayFunction(Repeating):
         self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._used: set[Definition] = set()
         self._warned: set[str] = set()  # of what the interpreter runs, since it cannot be compiled
-        self._made: dict[object, RelayFunction] = {}  # what `relay.jacobian` and its kin made of it
+        self._made: dict[object, RelayFunction] = {}  # its derivatives and other transformations
         self._lock = Lock()
         self._donated = donated
         self._python = wrapped
@@ -227,6 +227,9 @@ class RelayFunction(Repeating):
                     definition.scope.reload()
             self._used.clear()
             self._warned.clear()
+            derived = list(self._made.values())
+        for function in derived:
+            function.reload()
 
     def def_gradient(
         self, backward: Callable[..., Any] | None = None, *, saving: Callable[..., Any] | None = None
@@ -249,7 +252,8 @@ class RelayFunction(Repeating):
             assert isinstance(definition, Definition)
             if self._cache or self._made:
                 raise FrontendError(
-                    f"the gradient of {self.__name__} must be defined before the first call", self._function.span
+                    f"the gradient of {self.__name__} must be defined before the first call or derivative",
+                    self._function.span,
                 )
             rule, kept = _decorated(python), None if saving is None else _decorated(saving)
             for function, count in ((rule, 2), (kept, len(self._function.parameters))):

@@ -102,7 +102,7 @@ def _derivative(
     assert isinstance(definition, Definition | DerivedDefinition)
     derived = DerivedDefinition(definition, node, positions)
     derived_entity(derived)  # checks the names and positions
-    return RelayFunction(derived, function._options)
+    return _made(function, ("grad", *node.options, positions), lambda: derived)
 
 
 def _derivative_of_returned(
@@ -398,8 +398,10 @@ def _parameters(f: RelayFunction) -> Parameters:
     return [*parameters_of_code(f._function), *seeds]
 
 
-def _made(f: RelayFunction, key: tuple[object, ...], make: Callable[[], Definition]) -> RelayFunction:
-    """The function that a template made of f, the same each time, so that it is compiled once."""
+def _made(
+    f: RelayFunction, key: tuple[object, ...], make: Callable[[], Definition | DerivedDefinition]
+) -> RelayFunction:
+    """A function derived from f, the same object each time, so that `grad(f)(x)` in a loop compiles once."""
     found = f._made.get(key)
     if found is None:
         found = f._made.setdefault(key, RelayFunction(make(), f._options))

@@ -225,9 +225,15 @@ def test_rules_are_defined_before_the_first_call():
     def f(x):
         return x * x
 
+    @relay
+    def g(x):
+        return x * x
+
     f(X)
-    with pytest.raises(FrontendError, match="before the first call"):
-        f.def_gradient(lambda saved, seed: seed)
+    relay.grad(g)
+    for function in (f, g):
+        with pytest.raises(FrontendError, match="before the first call or derivative"):
+            function.def_gradient(lambda saved, seed: seed)
 
 
 def test_a_rule_takes_saved_and_seed():

@@ -110,6 +110,43 @@ def test_gradient_with_respect_to_data() -> None:
     assert float(module.grad(apply_scaled, wrt="x").interpret(Scaled(2.0, 1), np.float32(3.0))) == 2.0
 
 
+def test_a_derivative_is_made_once_for_each_choice_of_options() -> None:
+    @relay
+    def product(x, y):
+        return x * y * FACTOR["now"]
+
+    assert relay.grad(product) is relay.grad(product)
+    assert relay.grad(product, wrt=[0]) is relay.grad(product, wrt=(0,))
+    assert relay.value_and_grad(product, has_aux=False) is relay.value_and_grad(product)
+    different = [
+        relay.grad(product),
+        relay.grad(product, wrt=0),
+        relay.grad(product, wrt="y"),
+        relay.grad(product, seedable=True),
+        relay.grad(product, memory="recompute"),
+        relay.value_and_grad(product),
+        relay.grad(relay.grad(product, wrt=0)),
+    ]
+    assert len({id(f) for f in different}) == len(different)
+    assert relay.grad(product, wrt=0)(1.0, 3.0) == 3.0 * FACTOR["now"]
+
+
+def test_derivatives_are_reloaded_with_their_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    @relay
+    def scaled(x):
+        return x * x * FACTOR["now"]
+
+    second = relay.grad(relay.grad(scaled))
+    assert second(1.0) == 4.0
+    monkeypatch.setitem(FACTOR, "now", 5.0)
+    assert second(1.0) == 4.0
+    scaled.reload()
+    assert second(1.0) == relay.grad(relay.grad(scaled))(1.0) == 10.0
+
+
+FACTOR = {"now": 2.0}
+
+
 def test_reload_reads_captured_values_again() -> None:
     global OFFSET
     x = np.zeros(2)
