@@ -8,7 +8,7 @@ import numpy as np
 
 from relay.ops import circular, transcendental
 from relay.ops.elementary import elementary
-from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, register_op
+from relay.ops.notation import Pattern, Relation, Tensor, Value, alias, elementwise, register_op
 from relay.ops.samples import uniform
 from relay.typecheck.relations import broadcast
 
@@ -230,3 +230,7 @@ def ndtr(x: Tensor) -> Tensor:
     array([0.5      , 0.8413448], dtype=float32)
     """
     return _in_double(_vectorised_ndtr, x)
+
+
+for _name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh"):
+    alias(_name.replace("a", "arc", 1), _name)
