@@ -443,6 +443,8 @@ class _Generator:
             case RefRead(reference):
                 self.variables[targets[0]] = code.read(self._row(reference), keep=False)
             case RefWrite(reference, atom):
+                if binding.value not in self.ownership.overwriting:
+                    self._drop_content(reference)
                 code.assign(self._row(reference), self.value(atom))
             case Shadow() as shadow:
                 self.variables[targets[0]] = self._shadow(shadow, self.shared.layouts.of[targets[0]])
@@ -698,6 +700,12 @@ class _Generator:
         assert isinstance(layout, RowLayout)
         return self.code.row(layout.pool, self.code.value(self.leaf(reference)))
 
+    def _drop_content(self, reference: Atom) -> None:
+        """Note that the stacks in a cell are of no more use: it gets others."""
+        layout = self.shared.layouts.atom(reference)
+        assert isinstance(layout, RowLayout)
+        self.shared.pools.drop_content(self.code, layout.pool, self.code.value(self.leaf(reference)))
+
     def _shadow(self, shadow: Shadow, layout: Layout) -> Leaf:
         code, pool = self.code, self.shared.layouts.atom(shadow.reference)
         assert isinstance(pool, RowLayout)
@@ -727,7 +735,7 @@ class _Generator:
         place = length
         if isinstance(change, StackSet):
             place = code.bind(tirx.Cast("int64", code.load(self.leaf(change.index))), name="place")
-        if moved and not pushes and change not in self.ownership.taken.values():
+        if moved and not pushes and change not in self.ownership.overwriting:
             self.shared.pools.drop_element(code, layout.pool, held, place)
         offset = self.shared.pools.own(code, layout.pool, code.value(held.offset), length, pushes, moved)
         code.assign(code.row(layout.pool, offset + place), value)
@@ -753,6 +761,8 @@ class _Generator:
         """Note that stacks are where they were read from, too."""
         if not keys or binding not in self.ownership.taken:
             self._share(keys)
+            return
+        if isinstance(binding.value, RefRead):
             return
         assert isinstance(binding.value, StackGet)
         stack, layout = self._stack(binding.value.stack)

@@ -9,7 +9,8 @@ says so in the run, and whoever makes a second reference clears that bit for goo
 
 A stack that comes out of a cell, data or another stack stays there, too, so it is shared; but not if it is
 
-    taken      out of a stack that is alone, in which the place is then overwritten or cut off, as in `xs[i][j] = v`
+    taken      out of a stack that is alone, in which the place is then overwritten or cut off, as in `xs[i][j] = v`,
+               or out of a cell that is written again before anything else reads it, as in `r.value.append(v)`
 
 or if it is only looked into before anything changes, as in `xs[i][j]`. Tuples are taken apart: each stack in one has a
 key, which all variables have that hold it.
@@ -31,8 +32,10 @@ from relay.ir.expr import (
     BindDim,
     Binding,
     Block,
+    Call,
     Constant,
     Construct,
+    Exit,
     Expr,
     Extent,
     Function,
@@ -40,10 +43,13 @@ from relay.ir.expr import (
     Loop,
     MakeTuple,
     Match,
+    Next,
     OpCall,
     Project,
     RefNew,
     RefRead,
+    RefWrite,
+    Shadow,
     StackGet,
     StackLength,
     StackPrefix,
@@ -68,6 +74,14 @@ _HARMLESS = (
 )
 """What changes no stack."""
 
+_UNFAILING = (
+    *(StackPush, StackSet, StackPrefix, StackGet, StackLength, MakeTuple, Project, RefRead, RefWrite, Var, Constant),
+)
+"""What does not fail once it has changed something."""
+
+_LOOKING = (*_HARMLESS, If, Loop, Match)
+"""These, and what holds blocks of them."""
+
 
 @attrs.define(eq=False)
 class Ownership:
@@ -75,7 +89,8 @@ class Ownership:
 
     moved: set[Expr] = attrs.field(factory=set)
     viewed: dict[Binding, Key] = attrs.field(factory=dict)  # the gets of what is only looked into at once
-    taken: dict[Binding, Expr] = attrs.field(factory=dict)  # the gets, each with the change of the place
+    taken: set[Binding] = attrs.field(factory=set)  # the gets and reads
+    overwriting: set[Expr] = attrs.field(factory=set)  # the changes of the places that something was taken out of
     shared: dict[Binding, list[Key]] = attrs.field(factory=dict)  # before a binding
     received: dict[Binding, list[Key]] = attrs.field(factory=dict)  # shared after it
     dropped: dict[Binding, list[Key]] = attrs.field(factory=dict)  # after it
@@ -102,10 +117,12 @@ def own(function: Function) -> Ownership:
     for block in liveness.after:
         _find_viewed(block, liveness, uses, found)
     views = frozenset(found.viewed.values())
+    made = frozenset(b.targets[0] for b in walk(function.body) if isinstance(b.value, RefNew))
     for block, after in liveness.after.items():
         for binding, live in zip(block.bindings, after, strict=True):
             _binding(binding, live, liveness, found, defined, views)
         _find_taken(block, liveness, found)
+        _find_taken_out_of_cells(block, liveness, made, found)
         ending = _counted(terminator_operands(block.terminator), liveness)
         _note(found.passed, block, _repeated(ending, liveness.leading[block]))
     given = {k for p in function.parameters for k in defined(p)}
@@ -174,7 +191,8 @@ def _find_taken(block: Block, liveness: Liveness[Key], found: Ownership) -> None
             get = latest.get(next(iter(liveness.of((value.stack,)))))
             place = value.index if isinstance(value, StackSet) else value.length
             if get is not None and isinstance(get.value, StackGet) and _is_same(get.value.index, place):
-                found.taken[get] = value
+                found.taken.add(get)
+                found.overwriting.add(value)
         if isinstance(value, StackLength):
             continue
         if latest:
@@ -183,6 +201,61 @@ def _find_taken(block: Block, liveness: Liveness[Key], found: Ownership) -> None
                 del latest[key]
         if isinstance(value, StackGet) and binding not in found.viewed and liveness.of(binding.targets):
             latest[next(iter(liveness.of((value.stack,))))] = binding
+
+
+def _find_taken_out_of_cells(block: Block, liveness: Liveness[Key], made: frozenset[Var], found: Ownership) -> None:
+    """Note the reads of cells that are written later in the block, if nothing can read them before that, also where the
+    run fails. `made` are the references to cells of the function's own, no two of which are the same."""
+    reads: dict[Atom, tuple[Binding, Key]] = {}
+    gone: set[Atom] = set()  # of those, whose content has changed, or is of no more use
+
+    def close(reference: Atom) -> None:
+        for other in list(reads):
+            assert isinstance(other, Var) and isinstance(reference, Var)
+            if other is reference or (prune(other.type) == prune(reference.type) and not {other, reference} <= made):  # type: ignore[arg-type]
+                del reads[other]
+
+    for binding, live in zip(block.bindings, liveness.after[block], strict=True):
+        value, nested = binding.value, list(blocks(binding.value))
+        if reads:
+            for inner in (b.value for each in nested for b in walk(each)):
+                if isinstance(inner, RefRead | RefWrite | Shadow):
+                    close(inner.reference)
+                elif isinstance(inner, Call):
+                    reads.clear()
+            if isinstance(value, Call) or any(map(_leaves, nested)):
+                reads.clear()
+        match value:
+            case RefWrite(reference) if reference in reads:
+                found.taken.add(reads[reference][0])
+                found.overwriting.add(value)
+                close(reference)
+            case RefRead(reference) | RefWrite(reference) | Shadow(reference):
+                close(reference)
+                keys = list(liveness.of(binding.targets))
+                if isinstance(value, RefRead) and binding not in found.viewed and len(keys) == 1:
+                    reads[reference] = binding, keys[0]
+                    gone.discard(reference)
+                    continue
+            case _:
+                pass
+        if not isinstance(value, _UNFAILING):
+            for reference in gone & reads.keys():
+                del reads[reference]
+        if reads:
+            used = liveness.of(operands(value))
+            for reference, (_, key) in list(reads.items()):
+                if key in used and nested:
+                    del reads[reference]
+                elif key not in live or (key in used and not isinstance(value, StackGet | StackLength)):
+                    gone.add(reference)
+
+
+def _leaves(block: Block) -> bool:
+    """Whether a path leaves the construct that a block is a part of, other than at its end."""
+    loops = {b.value.label for b in walk(block) if isinstance(b.value, Loop)}
+    inside = all_blocks(block)
+    return any(isinstance(b.terminator, Next | Exit) and b.terminator.label not in loops for b in inside)
 
 
 def _is_same(place: Atom, other: Atom) -> bool:
@@ -205,11 +278,13 @@ def _find_viewed(block: Block, liveness: Liveness[Key], uses: Counter[Key], foun
 
     for binding in block.bindings:
         value = binding.value
-        if isinstance(value, StackGet | StackLength):
-            reads.update(liveness.of((value.stack,)))
-        elif not isinstance(value, _HARMLESS):
+        inside = [b.value for each in blocks(value) for b in walk(each)] if open_gets else []
+        if not all(isinstance(v, _LOOKING) for v in (value, *inside)):
             close()
-        if isinstance(value, StackGet):
+        for looking in (value, *inside) if open_gets else ():
+            if isinstance(looking, StackGet | StackLength):
+                reads.update(liveness.of((looking.stack,)))
+        if isinstance(value, StackGet | RefRead):
             open_gets.update((key, binding) for key in liveness.of(binding.targets))
     close()
 

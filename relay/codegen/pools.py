@@ -54,6 +54,9 @@ class Pools:
         """What rows the code emitted inside makes are free after it."""
         tops = [(pool.slot, code.bind(code.table(pool.slot), name="top")) for pool in pools if pool.slot is not None]
         yield
+        for pool, (slot, top) in zip(pools, tops, strict=True):
+            rows = code.bind(code.table(slot) - top, name="rows")
+            _each_row(code, pool, top, rows, lambda row, pool=pool: _release_inner(code, pool, row, self.releases))  # type: ignore[misc]
         for slot, top in tops:
             code.set_table(slot, top)
 
@@ -90,6 +93,10 @@ class Pools:
                 row = code.bind(code.value(stack.offset) + place, name="row")
                 _release_inner(code, pool, row, self.releases)
             code.when(self.is_alone(code, pool, stack), replaced)
+
+    def drop_content(self, code: Code, pool: Pool, row: Expression) -> None:
+        """Note that the stacks in a row of a pool without stacks are of no more use, which is replaced."""
+        _release_inner(code, pool, row, self.releases)
 
 
 def make_pools(pools: Sequence[Pool], table: Table, sizes: Mapping[TypeId, int]) -> Pools:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from relay.errors import FrontendError
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import REFERENCE_HELP, Context
+from relay.frontend.names import changed_list
 from relay.frontend.subscripts import BINARY, lower_items
 from relay.ir.expr import (
     Annotated,
@@ -18,7 +19,6 @@ from relay.ir.expr import (
     IndexUpdate,
     OpCall,
     SetAttribute,
-    Slice,
     Static,
     Unpack,
     Var,
@@ -77,6 +77,9 @@ def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
 
     target = context.span(node.target)
     match node.target:
+        case ast.Name(id=name) if _extends(context, name, node):
+            more = context.atom(node.value)
+            context.assign(name, OpCall(operator, (context.read(name, target), more), {}, context.span(node)), target)
         case ast.Name(id=name):
             old = context.read(name, target)
             value = OpCall(operator, (old, context.atom(node.value)), {}, context.span(node))
@@ -87,7 +90,12 @@ def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
             before = context.bind(Attribute(cell, name, target), name, target)
             context.emit((), SetAttribute(cell, name, combined(before), context.span(node)))
         case ast.Subscript() as item:
-            update_item(context, item, combined)
+            update_item(context, item, lambda old: combined(old()))
+
+
+def _extends(context: Context, name: str, node: ast.AugAssign) -> bool:
+    """Whether `xs += value` is about a list that `value` may change: it then gets more of what that has left."""
+    return context.is_changed_inside(name) or any(changed_list(part) == name for part in ast.walk(node.value))
 
 
 def store(context: Context, target: ast.expr, value: Atom) -> None:
@@ -103,7 +111,7 @@ def store(context: Context, target: ast.expr, value: Atom) -> None:
             context.outlives(value)
             context.emit((), SetAttribute(cell, name, value, context.span(target)))
         case ast.Subscript():
-            update_item(context, target, lambda old: value, reads_old=False)
+            update_item(context, target, lambda old: value)
         case _:
             raise FrontendError(
                 "this is not something that can be assigned", context.span(target), help="assign to a variable"
@@ -138,10 +146,12 @@ def _require_reference(context: Context, target: ast.Attribute) -> None:
         )
 
 
-def update_item(
-    context: Context, target: ast.Subscript, new: Callable[[Atom], Atom], *, reads_old: bool = True
-) -> None:
-    """`x[i] = new`, `x[i][j] = new`, `r.value[i] = new`: replace it in a copy, inside out, and rebind the base."""
+def update_item(context: Context, target: ast.Subscript, new: Callable[[Callable[[], Atom]], Atom]) -> None:
+    """`x[i] = new`, `x[i][j] = new`, `r.value[i] = new`: replace it in a copy, inside out, and rebind the base.
+
+    `new` gets a function that reads the item that is replaced. What computes the new one may change the base, too, as
+    in `x[i] = x.pop()`: that is read after it.
+    """
     path = [target]
     while isinstance(path[-1].value, ast.Subscript):
         path.append(path[-1].value)
@@ -149,46 +159,54 @@ def update_item(
     cell: Atom | None = None
     match base:
         case ast.Name(id=name):
-            _require_local(context, base, target)
+            require_variable(context, base, target)
             context.change_parameter(name, context.span(target))
-            whole: Atom = context.read(name, context.span(base))
         case ast.Attribute(value=reference, attr="value"):
             cell = context.atom(reference)
-            whole = context.bind(Attribute(cell, "value", context.span(base)), "value", context.span(base))
         case _:
             raise FrontendError(
                 "only an item of a variable can be assigned",
                 context.span(target),
                 help="assign the value to a variable first; of a record, build a new one with relay.replace",
             )
-    steps: list[tuple[Atom, tuple[Atom | Slice, ...], ast.Subscript]] = []
-    for step in reversed(path):
-        if steps:
-            inner, items, node = steps[-1]
-            whole = context.bind(Index(inner, items, context.span(node)), "item", context.span(node))
-        steps.append((whole, lower_items(context, step.slice), step))
-    last, items, node = steps[-1]
-    if reads_old:
-        value = new(context.bind(Index(last, items, context.span(node), True), "item", context.span(node)))
-    else:
-        value = new(last)
-    for position in range(len(steps) - 1, -1, -1):
-        inner, items, node = steps[position]
-        update = IndexUpdate(inner, items, value, context.span(node))
-        if position == 0 and isinstance(base, ast.Name):
-            context.assign(base.id, update, context.span(node))
+    span = context.span(base)
+    places = [(lower_items(context, node.slice), context.span(node)) for node in reversed(path)]
+    held: list[Atom] = []  # the base, its item, ..
+
+    def read() -> None:
+        if isinstance(base, ast.Name):
+            whole = context.read(base.id, span)
         else:
-            value = context.bind(update, "updated", context.span(node))
+            assert cell is not None
+            whole = context.bind(Attribute(cell, "value", span), "value", span)
+        if not held or held[0] is not whole:
+            held[:] = [whole]
+            for items, place in places[:-1]:
+                held.append(context.bind(Index(held[-1], items, place), "item", place))
+
+    def old() -> Atom:
+        read()
+        items, place = places[-1]
+        return context.bind(Index(held[-1], items, place, True), "item", place)
+
+    value = new(old)
+    read()
+    for whole, (items, place) in zip(reversed(held), reversed(places), strict=True):
+        update = IndexUpdate(whole, items, value, place)
+        if whole is held[0] and isinstance(base, ast.Name):
+            context.assign(base.id, update, place)
+        else:
+            value = context.bind(update, "updated", place)
     if cell is not None:
         context.emit((), SetAttribute(cell, "value", value, context.span(target)))
 
 
-def _require_local(context: Context, base: ast.Name, target: ast.expr) -> None:
-    """Only a variable of the function itself can be rebound by `x[i] = v`."""
+def require_variable(context: Context, base: ast.Name, target: ast.expr) -> None:
+    """Only a variable can be rebound by `x[i] = v`. One of a function around this one is kept in a reference."""
     if base.id in context.locals:
         return
     if context.defines(base.id):
-        message = f"`{base.id}` is a variable of the function around this one, whose items cannot be assigned here"
-    else:
-        message = f"`{base.id}` is a global name, whose items cannot be assigned in a function"
+        context.change_outer(base.id)
+        return
+    message = f"`{base.id}` is a global name, whose items cannot be assigned in a function"
     raise FrontendError(message, context.span(target), help=REFERENCE_HELP.format(base.id))

@@ -350,10 +350,21 @@ class Context:
         if owner is None:
             return
         if owner is not self:
-            owner.need_cell(name)
-            self.outer_names = self.outer_names | {name}
+            self.change_outer(name)
         if owner is not self or name in self.cells:
             owner.found_lists.setdefault(id(owner.node), set()).add(name)
+
+    def change_outer(self, name: str) -> None:
+        """Note that a function changes a variable of one around it, which has to be kept in a reference."""
+        owner = self.owner(name)
+        if owner is not None and owner is not self:
+            owner.need_cell(name)
+            self.outer_names = self.outer_names | {name}
+
+    def is_changed_inside(self, name: str) -> bool:
+        """Whether a variable is a list that is kept in a reference, since a function changes its length."""
+        owner = self.owner(name)
+        return owner is not None and name in owner.found_lists.get(id(owner.node), ())
 
     def change_parameter(self, name: str, span: Span) -> None:
         """Note that the function changes an item or the length of an argument, if the name is a parameter's."""

@@ -10,7 +10,8 @@ from relay.frontend.comprehensions import lower_comprehension, lower_mapped, low
 from relay.frontend.conditions import lower_boolean, lower_comparison, lower_conditional, truth
 from relay.frontend.context import TEMPORARY_NAMES, Context
 from relay.frontend.functions import lower_lambda
-from relay.frontend.lists import lower_pop
+from relay.frontend.lists import lower_pop, lower_pop_of_place
+from relay.frontend.names import subscripted_name
 from relay.frontend.subscripts import BINARY, lower_items
 from relay.frontend.texts import is_print, lower_fstring, lower_print
 from relay.frontend.unsupported import refuse_expression
@@ -105,6 +106,12 @@ def _unary(context: Context, node: ast.UnaryOp) -> Expr:
     return OpCall(UNARY[type(node.op)], (value,), {}, span)
 
 
+def _is_variable(context: Context, node: ast.expr) -> bool:
+    """Whether what is subscripted is a variable, or an item of one."""
+    name = subscripted_name(node)
+    return name is not None and context.defines(name)
+
+
 def _call(context: Context, node: ast.Call) -> Expr:
     span = context.span(node)
     if is_print(context, node):
@@ -112,6 +119,12 @@ def _call(context: Context, node: ast.Call) -> Expr:
     match node.func:
         case ast.Attribute(value=ast.Name(id=name) as xs, attr="pop") if context.defines(name) and not node.keywords:
             return lower_pop(context, xs, node)
+        case ast.Attribute(value=ast.Subscript() as held, attr="pop") if (
+            _is_variable(context, held) and not node.keywords
+        ):
+            return lower_pop_of_place(context, held, node)
+        case ast.Attribute(value=ast.Attribute(attr="value") as held, attr="pop") if not node.keywords:
+            return lower_pop_of_place(context, held, node)
         case ast.Name(id="any" | "all" as name) if _is_quantifier(context, node):
             assert isinstance(node.args[0], ast.GeneratorExp)
             return lower_quantifier(context, node.args[0], name == "any")

@@ -6,6 +6,7 @@ listed__        the list of what a `for` goes through
 chosen__        the elements at some places
 sorted_rows__   the numbers of a tensor of rank 1, in order
 best__          the first element with the largest (or smallest) key; best_or__ has a default for a list of nothing
+same__          whether two lists have equal elements
 index__         where a value stands first, or -1
 count__         how often a value stands in a list
 rows__          the parts of a tensor along its first axis; column__ of a list of tuples
@@ -79,6 +80,14 @@ def best_or__(xs, key, largest, default):
 
 def itself__(x):
     return x
+
+def same__(xs, ys):
+    if len(xs) != len(ys):
+        return False
+    for x, y in zip(xs, ys):
+        if x != y:
+            return False
+    return True
 
 def index__(xs, value):
     place = -1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
-from relay.frontend.assignments import update_item
+from relay.errors import FrontendError, Span
+from relay.frontend.assignments import require_variable, update_item
 from relay.frontend.context import Context
 from relay.frontend.displays import argument
 from relay.frontend.names import changes_list
@@ -23,32 +25,85 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
     span = context.span(node)
     intrinsic = Intrinsic("spread" if method == "extend" else method)
 
-    def changed(old: Atom) -> Expr:
-        given = tuple(argument(context, a) for a in arguments)
+    def changed(old: Callable[[], Atom]) -> Expr:
+        given = tuple(argument(context, a) for a in arguments)  # it may change the list: `xs.append(xs.pop())`
         named = tuple((k.arg, context.atom(k.value)) for k in keywords if k.arg is not None)
-        return Apply(Static(intrinsic, span), (old, *given), named, span)
+        return Apply(Static(intrinsic, span), (old(), *given), named, span)
 
     match held:
         case ast.Name(id=name) if context.defines(name):
             context.change_list(name)
             context.change_parameter(name, span)
-            context.assign(name, changed(context.read(name, context.span(held))), span)
-        case ast.Subscript():
-            update_item(context, held, lambda old: context.bind(changed(old), "list", span))
-        case ast.Attribute(value=reference, attr="value"):
-            cell = context.atom(reference)
-            old = context.bind(Attribute(cell, "value", context.span(held)), "value", context.span(held))
-            context.emit((), SetAttribute(cell, "value", context.bind(changed(old), "list", span), span))
+            context.assign(name, changed(lambda: context.read(name, context.span(held))), span)
+        case ast.Subscript() | ast.Attribute(attr="value"):
+            _change_place(context, held, lambda old: context.bind(changed(old), "list", span))
         case _:
             return False
     return True
+
+
+def lower_pop_of_place(context: Context, held: ast.Subscript | ast.Attribute, node: ast.Call) -> Atom:
+    """`xs[i].pop(..)` and `r.value.pop(..)`, anywhere."""
+    found: list[Atom] = []
+
+    def rest(old: Callable[[], Atom]) -> Atom:
+        given = [context.atom(a) for a in node.args]
+        item, left = _popped(context, old(), given, context.span(node))
+        found.append(item)
+        return left
+
+    _change_place(context, held, rest)
+    return found[0]
+
+
+def lower_delete_item(context: Context, target: ast.Subscript) -> None:
+    """`del xs[i]`, `del xs[i:j]`, `del d[key]`"""
+    span = context.span(target)
+    if isinstance(target.slice, ast.Slice):
+        update_item(context, target, lambda old: context.bind(_list_of_nothing(span), "list", span))
+        return
+    held = target.value
+    call = ast.copy_location(ast.Call(ast.Attribute(held, "pop", ast.Load()), [target.slice], []), target)
+    match held:
+        case ast.Name():
+            require_variable(context, held, target)
+            lower_pop(context, held, call)
+        case ast.Subscript() | ast.Attribute(attr="value"):
+            lower_pop_of_place(context, held, call)
+        case _:
+            raise FrontendError("only an item of a variable can be deleted", span, help="assign it to a variable first")
+
+
+def _list_of_nothing(span: Span) -> Expr:
+    return Apply(Static(Intrinsic("list"), span), (), (), span)
+
+
+def _change_place(
+    context: Context, held: ast.Subscript | ast.Attribute, new: Callable[[Callable[[], Atom]], Atom]
+) -> None:
+    """Give an item of a variable, or what a reference holds, a new value."""
+    if isinstance(held, ast.Subscript):
+        update_item(context, held, new)
+        return
+    span, cell = context.span(held), context.atom(held.value)
+    value = new(lambda: context.bind(Attribute(cell, "value", span), "value", span))
+    context.emit((), SetAttribute(cell, "value", value, span))
+
+
+def _popped(context: Context, xs: Atom, given: list[Atom], span: Span) -> tuple[Var, Var]:
+    """The element that `pop` gives, and the list after it."""
+    item, rest = Var("item", None, span), Var("list", None, span)
+    pair = Apply(Static(Intrinsic("pop"), span), (xs, *given), (), span)
+    context.emit((item, rest), Unpack(context.bind(pair, "popped", span), 2, span))
+    return item, rest
 
 
 def lower_pop(context: Context, xs: ast.Name, node: ast.Call) -> Atom:
     """`xs.pop(..)`, anywhere: the element, while the variable gets the rest."""
     span = context.span(node)
     context.change_list(xs.id)
-    pair = Apply(Static(Intrinsic("pop"), span), (context.atom(xs), *map(context.atom, node.args)), (), span)
+    given = [context.atom(a) for a in node.args]
+    pair = Apply(Static(Intrinsic("pop"), span), (context.atom(xs), *given), (), span)
     item, rest = Var("item", None, span), Var(xs.id, None, span)
     context.emit((item, rest), Unpack(context.bind(pair, "popped", span), 2, span))
     context.rename(xs.id, rest, span)

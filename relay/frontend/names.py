@@ -21,7 +21,7 @@ def assigned_names(nodes: Iterable[ast.AST]) -> Names:
     for node in _walk_function(nodes):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             names[node.id] = None
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
             base = subscripted_name(node)
             if base is not None:
                 names[base] = None
@@ -64,6 +64,8 @@ def _holder(node: ast.AST) -> str | None:
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Subscript() as held, attr=method)) as call):
             return subscripted_name(held) if changes_list(method, call) else None
+        case ast.Call(func=ast.Attribute(value=ast.Subscript() as held, attr="pop"), keywords=[]):
+            return subscripted_name(held)
         case _:
             return None
 
@@ -84,6 +86,11 @@ def resized_lists(nodes: Iterable[ast.AST]) -> Names:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=items)):
                 if any(isinstance(i, ast.Starred) and name in read_names(i.value) for i in items):
                     names[name] = None
+            case ast.Delete(targets=targets):
+                held = [target.value for target in targets if isinstance(target, ast.Subscript)]
+                names.update((each.id, None) for each in held if isinstance(each, ast.Name))
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=ast.Slice())]):
+                names[name] = None
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List() | ast.ListComp()):
                 names[name] = None
             case _:
@@ -172,7 +179,7 @@ def changes_inside(nodes: Iterable[ast.expr]) -> Iterator[tuple[str, ast.expr]]:
     for node in _walk_function(nodes):
         if isinstance(node, ast.NamedExpr):
             yield node.target.id, node
-        elif isinstance(node, ast.Call) and (name := changed_list(node)) is not None:
+        elif isinstance(node, ast.Call) and (name := changed_list(node) or _holder(node)) is not None:
             yield name, node
 
 

@@ -10,7 +10,7 @@ from relay.frontend.assignments import lower_annotated_assignment, lower_assignm
 from relay.frontend.conditions import lower_if
 from relay.frontend.context import Context, NoValue, temporary_name
 from relay.frontend.functions import is_definition, lower_definitions
-from relay.frontend.lists import lower_list_statement
+from relay.frontend.lists import lower_delete_item, lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
 from relay.frontend.matching import lower_match
 from relay.frontend.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
@@ -97,9 +97,12 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
 def _lower_delete(context: Context, target: ast.expr) -> None:
     """`del name`: the name has no value any more."""
     span = context.span(target)
+    if isinstance(target, ast.Subscript):
+        lower_delete_item(context, target)
+        return
     if not isinstance(target, ast.Name):
         raise FrontendError(
-            "only a variable can be deleted", span, help="values do not change: make a new one without the item"
+            "only a variable or an item can be deleted", span, help="values do not change: make a new one without it"
         )
     if context.block.environment.lookup(target.id) is None and target.id in context.locals:
         context.read(target.id, span)  # raises

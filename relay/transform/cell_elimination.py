@@ -5,6 +5,10 @@
 The elements of lists are such cells (`typecheck/elaboration/growing.py`), so a list becomes a stack of its elements,
 which takes less memory and gives it back where an element is replaced. What is decided is the same for all references
 of a type: one of them that is written, has a shadow, or is passed to or from Python keeps all.
+
+Before a module is differentiated, cells are of use: the derivative of a cell is a cell, so that what is read often
+costs no more backwards. So only those go whose lists become tensors at once (`tape_allocation.py`), which have that
+property, too.
 """
 
 from __future__ import annotations
@@ -43,18 +47,58 @@ from relay.ir.types import (
     prune,
 )
 from relay.transform.record_flattening import module_types
+from relay.transform.tape_allocation import allocate_tapes
 
 
 def eliminate_cells(module: Module) -> Module:
     """The module with values in place of references whose content never changes."""
-    if any(isinstance(f, Derivative) for f in module.functions.values()):
-        return module
     found = _unchanged(module)
     if not found:
         return module
-    types = _Types(found)
-    functions = {n: _Elimination(types, f).function() for n, f in module.functions.items() if isinstance(f, Function)}
+    if any(isinstance(f, Derivative) for f in module.functions.values()):
+        return _with_tensors_for_lists(module, found)
+    return _eliminated(module, found)
+
+
+def _eliminated(module: Module, gone: set[RefType]) -> Module:
+    types = _Types(gone)
+    functions = {
+        n: _Elimination(types, f).function() if isinstance(f, Function) else f for n, f in module.functions.items()
+    }
     return Module(functions, module.entry, module.data, module.where)
+
+
+def _with_tensors_for_lists(module: Module, found: set[RefType]) -> Module:
+    """The module with tensors in place of the lists that have a known capacity, where all lists of a type have one."""
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            found -= set(_references((*(p.type for p in function.parameters), function.result)))
+    choices = [found, *({one} for one in sorted(found, key=str))] if len(found) > 1 else [found]
+    for gone in filter(None, choices):
+        changed, types = allocate_tapes(_eliminated(module, gone)), _Types(gone)
+        elements = {types.of(reference) for reference in gone}
+        if not any(isinstance(t, StackType) and t.element in elements for t in _all_types(changed)):
+            module = changed
+    return module
+
+
+def _all_types(module: Module) -> Iterator[Type]:
+    """The types of a module's variables, and those that they are made of."""
+    pending, met = list(module_types(module)), set[Type]()
+    while pending:
+        type_ = pending.pop()
+        type_ = prune(type_)  # type: ignore[assignment]
+        if type_ in met:
+            continue
+        met.add(type_)
+        yield type_
+        match type_:
+            case RefType(inside) | StackType(inside):
+                pending.append(inside)
+            case TupleType(items):
+                pending += items
+            case _:
+                pass
 
 
 def _unchanged(module: Module) -> set[RefType]:

@@ -21,6 +21,7 @@ _LOOPS = ("fold_counters", "simplify", "hoist_invariants", "batch_products")
 _FIRST = (
     *("expand_composites", "flatten_records", "inline", "simplify", "evaluate_partially", "inline", "reduce_strength"),
     *("eliminate_references", "loop_tail_calls", "flatten_parameters", "flatten_tuples", *_CLEAN, "inline"),
+    *("eliminate_cells", "flatten_tuples"),
     *("join_indices", "repeat_choices", "reorder_products"),
 )
 

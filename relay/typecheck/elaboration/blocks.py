@@ -356,6 +356,13 @@ def unpack(session: Session, out: Output, entity: Entity, count: int | None, spa
             from relay.typecheck.elaboration import tensors
 
             return tensors.unpack_rows(session, out, entity, count, span)
+        if count is not None and growing.is_growing(entity):
+            from relay.typecheck.elaboration import growing_items
+
+            known = growing.count(entity)
+            if known is not None and known != count:
+                raise TypeCheckError(f"expected {count} values to unpack, found {known}", span)
+            return growing_items.unpacked(session, out, entity, count, 0, False, span)
         if count is not None:
             parts = TupleType(tuple(session.solver.fresh(Kind.Type) for _ in range(count)))
             session.unify_at(entity.type, parts, span, "the unpacked value")

@@ -7,16 +7,19 @@ import attrs
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import Dim, add, subtract
 from relay.ir.expr import (
+    Assert,
+    Binding,
     RefRead,
     StackGet,
     StackPrefix,
     StackSet,
 )
 from relay.ir.types import RefType
+from relay.operator import lookup
 from relay.operator.relation import Undetermined
 from relay.typecheck.dims import at_least
-from relay.typecheck.elaboration import growing, known_results, made_sizes, positions
-from relay.typecheck.elaboration.entities import Entity, Length, Number, Object, Output, Typed, dim_of
+from relay.typecheck.elaboration import growing, known_results, made_sizes, operators, positions
+from relay.typecheck.elaboration.entities import Entity, Length, Number, Object, Output, Tuple, Typed, dim_of
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import Session
 
@@ -106,6 +109,47 @@ def with_item(session: Session, out: Output, xs: Typed, index: Entity, value: En
     cell = growing.new_cell(session, out, xs, value, span)
     changed = session.bind(out, StackSet(xs.atom, position.atom, cell.atom, span), xs.type, "list", span)
     return attrs.evolve(changed, length=None if xs.length is None else xs.length.holding(cell.length))
+
+
+def with_slice(
+    session: Session,
+    out: Output,
+    xs: Typed,
+    start: Entity | None,
+    stop: Entity | None,
+    new: Entity,
+    span: Span | None,
+) -> Typed:
+    """The list after `xs[start:stop] = new`, clipped as in Python."""
+    from relay.typecheck.elaboration import ordering
+
+    size, low = positions.length64(session, out, xs, span), positions.number(0)
+    first = positions.bound(session, out, start, size, low, size, low, span)
+    last = positions.bound(session, out, stop, size, low, size, size, span)
+    last = positions.compute(session, out, "maximum", first, last, span)
+    new = ordering.values(session, out, new, span)
+    if not growing.is_growing(new) and not isinstance(new, Tuple):
+        raise TypeCheckError("a slice of a list is replaced by a list", span, help="write `xs[i:j] = [v]`")
+    changed = growing.concatenated(session, out, [_first(session, out, xs, first, span), new], span)
+    return Typed(_rest(session, out, changed, xs, last, span).atom, xs.type)
+
+
+def unpacked(
+    session: Session, out: Output, xs: Typed, before: int, after: int, has_rest: bool, span: Span | None
+) -> tuple[Entity, ...]:
+    """`a, *rest, b = xs`, and `a, b = xs` without a rest: the run checks the length."""
+    count, size = before + after, positions.length64(session, out, xs, span)
+    comparison = "greater_equal" if has_rest else "equal"
+    fits = operators.apply(session, out, lookup(comparison), [size, positions.number(count)], {}, span, [])
+    message = f"expected {'at least ' if has_rest else ''}{count} values to unpack"
+    out.items.append(Binding((), Assert(session.materialise(out, fits, span).atom, message, span)))
+    first = [read(session, out, xs, positions.number(i), span) for i in range(before)]
+    if not has_rest:
+        return tuple(first)
+    stop: Entity | None = Number(-after, span) if after else None
+    rest = sliced(session, out, xs, Number(before, span), stop, None, span)
+    ends = (positions.compute(session, out, "subtract", size, positions.number(i), span) for i in range(after, 0, -1))
+    return (*first, rest, *(read(session, out, xs, end, span) for end in ends))
 
 
 def inserted(session: Session, out: Output, xs: Typed, index: Entity, value: Entity, span: Span | None) -> Typed:

@@ -12,6 +12,7 @@ from relay.typecheck.elaboration import (
     comparisons,
     data,
     growing,
+    growing_items,
     growing_reductions,
     list_methods,
     records,
@@ -147,6 +148,10 @@ def _unpack(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
     whole, before, after = arguments
     assert isinstance(before, Number) and isinstance(after, Number)
     first, last = int(before.value), int(after.value)
+    if isinstance(whole, Typed):
+        whole = expand(session, out, whole, span)
+    if isinstance(whole, Typed) and growing.is_growing(whole) and growing.count(whole) is None:
+        return Tuple(growing_items.unpacked(session, out, whole, first, last, True, span))
     items = _known(session, out, whole, "unpacking with `*`", span)
     if len(items) < first + last:
         raise TypeCheckError(f"expected at least {first + last} values to unpack, found {len(items)}", span)
@@ -155,6 +160,15 @@ def _unpack(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
 
 
 def _spread(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    from relay.typecheck.elaboration import copies, ordering
+
+    grows = any(map(growing.is_growing, arguments))
+    arguments = [
+        a
+        if isinstance(a, Tuple) or not (grows or copies.count_of(a) is None)
+        else ordering.values(session, out, a, span)
+        for a in arguments
+    ]
     if any(map(growing.is_growing, arguments)):
         return growing.concatenated(session, out, arguments, span)
     items = [item for a in arguments for item in _known(session, out, a, "`*`", span)]

@@ -25,6 +25,12 @@ from relay.typecheck.elaboration.tensors import index, item_axes, ranked, reshap
 from relay.typecheck.unification import flat_shape
 
 
+def _is_missing(step: Entity | None) -> bool:
+    if isinstance(step, Object):
+        return step.value is None
+    return step is None or (isinstance(step, Number) and step.value == 1)
+
+
 def index_update(
     session: Session,
     out: Output,
@@ -41,6 +47,8 @@ def index_update(
     if isinstance(entity, Typed) and isinstance(prune(entity.type), StackType):
         from relay.typecheck.elaboration import growing_items
 
+        if len(items) == 1 and isinstance(part := items[0], SliceItem) and _is_missing(part.step):
+            return growing_items.with_slice(session, out, entity, part.start, part.stop, new, span)
         if len(items) != 1 or isinstance(items[0], SliceItem):
             raise TypeCheckError("one item of a list can be assigned", span, help="assign the items in a loop")
         return growing_items.with_item(session, out, entity, items[0], new, span)

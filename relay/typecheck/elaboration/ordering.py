@@ -60,7 +60,7 @@ FEW = 32
 """How many elements are compared one by one, each with each."""
 
 FUNCTIONS = (builtins.sorted, builtins.max, builtins.min)
-LIST_METHODS = ("index", "count")
+LIST_METHODS = ("index", "count", "copy")
 
 _library: Callable[[str], Definition]
 
@@ -354,7 +354,9 @@ def _is_structured(item: Entity) -> bool:
 def list_method(
     session: Session, out: Output, name: str, xs: Entity, arguments: Sequence[Entity], span: Span | None
 ) -> Entity:
-    """`xs.index(v)` and `xs.count(v)` of a list or tuple."""
+    """`xs.index(v)` and `xs.count(v)` of a list or tuple, and `xs.copy()`, which is the value itself."""
+    if name == "copy" and not arguments:
+        return xs
     if len(arguments) != 1:
         raise TypeCheckError(f"{name} takes the value that it looks for, found {len(arguments)} arguments", span)
     if isinstance(xs, Tuple):

@@ -139,6 +139,15 @@ def _structured(
             and not (isinstance(left, Tuple) and isinstance(right, Tuple))
         ):
             return growing.concatenated(session, out, [left, right], span)
+        case "multiply", [left, right] if growing.is_growing(left) != growing.is_growing(right):
+            once, times = (left, right) if growing.is_growing(left) else (right, left)
+            if isinstance(times, Number | Typed):
+                return growing.repeated(session, out, once, session.materialise(out, times, span), span)
+            return None
+        case (("equal" | "not_equal"), [left, right]) if growing.is_list(left) and growing.is_list(right):
+            lists = [growing.as_growing(session, out, side, span) for side in (left, right)]
+            same = ordering.written(session, out, "same__", lists, span)
+            return same if name == "equal" else apply_named(session, out, "logical_not", [same], {}, span, [])
         case _ if any(map(growing.is_growing, operands)):
             return None
     match name, list(operands):

@@ -69,7 +69,6 @@ LIST_METHODS = {
     "reverse": "as an expression, make a new list: `xs[::-1]`",
     "remove": "write it as a statement",
     "sort": "as an expression, make a new list: `sorted(xs)`",
-    "copy": "lists are values: write ys = xs",
 }
 """What to write for methods of Python's lists."""
 
@@ -156,7 +155,7 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
             return _value_attribute(session, out, entity, name, span, described)
         case Tuple(_, form) if form is not None and form.names:
             return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
-        case Tuple() if name in ("index", "count"):
+        case Tuple() if name in ("index", "count", "copy"):
             return Method(entity, name)
         case Tuple() if entity in session.gradients:
             from relay.typecheck.elaboration.structure_items import without_fields
@@ -196,7 +195,7 @@ def _value_attribute(
         type_ = prune(type_)
         session.guess(type_)
     if not isinstance(type_, TensorType):
-        if isinstance(type_, StackType) and name in ("index", "count"):
+        if isinstance(type_, StackType) and name in ("index", "count", "copy"):
             return Method(typed, name)
         what = show(resolve(typed.type))
         help = LIST_METHODS.get(name) if isinstance(type_, StackType) else None

@@ -1,0 +1,119 @@
+"""Python's operations on lists whose length only the run knows, compared with Python's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relay as rl
+from relay import relay
+from relay.errors import ExecutionError, TypeCheckError
+
+PROGRAM = """
+def listed(n):
+    xs = [(i * 7) % 5 for i in range(n)]
+    ys = list(range(n))
+    pairs = list(zip(xs, ys))
+    pairs.sort()
+    order = sorted(enumerate(xs), key=lambda p: -p[1])
+    best, _ = max(enumerate(xs), key=lambda p: p[1])
+    zs = sorted(zip(ys, xs), key=lambda p: p[1])
+    ws = [*range(n), *xs]
+    ws.extend(range(2, n + 2))
+    ws += [v for v in range(1, n, 2)]
+    return [pairs[0][1], best, order[0][0], zs[-1][0], sum(range(n)), len(list(enumerate(xs))), *ws]
+
+def deleted(n):
+    xs = [i for i in range(n + 6)]
+    del xs[2]
+    del xs[-1]
+    xs[1:3] = [50, 60, 70]
+    del xs[0:2]
+    del xs[5:2]
+    xs[:1] = range(3)
+    while len(xs) > 5:
+        del xs[1]
+    table = [[i, 2] for i in range(n)]
+    table[0].append(3)
+    last = table[0].pop() + table[n - 1].pop(0)
+    del table[0][0]
+    return xs + [last, len(table[0])]
+
+def repeated(n):
+    xs = [i for i in range(n)]
+    ys = xs.copy()
+    ys[0] = 9
+    first, *rest = xs
+    *most, end = xs
+    a, b = ys[:1] * 2
+    same = [int(xs == ys), int(xs != [0]), int(xs == list(range(n)))]
+    return (ys * 2) + rest + most + same + [first, end, a, b]
+
+def in_loops(n):
+    t, queue = 0, [i for i in range(n)]
+    for _ in range(2 * n):
+        queue.append(queue.pop(0))
+        t = t * 3 % 101 + queue[0]
+    r = [t]
+    while len(queue) > 1:
+        del queue[len(queue) // 2]
+        r.append(queue[-1])
+    return r
+"""
+
+
+def test_operations_are_those_of_python() -> None:
+    python: dict[str, Any] = {}
+    exec(PROGRAM, python)
+    program = rl.from_source(PROGRAM)
+    assert isinstance(program, dict)
+    for name, function in program.items():
+        for n in (1, 4, 9):
+            expected = [float(v) for v in python[name](n)]
+            assert [float(v) for v in function.interpret(n)] == expected
+            assert [float(v) for v in function(n)] == expected
+
+
+@relay
+def two_of(xs: list[float]):
+    a, b = xs
+    return a - b
+
+
+def test_a_list_of_another_length_is_not_unpacked() -> None:
+    assert float(two_of([3.0, 1.0])) == 2.0
+    for call in (two_of, two_of.interpret):
+        with pytest.raises(ExecutionError, match="expected 2 values to unpack"):
+            call([1.0, 2.0, 3.0])
+
+
+@relay
+def zipped(x, n):
+    xs = [x * float(i) for i in range(n)]
+    total = 0.0
+    for i, v in sorted(enumerate(xs), key=lambda p: -p[1]):
+        total += float(i) * v
+    first, *rest = xs[1:]
+    rest[0:1] = [first * x]
+    del rest[-1]
+    return total + sum(rest)
+
+
+def test_derivatives() -> None:
+    x = np.float64(1.5)
+    gradient = rl.grad(zipped, wrt="x")
+    step = 1e-6
+    ahead, behind = (float(zipped(np.float64(x + h), 5)) for h in (step, -step))
+    np.testing.assert_allclose(float(gradient(x, 5)), (ahead - behind) / (2 * step), rtol=1e-6)
+    np.testing.assert_allclose(float(gradient.interpret(x, 5)), float(gradient(x, 5)), rtol=1e-12)
+
+
+def test_what_no_list_is() -> None:
+    @relay
+    def f(n):
+        return list(n)
+
+    with pytest.raises(TypeCheckError, match="a scalar cannot be iterated over"):
+        f(3)
