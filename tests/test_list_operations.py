@@ -51,6 +51,40 @@ def repeated(n):
     same = [int(xs == ys), int(xs != [0]), int(xs == list(range(n)))]
     return (ys * 2) + rest + most + same + [first, end, a, b]
 
+def runs(n):
+    out, stack, best = [], [], 0
+    for i in range(n):
+        x = (i // 3) % 4
+        if out and out[-1][0] == x:
+            v, c = out[-1]
+            out[-1] = (v, c + 1)
+        else:
+            out.append((x, 1))
+        start = i
+        while stack and stack[-1][1] >= x:
+            j, g = stack.pop()
+            best = max(best, g * (i - j))
+            start = j
+        stack.append((start, x))
+    return [best] + [v * c for v, c in out]
+
+def recursive(n):
+    def queens(row, columns):
+        if row == 4:
+            return 1
+        count = 0
+        for c in range(4):
+            if not any(k == c or abs(k - c) == row - r for r, k in enumerate(columns)):
+                count += queens(row + 1, columns + [c])
+        return count
+
+    def collected(path, pairs, k):
+        if k == 0:
+            return sum(path) + sum([a * b for a, b in pairs])
+        return collected(path + [k], pairs + [(k, k + 1)], k - 1)
+
+    return [queens(0, []), collected([], [], n)]
+
 def in_loops(n):
     t, queue = 0, [i for i in range(n)]
     for _ in range(2 * n):

@@ -15,6 +15,7 @@ from relay.ir.expr import (
     Apply,
     Atom,
     Attribute,
+    Expr,
     Index,
     IndexUpdate,
     OpCall,
@@ -30,7 +31,7 @@ def lower_assignment(context: Context, node: ast.Assign) -> None:
     """`target = value`, also with several targets."""
     match node:
         case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
-            context.assign(name, context.expression(value), context.span(target))
+            context.assign(name, _empty_list(context, target, value) or context.expression(value), context.span(target))
         case ast.Assign(
             targets=[ast.Tuple(elts=targets) | ast.List(elts=targets) as pattern],
             value=ast.Tuple(elts=values) | ast.List(elts=values),
@@ -41,13 +42,28 @@ def lower_assignment(context: Context, node: ast.Assign) -> None:
                     context.span(pattern),
                     help="write a name for each value, or one star: `a, *rest = ..`",
                 )
-            atoms = [context.atom(value) for value in values]
+            atoms = [_assigned(context, target, value) for target, value in zip(targets, values, strict=True)]
             for part, atom in zip(targets, atoms, strict=True):
                 store(context, part, atom)
         case _:
             whole = context.atom(node.value)
             for each in node.targets:
                 store(context, each, whole)
+
+
+def _assigned(context: Context, target: ast.expr, value: ast.expr) -> Atom:
+    empty = _empty_list(context, target, value)
+    return context.atom(value) if empty is None else context.bind(empty, "items", context.span(value))
+
+
+def _empty_list(context: Context, target: ast.expr, value: ast.expr) -> Expr | None:
+    """`[]` that is assigned to a variable to which the function appends tuples: it says how many parts they have."""
+    if not isinstance(target, ast.Name) or not isinstance(value, ast.List) or value.elts:
+        return None
+    parts, span = context.appended_tuples.get(target.id), context.span(value)
+    if parts is None:
+        return None
+    return Apply(Static(Intrinsic("list"), span), (), (("parts", Static(parts, span)),), span)
 
 
 def lower_annotated_assignment(context: Context, node: ast.AnnAssign) -> None:

@@ -16,7 +16,7 @@ import attrs
 
 from relay.errors import FrontendError, InternalError, Label, RelayError, Span
 from relay.frontend.liveness import Liveness
-from relay.frontend.names import Names, assigned_names, local_names, nonlocal_names
+from relay.frontend.names import Names, appended_tuples, assigned_names, local_names, nonlocal_names
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.definition import Scope
 from relay.ir.expr import (
@@ -190,6 +190,7 @@ class Context:
         self.captures_of: dict[LoopLabel, tuple[Capture, ...]] = {} if parent is None else parent.captures_of
         self.errors: list[RelayError] = [] if parent is None else parent.errors
         self.incomplete = False  # a mistake has left statements of this function out
+        self.appended_tuples = appended_tuples(node.body) if isinstance(node, ast.FunctionDef) else {}
         self.changed_parameters: dict[str, Span] = {}  # whose items or length the function changes, and where first
         self.valued_return: Span | None = None
         self.bare_return: Span | None = None

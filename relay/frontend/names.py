@@ -59,6 +59,24 @@ def changed_list(node: ast.AST) -> str | None:
             return None
 
 
+def appended_tuples(nodes: Iterable[ast.AST]) -> dict[str, int]:
+    """How many parts the tuples have that `xs.append((a, b))` writes, of each variable that gets only such tuples."""
+    counts: dict[str, set[int | None]] = {}
+    for node in _walk_function(nodes):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value], keywords=[]):
+                counts.setdefault(name, set()).add(_parts_of_tuple(value))
+            case _:
+                pass
+    return {name: parts for name, (parts, *others) in counts.items() if parts is not None and not others}
+
+
+def _parts_of_tuple(node: ast.expr) -> int | None:
+    if not isinstance(node, ast.Tuple) or any(isinstance(item, ast.Starred) for item in node.elts):
+        return None
+    return len(node.elts)
+
+
 def _holder(node: ast.AST) -> str | None:
     """The variable of `d["k"].append(v)` and its kin; None for anything else."""
     match node:

@@ -7,7 +7,7 @@ each(x)                      the elements of x one by one, which must be known: 
 growing(xs)                  the list xs as one that can grow
 unset()                      the content of a cell whose variable has no value yet: an empty list that grows
 keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
-list(x, ..)                  `[x, ..]`
+list(x, ..)                  `[x, ..]`; list(parts=n) is `[]` to which tuples of n parts are appended
 append(x, v)                 the list after `x.append(v)`
 pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), remove(xs, v), sort(xs, key=, reverse=), update(d, e)
                              as append; of pop the element and the list

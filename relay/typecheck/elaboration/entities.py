@@ -204,10 +204,12 @@ def dim_of(number: Number) -> Dim | None:
 
 @attrs.frozen(eq=False)
 class Tuple:
-    """A tuple whose components the checker knows one by one. `form` tells records and lists from tuples."""
+    """A tuple whose components the checker knows one by one. `form` tells records and lists from tuples. `parts`: to
+    this list of nothing tuples of so many components are appended later on."""
 
     items: tuple[Entity, ...]
     form: Form | None = None
+    parts: int | None = None
 
     def field(self, name: str) -> Entity | None:
         """A record's field; None if there is none."""

@@ -281,7 +281,7 @@ def instantiate(
     if running and key is not None:
         polymorphic_recursion.refuse_other_sizes(session, function, running[-1], types, shape)
     try:
-        polymorphic_recursion.refuse_endless(running, function.name, types, span)
+        polymorphic_recursion.refuse_endless(session, function, running, types, shape, span)
     except TypeCheckError as error:
         session.report(error)
         raise Enough from None  # to go on at every depth would take for ever

@@ -108,7 +108,10 @@ def as_growing(session: Session, out: Output, entity: Entity, span: Span | None,
         raise SchemeOnly(span, "whether this is a list")
     if not isinstance(entity, Tuple):
         raise TypeCheckError("only a list can grow", span, help="start with `xs = []`")
-    xs = empty(session, out, session.solver.fresh(Kind.Type), span)
+    element: Type = session.solver.fresh(Kind.Type)
+    if entity.parts is not None:
+        element = TupleType(tuple(session.solver.fresh(Kind.Type) for _ in range(entity.parts)))
+    xs = empty(session, out, element, span)
     for item in entity.items:
         if isinstance(written, StackType) and isinstance(written.element, RefType):
             item = _of_any_sizes(session, out, item, written.element.content, span)

@@ -21,7 +21,9 @@ from relay.ir.expr import (
 from relay.ir.facts import mentions_made
 from relay.ir.types import (
     INT64,
+    Kind,
     TensorType,
+    Unknown,
     scalar,
     show,
 )
@@ -57,6 +59,15 @@ def fold(
 def total(session: Session, out: Output, xs: Typed, span: Span | None) -> Typed:
     """`sum(xs)`: of nothing it is 0."""
     element = resolve(growing.element_type(xs))
+    if not is_known(element) and not session.generic:
+        session.solver.run()
+        element = resolve(element)
+    if isinstance(element, Unknown) and session.generic:
+        raise SchemeOnly(span, "the elements of the list")
+    is_open = isinstance(element, Unknown) or (isinstance(element, TensorType) and not is_known(element.shape))
+    if is_open and not session.generic:  # numbers, unless something has said otherwise before
+        element = TensorType(session.solver.fresh(Kind.BaseType), ())
+        session.unify_at(growing.element_type(xs), element, span, "an element of the list")
     if not isinstance(element, TensorType):
         raise TypeCheckError(f"sum needs a list of tensors, found {show(resolve(xs.type))}", span)
     attributes: dict[str, object] = {"shape": element.shape, "dtype": element.base}

@@ -128,6 +128,8 @@ def apply(
         if name == "remove":
             return ordering.remove(session, out, arguments, span)
         return ordering.sort(session, context, out, arguments[0], keywords, span)
+    if name == "list":
+        return _list(arguments, keywords)
     return _RULES[name](session, out, arguments, span)
 
 
@@ -175,6 +177,11 @@ def _spread(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
     first = arguments[0] if arguments else None
     grown = isinstance(first, Tuple) and first.form is not None and first.form.cls is list and len(arguments) == 2
     return Tuple(tuple(items), Form(list) if grown else None)
+
+
+def _list(items: Sequence[Entity], keywords: Keywords) -> Tuple:
+    parts = dict(keywords).get("parts")
+    return Tuple(tuple(items), Form(list), int(parts.value) if isinstance(parts, Number) else None)
 
 
 def _each(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
@@ -263,7 +270,6 @@ _RULES: dict[str, Rule] = {
     "update": lambda session, out, arguments, span: records.make_dict(session, out, arguments, (), span),
     "reverse": list_methods.reverse,
     "keep": _keep,
-    "list": lambda session, out, arguments, span: Tuple(tuple(arguments), Form(list)),
     "append": _append,
     "extend": _extend,
     "is_none": _is_none,

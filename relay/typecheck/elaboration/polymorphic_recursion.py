@@ -16,11 +16,11 @@ import attrs
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import Dim, settled
 from relay.ir.expr import Function
-from relay.ir.types import Kind, TensorType, TupleType, Type, TypeId, Unknown, map_dims, prune, type_variables
+from relay.ir.types import Form, Kind, TensorType, TupleType, Type, TypeId, Unknown, map_dims, prune, type_variables
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration import higher_rank
 from relay.typecheck.elaboration.arguments import definition_context, surface_function
-from relay.typecheck.elaboration.decisions import Place, SizeVaries
+from relay.typecheck.elaboration.decisions import ListGrows, Place, SizeVaries
 from relay.typecheck.elaboration.entities import GlobalFunction, LocalFunction, Output, Typed
 from relay.typecheck.elaboration.mistakes import shown
 from relay.typecheck.elaboration.schemes import closed
@@ -243,11 +243,23 @@ def _kept_slot(callee: GlobalFunction | LocalFunction) -> Iterator[None]:
         del items[length:]
 
 
-def refuse_endless(running: Sequence[Instance], name: str, types: Sequence[Type], span: Span | None) -> None:
-    """Raise TypeCheckError for a recursion whose arguments have another type at each depth, after so many."""
-    larger = _get_larger(running, types)
+def refuse_endless(
+    session: Session,
+    function: Function,
+    running: Sequence[Instance],
+    types: Sequence[Type],
+    shape: Sequence[bool],
+    span: Span | None,
+) -> None:
+    """Raise TypeCheckError for a recursion whose arguments have another type at each depth, after so many. Begin anew
+    with lists whose length only the run knows where it passes longer ones."""
+    larger, name = _get_larger(running, types), function.name
     if len(running) < MAX_POLYMORPHIC_DEPTH and not larger:
         return
+    given = [position for position, is_static in enumerate(shape) if not is_static]
+    for position, found, before in zip(given, types, running[-1].parameters, strict=True):
+        if _is_longer_list(found, before) and _place(function, position) not in session.decisions.growing:
+            raise ListGrows(_place(function, position))
     first, second = (", ".join(map(shown, i.parameters)) for i in running[:2])
     help = "pass an index instead of a smaller tensor, or annotate sizes that change with Any"
     raise TypeCheckError(
@@ -255,6 +267,14 @@ def refuse_endless(running: Sequence[Instance], name: str, types: Sequence[Type]
         span,
         help="collect values in a list, or in a data type" if larger else help,
     )
+
+
+def _is_longer_list(found: Type, before: Type) -> bool:
+    match prune(found), prune(before):
+        case TupleType(items, Form(cls)), TupleType(others, _):
+            return cls is list and len(items) > len(others)
+        case _:
+            return False
 
 
 def _get_larger(running: Sequence[Instance], types: Sequence[Type]) -> bool:
@@ -306,11 +326,14 @@ def refuse_other_sizes(
 def widened(
     session: Session, out: Output, function: Function, values: Sequence[Typed | None], span: Span | None
 ) -> list[Typed | None]:
-    """The arguments, with `Any` for the sizes that a recursion changes."""
-    from relay.typecheck.elaboration import made_sizes
+    """The arguments, with `Any` for the sizes that a recursion changes, and lists that grow for those whose length it
+    changes."""
+    from relay.typecheck.elaboration import growing, made_sizes
 
     found = list(values)
     for position, value in enumerate(values):
+        if value is not None and _place(function, position) in session.decisions.growing:
+            found[position] = growing.as_growing(session, out, value, span)
         axes = session.decisions.varying.get(_place(function, position))
         if value is not None and axes:
             found[position] = made_sizes.widened(session, out, value, axes, span)
