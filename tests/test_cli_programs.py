@@ -661,3 +661,23 @@ def test_a_derivative_is_run(tmp_path, capsys, entry, result, options):
     np.savez(arrays, x=np.float64(3.0))
     assert main(["run", str(program), "--entry", entry, "--args", str(arrays), *options]) == 0
     assert capsys.readouterr().out.split() == ["result:", "float64", "()", str(result)]
+
+
+@pytest.mark.parametrize("passes", ["differentiate", "simplify, differentiate, simplify, fold-constants"])
+def test_derivatives_that_no_entry_calls_stay(tmp_path, capsys, passes):
+    program, written, arrays = (tmp_path / name for name in ("derived.relay", "written.relay", "arrays.npz"))
+    program.write_text(DERIVED)
+    assert main(["opt", str(program), "--passes", passes, "-o", str(written)]) == 0
+    assert list(relay.parse(written.read_text()).functions) == ["f", "g", "h"]
+    np.savez(arrays, x=np.float64(3.0))
+    assert main(["run", str(written), "--entry", "h", "--args", str(arrays), "--interpret"]) == 0
+    assert "2.0" in capsys.readouterr().out
+
+
+def test_opt_keeps_what_another_entry_needs(tmp_path, capsys):
+    program = tmp_path / "derived.relay"
+    program.write_text(DERIVED)
+    assert main(["opt", str(program), "--entry", "g", "--passes", "differentiate, inline"]) == 0
+    assert list(relay.parse(capsys.readouterr().out).functions) == ["g__entry"]
+    assert main(["opt", str(program), "--entry", "k", "--passes", "inline"]) == 2
+    assert "the program has no function 'k'; there are f, g, h" in capsys.readouterr().err

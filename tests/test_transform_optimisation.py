@@ -23,6 +23,7 @@ from transform_programs import (
     whole,
 )
 
+import relay
 from relay.eval.interpreter import run
 from relay.ir.check import check
 from relay.ir.expr import (
@@ -281,6 +282,46 @@ def test_folds_constants_but_not_failures() -> None:
         return b.op("add", one, b.bind(OpCall("cast", (zero,), {"dtype": F.base}), F))
 
     assert kinds(fold_constants(unary(f))) == ["floor_divide", "cast", "add"]
+
+
+MADE = {
+    "x + relay.zeros((3,)) * 2.0": ["add"],
+    "x + relay.copy(relay.exp(relay.full((3,), 2.0)))": ["add"],
+    "x + relay.eye(3)[1]": ["add"],
+    "x * relay.cast(relay.arange(3), relay.Float64)": ["multiply"],
+    "x + relay.sum(relay.sin(relay.arange(300) * 0.5))": ["add"],
+    "x + relay.sum(relay.tril(relay.ones((20, 20))), axis=1)[:3]": ["add"],
+    "x + relay.sum(relay.zeros_like(x) + 1.0)": ["add"],
+    "relay.copy(relay.copy(x)) * 2.0": ["multiply"],
+    "x[0] + relay.sin(relay.arange(1000.0, dtype=relay.Float64))": ["strided_slice", "reshape", "add"],  # 8,000 bytes
+    "x[0] + relay.sin(relay.arange(1100.0, dtype=relay.Float64))": ["strided_slice", "reshape", "arange", "sin", "add"],
+    "x[0] + relay.ones((100,)) * 2.0": ["strided_slice", "reshape", "ones", "multiply", "add"],  # filled, not read
+    "x + relay.sum(relay.ones((1000, 1000)))": ["ones", "sum", "add"],  # 8 MB are not made before the run
+}
+
+
+@pytest.mark.parametrize("body", MADE)
+def test_what_is_computed_of_what_the_program_makes(body: str) -> None:
+    f = relay.from_source(f"def f(x):\n    return {body}\n", {"relay": relay})
+    assert isinstance(f, relay.RelayFunction)
+    x = np.array([1.0, 2.0, 3.0])
+    (block,) = (g.body for g in f.core(x).functions.values() if isinstance(g, Function))
+    assert sorted(b.value.operator for b in block.bindings if isinstance(b.value, OpCall)) == sorted(MADE[body])
+    np.testing.assert_allclose(np.asarray(f(x)), np.asarray(f.interpret(x)), rtol=1e-12)
+
+
+def test_what_a_program_makes_with_sizes_of_the_run_stays() -> None:
+    text = """
+dims n where n >= 1;
+
+entry fn f(%x: Tensor[int32, (n,)]) -> Tensor[int32, (3,)] {
+  let %a: Tensor[int32, (3,)] = arange(start=n, stop=n + 3, step=1, dtype=int32);
+  let %b: Tensor[int32, (3,)] = add(%a, 1i32);
+  %b
+}
+"""
+    before = relay.parse(text)
+    assert relay.to_text(fold_constants(before)) == relay.to_text(before)
 
 
 def test_common_subexpressions_by_scope() -> None:

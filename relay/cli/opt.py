@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from relay.cli.entries import entered
 from relay.cli.inputs import read_program
 from relay.cli.refusal import Refusal
 from relay.ir.check import Stage
@@ -27,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--passes", metavar="LIST", help='such as "inline, cse, fold-constants{max_size=1MiB}, fuse"')
     what.add_argument("--level", type=int, help="the passes of an optimisation level, 0 to 3")
+    parser.add_argument(
+        "--entry", metavar="FUNCTION", help="the function that passes keep, with what it needs, if not the entry"
+    )
     parser.add_argument("--list", action="store_true", help="print the passes with their options")
     parser.add_argument(
         "--print-after", metavar="PASSES", default="", help="print the program after these passes, or after `all`"
@@ -50,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
         raise Refusal("--constants needs -o")
     pipeline, shown = _pipeline(options), _shown(options.print_after)
     module = read_program(options.file)
+    if options.entry is not None:
+        module = entered(module, options.entry)
     pipeline.stage = stage_of(module)
     _check_order(pipeline.passes, pipeline.stage)
     _check_shown(shown, pipeline.passes)

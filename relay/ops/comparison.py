@@ -453,6 +453,7 @@ def stop_gradient(x: Tensor) -> Tensor:
     gradient=lambda x, out, dout: dout,
     linear=(0,),
     idempotent=True,
+    coercion=True,
 )
 def copy(x: Tensor) -> Tensor:
     """x itself. x: (T, s) -> (T, s).
