@@ -141,3 +141,70 @@ def test_returned_functions_have_all_types() -> None:
     assert float(total(TREE["w"])) == 2.5
     np.testing.assert_allclose(running(TREE["b"]), np.cumsum(TREE["b"]))
     np.testing.assert_allclose(running(TREE["w"]), np.cumsum(TREE["w"]))
+
+
+# ---- methods of a value
+
+
+@relay.data
+class Scale:
+    factor: relay.Tensor[relay.Float64, ()]
+
+    def by(self, x, offset=0.0, *, shift=0.0):
+        return x * self.factor + offset + shift
+
+    def own(self, x):
+        return x * self.factor
+
+    @staticmethod
+    def plain(x):
+        return x + 1.0
+
+
+@relay.data
+class Layers:
+    first: Scale
+    second: Scale
+
+
+@relay.relay
+def applied(f, x):
+    return f(x)
+
+
+@relay.relay
+def repeated(f, x):
+    return f(f(x))
+
+
+@relay.relay
+def given_method(s):
+    return s.own
+
+
+@relay.relay
+def passed_methods(layers, xs, n):
+    f = layers.first.by
+    chosen = layers.first.own if n > 2 else layers.second.own
+    vectors = [applied(layers.first.own, xs[0]), repeated(layers.second.own, xs[0]), chosen(xs[1])]
+    numbers = [applied(layers.first.own, n), applied(given_method(layers.second), xs[0][1])]
+    return vectors, numbers, list(map(layers.second.own, xs)), f(xs[0], shift=2.0), applied(f, xs[1])
+
+
+@relay.relay
+def gradient_through_a_method(factor, x):
+    s = Scale(factor)
+    return applied(s.own, x) + relay.grad(s.own)(x) * applied(s.plain, x)
+
+
+def test_methods_of_a_value_are_passed() -> None:
+    layers, xs = Layers(Scale(2.0), Scale(3.0)), [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
+    for call in (passed_methods, passed_methods.interpret):
+        vectors, numbers, mapped, shifted, again = call(layers, xs, 5)
+        assert [v.tolist() for v in vectors] == [[2.0, 4.0], [9.0, 18.0], [6.0, 8.0]]
+        assert [float(n) for n in numbers] == [10.0, 6.0]
+        assert [v.tolist() for v in mapped] == [[3.0, 6.0], [9.0, 12.0]]
+        assert (shifted.tolist(), again.tolist()) == ([4.0, 6.0], [6.0, 8.0])
+    gradient = relay.grad(gradient_through_a_method)
+    for run in (gradient, gradient.interpret):
+        assert [float(g) for g in run(2.0, np.float64(3.0))] == [3.0 + 4.0, 2.0 + 2.0]

@@ -32,6 +32,7 @@ from relay.ir.types import (
 from relay.operator import Operator, lookup
 from relay.typecheck.elaboration import (
     axis_names,
+    bound_methods,
     creation,
     data,
     derivatives,
@@ -99,6 +100,8 @@ def apply(
     name: str = "this function",
 ) -> Entity:
     """Call anything. `name` is the called function for messages."""
+    arguments = [bound_methods.as_function(session, out, a, span) for a in arguments]
+    keywords = [(key, bound_methods.as_function(session, out, a, span)) for key, a in keywords]
     match callee:
         case GlobalFunction() | LocalFunction():
             return call_function(session, out, callee, arguments, keywords, span)

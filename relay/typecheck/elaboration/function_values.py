@@ -101,6 +101,10 @@ def function_value(
         fixed = defaults(entity)
     if isinstance(entity, Object) and isinstance(entity.value, OPERATORS):
         entity = operator_function(session, entity.value, out, span)
+    if isinstance(entity, Method):
+        from relay.typecheck.elaboration import bound_methods
+
+        entity = bound_methods.as_function(session, out, entity, span)
     if isinstance(entity, Derived):
         return _derived_value(session, out, entity, span, fixed, numbers)
     if isinstance(entity, Typed):
