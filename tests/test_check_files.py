@@ -465,6 +465,41 @@ def test_what_only_the_call_of_a_function_without_annotations_tells() -> None:
     assert said(text) == ["9 error: the name 'wrong' is not defined"]
 
 
+def test_lists_that_a_call_chooses_may_be_empty() -> None:
+    text = """
+    import relay
+
+    @relay.relay(static_argnames="times")
+    def from_nothing(x, times):
+        for part in [x] * 0 if times is None else [x for _ in range(times)]:
+            x = x + part
+        return x
+
+    @relay.relay(static_argnames="times")
+    def from_none(x, times):
+        parts = [] if times is None else [x]
+        for part in parts:
+            x = x + part
+        return x
+
+    @relay.data
+    class Scale:
+        factor: relay.Tensor[relay.Float64, ()]
+
+        def by(self, x):
+            return x * self.factor
+
+    @relay.relay
+    def applied(f, x):
+        return f(x)
+
+    @relay.relay
+    def method(s: Scale, x):
+        return applied(s.by, x) + wrong
+    """
+    assert said(text) == ["29 error: the name 'wrong' is not defined"]
+
+
 # ---- what is never used
 
 

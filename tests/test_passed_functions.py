@@ -3,6 +3,7 @@ lambda around them has."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -167,6 +168,15 @@ class Layers:
     second: Scale
 
 
+@dataclasses.dataclass
+class Shift:
+    amount: Any
+
+    @relay.relay
+    def by(self, x):
+        return x + self.amount
+
+
 @relay.relay
 def applied(f, x):
     return f(x)
@@ -188,6 +198,7 @@ def passed_methods(layers, xs, n):
     chosen = layers.first.own if n > 2 else layers.second.own
     vectors = [applied(layers.first.own, xs[0]), repeated(layers.second.own, xs[0]), chosen(xs[1])]
     numbers = [applied(layers.first.own, n), applied(given_method(layers.second), xs[0][1])]
+    vectors = [*vectors, repeated(Shift(1.0).by, xs[0]), applied(layers.first.plain, xs[0])]
     return vectors, numbers, list(map(layers.second.own, xs)), f(xs[0], shift=2.0), applied(f, xs[1])
 
 
@@ -201,7 +212,7 @@ def test_methods_of_a_value_are_passed() -> None:
     layers, xs = Layers(Scale(2.0), Scale(3.0)), [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
     for call in (passed_methods, passed_methods.interpret):
         vectors, numbers, mapped, shifted, again = call(layers, xs, 5)
-        assert [v.tolist() for v in vectors] == [[2.0, 4.0], [9.0, 18.0], [6.0, 8.0]]
+        assert [v.tolist() for v in vectors] == [[2.0, 4.0], [9.0, 18.0], [6.0, 8.0], [3.0, 4.0], [2.0, 3.0]]
         assert [float(n) for n in numbers] == [10.0, 6.0]
         assert [v.tolist() for v in mapped] == [[3.0, 6.0], [9.0, 12.0]]
         assert (shifted.tolist(), again.tolist()) == ([4.0, 6.0], [6.0, 8.0])

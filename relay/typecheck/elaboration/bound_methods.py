@@ -9,9 +9,9 @@ from __future__ import annotations
 from relay.errors import InternalError, Span
 from relay.ir.definition import Scope, completed, data_class
 from relay.ir.expr import Apply, Binding, Block, Exit, Function, LoopLabel, Parameter, Static, Var
-from relay.typecheck.elaboration import data
+from relay.typecheck.elaboration import data, records
 from relay.typecheck.elaboration.arguments import surface_function
-from relay.typecheck.elaboration.entities import Context, Entity, GlobalFunction, LocalFunction, Method, Output
+from relay.typecheck.elaboration.entities import Context, Entity, GlobalFunction, LocalFunction, Method, Output, Tuple
 from relay.typecheck.elaboration.session import Session
 
 
@@ -26,13 +26,11 @@ class _NoScope(Scope):
 
 
 def as_function(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
-    """The function that a method of a value of a data type is; anything else as it is."""
-    type_ = data.data_type(entity.value) if isinstance(entity, Method) else None
-    owner = None if type_ is None else data_class(completed(type_.definition))
-    if not isinstance(entity, Method) or owner is None or entity.name not in owner.methods:
+    """The function that a method is which the class of a value defines; anything else as it is."""
+    method = _function(entity) if isinstance(entity, Method) else None
+    if method is None or not isinstance(entity, Method):
         return entity
-    method = GlobalFunction(owner.methods[entity.name]())
-    if entity.name in owner.static:
+    if _is_static(entity):
         return method
     code = surface_function(method)
     said = code.signature or tuple(Parameter() for _ in code.parameters)
@@ -46,3 +44,21 @@ def as_function(session: Session, out: Output, entity: Entity, span: Span | None
     environment = {value: entity.value}
     context = Context({}, {}, _NoScope())
     return LocalFunction(function, environment, out.slot(), session.sizes_in_scope(), context, entity.name)
+
+
+def _function(method: Method) -> GlobalFunction | None:
+    """The function behind a method of a data type or of a record."""
+    if isinstance(method.value, Tuple):
+        return None if method.value.form is None else records.own_method(method.value, method.name)
+    type_ = data.data_type(method.value)
+    owner = None if type_ is None else data_class(completed(type_.definition))
+    if owner is None or method.name not in owner.methods:
+        return None
+    return GlobalFunction(owner.methods[method.name]())
+
+
+def _is_static(method: Method) -> bool:
+    """Whether a method of a data type does not take the value."""
+    type_ = data.data_type(method.value)
+    owner = None if type_ is None else data_class(type_.definition)
+    return owner is not None and method.name in owner.static

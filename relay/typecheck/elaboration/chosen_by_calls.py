@@ -140,13 +140,15 @@ def alike(left: object, right: object) -> bool:
 
 
 def either(session: Session, types: Sequence[Type], value: Type, span: Span | None) -> None:
-    """Note that a type is one of several: that of the arm which a call takes."""
+    """Note that a type is one of several: that of the arm which a call takes. One that is known is enough: that of an
+    empty list may be decided by nothing else."""
     different: list[Type] = []
     for type_ in types:
         if not any(alike(type_, other) for other in different):
             different.append(type_)
     awaited = tuple(t for t in different if not isinstance(prune(t), FunctionType))  # functions take what calls give
-    session.opened.append(Open(Application("either", tuple(map(resolve, different))), value, span, awaited))
+    application = Application("either", tuple(map(resolve, different)))
+    session.opened.append(Open(application, value, span, awaited, any_=True))
 
 
 # ---- results of functions
