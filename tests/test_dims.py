@@ -77,6 +77,16 @@ def test_bounds_by_the_sides_of_maxima_and_minima() -> None:
     assert dims.lower_bound(larger - n + 3) == 3
 
 
+def test_bounds_of_quotients_of_one_number() -> None:
+    """n // 2 is at least n // 4, as often as each is there."""
+    n, m = TypeId("n", Kind.Dim), TypeId("m", Kind.Dim)
+    assert dims.lower_bound(n // 2 - n // 4) == 0
+    assert dims.lower_bound(3 * (n // 2) - 2 * (n // 4) - n // 8 + 1) == 1
+    assert dims.lower_bound((n + m) // 3 - (n + m) // 5 + m) == 0
+    for unknown in (n // 4 - n // 2, n // 2 - 2 * (n // 4) - n // 8, n // 2 - m // 4, (n - m) // 2 - (n - m) // 4):
+        assert dims.lower_bound(unknown) is None
+
+
 def test_bounds_of_products_follow_from_those_of_their_factors() -> None:
     n, m = TypeId("n", Kind.Dim), TypeId("m", Kind.Dim)
 

@@ -198,3 +198,17 @@ def test_work_grows_as_the_depth_of_a_recursion_at_other_sizes(family: str) -> N
         symbolic.append(work(lambda function=function, y=y: function.typed(y)))  # type: ignore[misc]
     assert first[2] - first[1] <= MOST * (first[1] - first[0]), first
     assert symbolic[2] <= 8 * symbolic[1], symbolic
+
+
+def test_work_grows_as_a_chain_of_parts_at_other_sizes() -> None:
+    """The sizes are quotients of one size, which are compared with each other."""
+    texts = ["def f(x):", "    s = 0.0", "", "    return s\n"]
+    found = []
+    for n in (6, 12, 24):
+        step = "    x, y = np.split(x, [x.shape[0] // 2])\n    s = s + y.sum()"
+        function = rl.from_source("\n".join([*texts[:2], *[step] * n, texts[3]]), {"np": np})
+        assert isinstance(function, rl.RelayFunction)
+        function.typed(np.ones(2**25))
+        found.append(work(lambda function=function: function.typed(np.ones(2**25 + 1))))  # type: ignore[misc]
+        assert [str(c) for c in function.typed(np.ones(2**25 + 2)).where] == ["x_0 >= 2"]
+    assert found[2] - found[1] <= MOST * (found[1] - found[0]), found

@@ -510,18 +510,37 @@ def _bound_above_bounds(dim: Dim, of: Callable[[Factor], int | None] | None) -> 
     return found.get(_ONE, 0) if all(c >= 0 for monomial, c in found.items() if monomial) else None
 
 
-def _bound_without_quotient(
-    dim: Dim, monomial: Monomial, count: int, of: Callable[[Factor], int | None] | None
-) -> int | None:
-    """The bound of a dim from which `count` times a quotient q // d is subtracted: q // d is not more than q / d."""
+def _quotient_of(monomial: Monomial) -> tuple[Dim, int] | None:
+    """Dividend and divisor, if a monomial is a quotient by a positive number."""
     if len(monomial) != 1:
         return None
     ((factor, power),) = monomial
     if power != 1 or not isinstance(factor, Quotient) or not isinstance(factor.divisor, int) or factor.divisor <= 0:
         return None
+    return factor.dividend, factor.divisor
+
+
+def _bound_without_quotient(
+    dim: Dim, monomial: Monomial, count: int, of: Callable[[Factor], int | None] | None
+) -> int | None:
+    """The bound of a dim from which `count` times a quotient q // d is subtracted: q // d is not more than q / d, and
+    not more than q // e for e <= d and q that is not negative."""
+    found = _quotient_of(monomial)
+    if found is None:
+        return None
+    dividend, divisor = found
     rest = add(dim, multiply(count, DimExpr(frozenset({(monomial, 1)}))))
-    bound = lower_bound(subtract(multiply(factor.divisor, rest), multiply(count, factor.dividend)), of)
-    return None if bound is None else -(-bound // factor.divisor)
+    for other, coefficient in _polynomial(dim).items():
+        larger = _quotient_of(other) if coefficient > 0 else None
+        if larger is None or larger[0] != dividend or larger[1] > divisor:
+            continue
+        least = lower_bound(dividend, of)
+        if least is not None and least >= 0:
+            fewer = min(count, coefficient)
+            less = DimExpr(frozenset({(monomial, -fewer), (other, fewer)}))  # which is not negative
+            return lower_bound(subtract(dim, less), of)
+    bound = lower_bound(subtract(multiply(divisor, rest), multiply(count, dividend)), of)
+    return None if bound is None else -(-bound // divisor)
 
 
 def _factor_bound(factor: Factor, of: Callable[[Factor], int | None] | None) -> int | None:
