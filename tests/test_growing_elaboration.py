@@ -87,6 +87,12 @@ FAMILIES: dict[str, Callable[[int], str]] = {
         repeated("    g = compose(lambda v: v + #.0, g)", n),
         "    return g(x)",
     ),
+    "numerals": lambda n: lines(
+        "def f(x):",
+        "    zero = lambda s: lambda z: z",
+        "    succ = lambda m: lambda s: lambda z: s(m(s)(z))",
+        f"    return {'succ(' * n}zero{')' * n}(lambda v: v * 2.0)(x)",
+    ),
     "functions as arguments": lambda n: lines(
         "def twice(a, v): return a(a(v))",
         "def f(x):",

@@ -196,3 +196,38 @@ def test_function_that_captures_nothing_of_the_round_may_be_carried() -> None:
         return f(x) + y
 
     assert_close(helper(X, 2), helper.interpret(X, 2))
+
+
+NUMERALS = """
+def f(x):
+    zero = lambda s: lambda z: z
+    succ = lambda m: lambda s: lambda z: s(m(s)(z))
+    add = lambda a, b: lambda s: lambda z: a(s)(b(s)(z))
+    mul = lambda a, b: lambda s: a(b(s))
+    return {}(lambda v: np.sin(v) * x + v)(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("numeral", "times"),
+    [
+        ("succ(succ(succ(zero)))", 3),
+        ("succ(succ(succ(succ(succ(succ(zero))))))", 6),
+        ("add(succ(succ(succ(zero))), succ(succ(zero)))", 5),
+        ("mul(succ(succ(succ(zero))), succ(succ(zero)))", 6),
+        ("succ(succ(zero))(succ(succ(succ(zero))))", 9),
+    ],
+)
+def test_functions_whose_types_only_their_calls_tell(numeral: str, times: int) -> None:
+    """Each function waits for what another one gives it: what is called is looked at before what might not be."""
+    f = relay_package.from_source(NUMERALS.format(numeral), {"np": np})
+    assert isinstance(f, relay_package.RelayFunction)
+    x = np.float64(0.5)
+    expected = x
+    for _ in range(times):
+        expected = np.sin(expected) * x + expected
+    np.testing.assert_allclose(f.interpret(x), expected, rtol=1e-12)
+    if times in (3, 9):
+        np.testing.assert_allclose(f(x), expected, rtol=1e-12)
+        slope = (f.interpret(x + 1e-6) - f.interpret(x - 1e-6)) / 2e-6
+        np.testing.assert_allclose(relay_package.grad(f).interpret(x), slope, rtol=1e-6)

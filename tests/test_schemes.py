@@ -480,3 +480,19 @@ def test_items_of_what_has_become_a_tuple_are_no_equations() -> None:
     pair = "(Tensor[bt, s1], A)"
     quantified = "forall (bt: BaseType) (s1: Shape) (A: Type)"
     assert str(picked.type) == f"{quantified}. fn({pair}, Tensor[bool, ()]) -> {pair} where bt is float"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "g = (lambda v, w: v * w) if c else (lambda v, w: v + w)\n    h = lambda v: g(v, x)\n    return x",
+        "g = (lambda v: v * v) if c else (lambda v: v)\n    d = relay.grad(g)\n    return x",
+        "g = (lambda v: v @ v) if c else (lambda v: v * 2.0)\n    h = lambda v, w: g(v) + w\n    return x",
+        "fs = [lambda v: v * 2.0, lambda v: v[0]]\n    return x",
+    ],
+)
+def test_nobody_has_to_tell_what_functions_take_that_nothing_calls(body: str) -> None:
+    function = R.from_source(f"def f(x, c):\n    {body}\n", {"relay": R.relay})
+    assert isinstance(function, R.RelayFunction)
+    assert str(function.type).startswith("forall (A: Type")
+    assert np.asarray(function.interpret(np.arange(3.0), True)).tolist() == [0.0, 1.0, 2.0]

@@ -3,7 +3,8 @@
     def f(x, k): return f(x, k - 1)[1:]        f : fn(A, ..) -> A2 where index(A2, at="1:") == A2
 
 An application is decided once its arguments are, and then its value is. The closure of the parameters' variables under
-that is what a call decides. All others are ambiguous: a call would not find them either.
+that is what a call decides, and nobody has to decide what functions take that nothing calls. All others are ambiguous:
+a call would not find them either.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _chosen(type_: Type) -> Iterator[object]:
 
 def refuse(session: Session, found: Sequence[Open], type_: FunctionType) -> None:
     """Raise TypeCheckError for the earliest variable of a function's type that no call decides."""
-    known, left = undecided(found, given(type_))
+    known, left = undecided(found, [*given(type_), *_uncalled(session)])
     needs = {u: o for o in reversed(left) for u in unknowns(o.awaited) if u not in known}
     for unknown in unknowns(type_.result):
         if unknown not in known and not has_default(unknown):
@@ -102,6 +103,18 @@ def refuse(session: Session, found: Sequence[Open], type_: FunctionType) -> None
     if places:
         unknown = min(places, key=lambda u: _position(places[u].span))
         raise ambiguous(session, places[unknown], unknown, needs[unknown])
+
+
+def _uncalled(session: Session) -> Iterator[Type]:
+    """The parameters of function values that nothing calls, whose types nobody needs."""
+    called = {u for type_ in session.called_values for u in unknowns(_parameters(type_))}
+    for type_ in session.function_values:
+        yield from (p for p in type_.parameters if called.isdisjoint(unknowns(p)))
+
+
+def _parameters(type_: Type) -> tuple[Type, ...]:
+    known = prune(type_)
+    return known.parameters if isinstance(known, FunctionType) else ()
 
 
 def refuse_results(session: Session) -> None:

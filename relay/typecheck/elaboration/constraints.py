@@ -268,17 +268,31 @@ class Constraints(Mistakes):
     def _force(self) -> None:
         """Solve what can be solved with what is known, oldest first: functions that wait for each other's types. What
         arises from that in a scheme stays open: of types that nobody knows there might be no end."""
-        for last in (True,) if self.generic else (False, True):
-            position, all_ = 0, len(self.pending)
-            while position < (all_ if self.generic else len(self.pending)):
-                pending = self.pending[position]
-                position += 1
-                if pending.force is None or pending.done or pending.running or (not last and pending.is_last()):
-                    continue
-                pending.done = True
-                with self.effects_of(pending.effects or self.effects):
-                    pending.force()
-                self.solver.run()
+        if self.generic:
+            self._force_once(len(self.pending), True)
+            return
+        while self._force_once(None, False) or self._force_once(None, True):
+            pass
+
+    def _force_once(self, count: int | None, last: bool) -> bool:
+        """Force what waits, of the first `count`; functions that nothing calls only if `last`, and those no longer when
+        something has come of it, since that may call others. Whether anything was forced."""
+        position, before, forced = 0, len(self.pending), False
+        while position < (len(self.pending) if count is None else count):
+            pending = self.pending[position]
+            position += 1
+            if pending.force is None or pending.done or pending.running:
+                continue
+            is_last = pending.is_last()
+            if is_last and not last:
+                continue
+            pending.done = forced = True
+            with self.effects_of(pending.effects or self.effects):
+                pending.force()
+            self.solver.run()
+            if last and count is None and (not is_last or len(self.pending) > before):
+                break
+        return forced
 
     def force(self) -> None:
         """Decide what is open with what is known: function values that wait, then the base types of literals."""

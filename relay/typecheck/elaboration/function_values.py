@@ -121,6 +121,8 @@ def function_value(
     effects = Effects()
     session.sizes_of_parameters |= dict.fromkeys(parameters, session.sizes_in_scope())
     type_ = FunctionType(parameters, result, (), effects)
+    if session.generic:
+        session.function_values.append(type_)
     var = session.variable(function.name, type_, span)
     place = out.slot()
 
@@ -437,6 +439,8 @@ def call_value(
         if place is None:
             raise
         raise CalledAtTypes(place) from None
+    if session.generic:
+        session.called_values.append(callee.type)
     session.effects.include(effects)
     session.solver.run()
     if seeded:

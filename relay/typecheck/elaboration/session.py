@@ -46,6 +46,7 @@ from relay.ir.types import (
     DataDefinition,
     DataType,
     DimExpr,
+    FunctionType,
     Kind,
     TensorType,
     TupleType,
@@ -165,6 +166,8 @@ class Session(Constraints):
         self.made_instances = 0
         self.opened: list[Open] = []  # what a scheme leaves to a call
         self.unseen: list[Open] = []  # of that what has no value
+        self.function_values: list[FunctionType] = []  # those of a scheme
+        self.called_values: list[Type] = []  # of those that it calls
         self.used_early: list[Instance] = []  # functions that call themselves, whose results were not known then
         self.right: set[Definition] = set()  # whose uses of polymorphic parameters are checked
         self.size_conditions: dict[Atom, SizeCondition] = {}  # what conditions say of sizes
