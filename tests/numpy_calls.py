@@ -306,7 +306,7 @@ repeat: 2; 2, 0; repeats=2; [1, 2]; 2, axis=-1
 searchsorted: 0.0; x1; 0.0, 'right'; 0.0, side='right'
 reshape: -1; 6; (3, 2); 3, 2; (2, -1); 2, -1; 1, -1; -1, order='F'; ()
 swapaxes: 0, 1; 0, -1; -1, -2
-take: i1; i0; 1; i2; i1, 0; i1, axis=-1; i1, mode='clip'; i1, 0, None, 'wrap'; [0, 1]; i1, axis=None
+take: i1; i0; 1; i2; i1, 0; i1, axis=-1; i1, mode='clip'; i1 + 5, 0, None, 'wrap'; [0, 1]; i1, axis=None
 transpose: ; 1, 0; (1, 0); 2, 0, 1; (2, 0, 1); None; 0
 """)
 _AXES = tuple(

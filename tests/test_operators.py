@@ -423,6 +423,12 @@ def test_samples_meet_the_requirements(name: str) -> None:
         assert requirement_holds(name, *sample.operands, **sample.attributes) in (True, None), sample
 
 
+def test_take_has_three_modes() -> None:
+    function = relay.from_source("def f(x, i):\n    return relay.take(x, i, mode='nearest')\n", {"relay": relay})
+    with pytest.raises(relay.TypeCheckError, match="mode must be 'raise', 'clip' or 'wrap', found 'nearest'"):
+        function.interpret(np.zeros(3), np.array([0]))
+
+
 def test_requirements_find_what_would_go_wrong() -> None:
     x, row = np.zeros((3, 2), np.float32), np.zeros(2, np.float32)
     for i in (3, -4, 2**31 - 1):
@@ -431,6 +437,7 @@ def test_requirements_find_what_would_go_wrong() -> None:
         assert requirement_holds("index_add", x, np.array(i, np.int32), row) is False
         assert requirement_holds("take", x, np.array([0, i], np.int32)) is False
         assert requirement_holds("take", x, np.array([0, i], np.int32), mode="clip") is None
+        assert requirement_holds("take", x, np.array([0, i], np.int32), mode="wrap") is None
     assert requirement_holds("take", np.zeros(200), np.array([-128, 127], np.int8)) is True
     assert requirement_holds("take", np.zeros(100), np.array([-128, 0], np.int8)) is False
     assert requirement_holds("scatter_add", x, np.array([2, 3]), np.zeros((2, 2), np.float32)) is False

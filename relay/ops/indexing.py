@@ -187,7 +187,7 @@ def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
 
 def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | None:
     extent = x.shape[normalise_axis(axis, x.ndim)]
-    if mode != "clip":
+    if mode == "raise":
         return in_range(indices, extent)
     if follows_at_least(extent, 1):
         return None
@@ -196,9 +196,14 @@ def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | No
 
 
 def _take_position(index: Element, extent: Any, mode: str) -> Element:
-    if mode != "clip":
+    if mode == "raise":
         return from_start(index, extent)
     result = INT32 if isinstance(extent, int) else BaseType(str(extent.ty))
+    if mode == "wrap":
+        if str(index.ty) != "uint64":
+            index = scalar.cast(index, INT64)
+        whole = tirx.const(extent, "int64") if isinstance(extent, int) else extent
+        return scalar.cast(scalar.mod(index, scalar.cast(whole, str(index.ty))), result)
     if str(index.ty) in ("int8", "int16", "uint8", "uint16"):  # which may be too small for the extent
         index = scalar.cast(index, INT32)
     own = str(index.ty)  # another one may be too small for the index
@@ -227,6 +232,10 @@ def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int,
         if indices.base.dtype.itemsize < 4:  # which may be too small for the extent
             indices = indices.op("cast", dtype=INT32)
         indices = indices.op("minimum", last).op("maximum", 0)
+    if mode == "wrap":
+        if indices.base != UINT64:
+            indices = indices.op("cast", dtype=INT64)
+        indices = indices.op("mod", x.shape[normalise_axis(axis, x.ndim)])
     return x.op("zeros_like").op("scatter_add", indices, dout, axis=axis), None
 
 
@@ -251,19 +260,27 @@ _REPEATED = np.array([[2, 0, 2], [-1, 1, 2]], np.int32)
         case((3,), np.array([2**40, -(2**40), 2**32 + 1, 2**31, 2], np.int64), mode="clip"),
         case((3,), np.array([2**63, 2**64 - 1, 2**32 + 1, 1], np.uint64), mode="clip"),
         case((300,), np.array([-128, 127, 3], np.int8), mode="clip"),
+        case((3, 2), np.array([[5, -7, 1], [-1, 3, 0]], np.int32), mode="wrap"),
+        case((2, 3), np.array([2**40, -(2**40), 2**32 + 1, 2**31, -(2**63)], np.int64), axis=1, mode="wrap"),
+        case((3,), np.array([2**63, 2**64 - 1, 2**32 + 1, 1], np.uint64), mode="wrap"),
+        case((300,), np.array([-128, 127, 3], np.int8), mode="wrap"),
         case((2, 0), np.array([1, 0], np.int8)),
     ),
 )
 def take(x: Tensor, indices: Tensor, axis: int = 0, mode: str = "raise") -> Tensor:
     """The elements at indices along an axis of extent n. x: (T, (*a, n, *b)), indices: (int, s) -> (T, (*a, *s, *b)).
 
-    Indices lie in [-n, n); with mode="clip" those below 0 mean 0 and those beyond the end the last.
+    Indices lie in [-n, n); with mode="clip" those below 0 mean 0 and those beyond the end the last, with mode="wrap"
+    they are taken modulo n.
 
     >>> relay.take(np.float32([1, 2, 3]), np.int32([2, 0, 2]))
     array([3., 1., 3.], dtype=float32)
     """
     if mode == "clip" and indices.dtype == np.uint64:
         indices = np.minimum(indices, np.uint64(x.shape[axis])).astype(np.int64)
+    if mode == "wrap":  # NumPy subtracts the extent again and again
+        wide = indices if indices.dtype == np.uint64 else indices.astype(np.int64)
+        indices, mode = (wide % wide.dtype.type(x.shape[axis])).astype(np.int64), "raise"
     return np.asarray(np.take(x, indices, axis=axis, mode=mode))  # type: ignore[call-overload]
 
 

@@ -458,8 +458,10 @@ def _fits_slice(part: Shape, whole: Shape, begin: Sequence[Dim], end: Sequence[D
 
 
 @moves
-def take(shape: Shape, indices: Shape, *, axis: int = 0, **attributes: object) -> Shape:
+def take(shape: Shape, indices: Shape, *, axis: int = 0, mode: str = "raise") -> Shape:
     """The axis replaced by the axes of the indices."""
+    if mode not in ("raise", "clip", "wrap"):
+        raise ShapeError(f"mode must be 'raise', 'clip' or 'wrap', found {mode!r}")
     position = normalise_axis(axis, len(shape))
     return (*shape[:position], *indices, *shape[position + 1 :])
 
