@@ -68,6 +68,16 @@ def accumulator_of_both(x, n, c):
 
 
 @program
+def counts_in_arithmetic(x, n, c):
+    total = x[0] * 0
+    for i in range(n):
+        total = total + x[0] * (i & 1) + x[1] * max(i, 1) - x[0] * abs(i - 2) + x[1] * i**2 + x[0] * (i << 1)
+        total = total + x[1] * min(i, n) + x[0] * int(i) + x[0] * ~i + x[1] * (i | 2) - x[0] * (i ^ 1) + x[1] * (i >> 1)
+        total = total + x[0] * np.maximum(i, 1) + x[1] * np.abs(i - 1) + x[0] * pow(i, 2)
+    return total, max(n, 2) * 0.5
+
+
+@program
 def branches(x, n, c):
     three = 3
     either = three if c else x[0]

@@ -250,7 +250,7 @@ def call_operator(
     if "layout" not in given:
         axis_names.followed_layout(operator, operands, attributes)
     result = operators.apply(session, out, operator, operands, attributes, span, described)
-    return expand(session, out, result, span)
+    return expand(session, out, range_numbers.note(session, operator.name, operands, result), span)
 
 
 def _cast(
@@ -480,7 +480,8 @@ def _convert(base: BaseType | None) -> Callable[..., Entity]:
                 return Number(float(entity.value) if base is None else int(entity.value), span)  # float("inf")
             except ValueError:
                 raise TypeMismatch(f"{entity.value!r} is no number", span, help="write a number") from None
-        if isinstance(entity, Size) and base is INT32:
+        is_count = isinstance(entity, Size) or (isinstance(entity, Typed) and range_numbers.is_count(entity))
+        if is_count and base is INT32:
             return entity
         if isinstance(entity, Size | Computed) and base is None:
             return Computed("multiply", (entity, Number(1.0)), lambda a, b: a * b, True, span)

@@ -1,9 +1,9 @@
 """Counts take the dtype of what they meet: variables of `range` and `enumerate`, and lengths of lists that grow.
 
-They are int32 in the run, unless a bound is int64. Where one, or a sum or product of it and numbers, meets integers of
-64 bits or floats, it is converted: in `x[i] * i` for a float64 x it is a float64, as a literal would be, and so it is
-in `i * 0.1`, `i / 2` and `sqrt(i)`, whose dtype their uses decide. It stays what it is everywhere else, also in a
-variable that a loop carries.
+They are int32 in the run, unless a bound is int64. Where one, or an integer that is made of it and numbers, as `i + 1`,
+`max(i, 1)` and `i ** 2` are, meets integers of 64 bits or floats, it is converted: in `x[i] * i` for a float64 x it is
+a float64, as a literal would be, and so it is in `i * 0.1`, `i / 2` and `sqrt(i)`, whose dtype their uses decide. It
+stays what it is everywhere else, also in a variable that a loop carries.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ from relay.typecheck.unification import flat_shape
 
 FLOATS = frozenset({BaseClass.FLOAT})
 
-_KEEPING = ("add", "subtract", "multiply", "floor_divide", "mod", "negative")
+_KEEPING = frozenset(
+    {
+        *("add", "subtract", "multiply", "floor_divide", "mod", "negative", "power", "abs", "maximum", "minimum"),
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift"),
+    }
+)
 """What makes such a number of one and numbers."""
 
 
 def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> Entity:
-    """The result of Python's arithmetic, known as a number of a range if it is made of one and literals only."""
+    """The result of arithmetic, known as a number of a range if it is made of one and literals only."""
     if name not in _KEEPING or not isinstance(result, Typed):
         return result
     ranges = [o for o in operands if isinstance(o, Typed) and o.of_range]
