@@ -278,13 +278,21 @@ class RelayFunction(Repeating):
 
     def compile(self, *arguments: Any, **keywords: Any) -> Executable:
         """The compiled program for these arguments: arrays, numbers, structures of them, or their types
-        (`Tensor[Float, (64, 784)]`)."""
+        (`Tensor[Float, (64, 784)]`). None are needed where annotations give all types."""
         __tracebackhide__ = True
+        if not arguments and not keywords:
+            arguments = self._annotated_types()
         lowered, _ = self._compiled(arguments, keywords)
         lowered.refuse_functions()
         program = lowered.program
         parameters = [(p.name, p.type) for p in lowered.typed.main.parameters if p.type is not None]
         return Executable(self.__name__, program, parameters, lowered.result, self._donated, lowered.parameters)
+
+    def _annotated_types(self) -> tuple[Type, ...]:
+        """The types of all arguments, if annotations give them; else none."""
+        parameters = self._function.parameters
+        types = tuple(p.type for p in parameters if p.type is not None and is_known(p.type))
+        return types if len(types) == len(parameters) and not self._seeds else ()
 
     # ---- looking inside
 

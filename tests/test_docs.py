@@ -21,7 +21,7 @@ from relay import get_env
 from relay.errors import RelayError
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("[a-z]*/README.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 FENCES = re.compile(r"^```python( error)?\n(.*?)^```$(?:\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
@@ -83,7 +83,9 @@ def operators() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("operators")
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p.read_text(encoding="utf-8"))], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p.read_text(encoding="utf-8"))], ids=lambda p: p.relative_to(ROOT).as_posix()
+)
 def test_programs_print_what_the_page_says(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parts = blocks(page.read_text(encoding="utf-8"))
     runner = Runner(page, parts)
@@ -107,7 +109,7 @@ def test_readme_has_an_example() -> None:
     assert blocks((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_to_files(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"

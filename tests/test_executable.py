@@ -15,7 +15,7 @@ import pytest
 
 from relay import Any as Any_
 from relay import Executable, Float, Float64, Ref, Tensor, relay
-from relay.errors import CompileError, ExecutionError, TypeMismatch
+from relay.errors import CompileError, ExecutionError, TypeCheckError, TypeMismatch
 
 random = np.random.default_rng(0)
 F, V = Tensor[Float64, ()], Tensor[Float64, (3,)]
@@ -53,6 +53,24 @@ def test_compile_for_arrays_and_for_types() -> None:
         with pytest.raises(TypeMismatch, match="takes 1 arguments, found 2"):
             made(X, X)
         np.testing.assert_allclose(made(np.asfortranarray(X)), np.tanh(X @ W + B), rtol=1e-12)
+
+
+@relay
+def annotated(x: Tensor[Float64, (3,)], y: Tensor[Float64, (3,)]):
+    return relay.sum(x * y)
+
+
+@relay
+def with_a_default(x: Tensor[Float64, (3,)], scale=2.0):
+    return x * scale
+
+
+def test_compile_for_annotated_types() -> None:
+    x, y = np.arange(3.0), np.ones(3)
+    assert float(annotated.compile()(x, y)) == 3.0
+    np.testing.assert_array_equal(relay.grad(annotated, wrt="x").compile()(x, y), y)
+    with pytest.raises(TypeCheckError, match="with_a_default needs a value for 'x'"):
+        with_a_default.compile()
 
 
 def test_sizes_that_vary() -> None:
