@@ -1,23 +1,39 @@
 """Metadata of the distribution. Tool settings are in pyproject.toml, exact versions in requirements/."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
+ROOT = Path(__file__).parent
+VERSION = re.search(r'^__version__ = "(.*)"$', (ROOT / "relay" / "__init__.py").read_text(encoding="utf-8"), re.M)[1]
 MYPY = ["mypy>=2"]
 TEST = ["pytest", "pytest-xdist", "hypothesis", "ipython", "ruff", "import-linter", "setuptools"]
 EXAMPLES = ["scikit-learn", "matplotlib"]
 
 setup(
     name="relay-lang",
-    version="0.1.0",
+    version=VERSION,
     description="A differentiable, functional language for machine learning, embedded in Python",
-    long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     license_files=["LICENSE"],
+    author="The Relay maintainers",
+    author_email="maintainers@relay-lang.example",  # a reserved name, as below, until the project has a home
+    project_urls={"Documentation": "https://relay-lang.example/docs", "Source": "https://relay-lang.example/source"},
+    keywords=["automatic differentiation", "compiler", "machine learning", "TVM", "functional programming"],
     classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
         "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Programming Language :: Python :: 3.14",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Topic :: Software Development :: Compilers",
         "Typing :: Typed",

@@ -255,6 +255,8 @@ _load_packs()
 
 _logs.configure()
 
+__version__ = "0.1.0"
+
 __all__ = [
     "CHW",
     "HWC",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import relay
 from relay.cli import main
 
 PROGRAM = """
@@ -66,6 +67,13 @@ def program(tmp_path: Path) -> Path:
 
 def wrong_lines() -> list[int]:
     return [i for i, line in enumerate(PROGRAM.splitlines(), start=1) if "# wrong" in line]
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"relay {relay.__version__}\n"
 
 
 def test_check_reads_without_running(program: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import relay
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -53,6 +55,7 @@ def test_wheel_metadata(wheel: Path) -> None:
         metadata = archive.read(name).decode()
         assert any(n.endswith("/licenses/LICENSE") for n in archive.namelist())
     assert "Name: relay-lang\n" in metadata
+    assert f"Version: {relay.__version__}\n" in metadata
     assert "Requires-Python: >=3.11\n" in metadata
     required = {
         line.removeprefix("Requires-Dist: ")
