@@ -9,6 +9,7 @@ stays what it is everywhere else, also in a variable that a loop carries.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import overload
 
 import attrs
 
@@ -33,6 +34,10 @@ _KEEPING = frozenset(
 """What makes such a number of one and numbers."""
 
 
+@overload
+def note(session: Session, name: str, operands: Sequence[Entity], result: Typed) -> Typed: ...
+@overload
+def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> Entity: ...
 def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> Entity:
     """The result of arithmetic, known as a number of a range if it is made of one and literals only."""
     if name not in _KEEPING or not isinstance(result, Typed):
