@@ -151,3 +151,73 @@ def test_what_no_list_is() -> None:
 
     with pytest.raises(TypeCheckError, match="a scalar cannot be iterated over"):
         f(3)
+
+
+@relay
+def doubled(xs: list[float], k: int) -> list[float]:
+    if k == 0:
+        return xs
+    xs.append(xs[-1] * 2.0)
+    return doubled(xs, k - 1)
+
+
+@relay
+def weighted(xs: list[tuple[float, int]]) -> float:
+    if not xs:
+        return 0.0
+    (v, i), *rest = xs
+    return v * float(i) + weighted(rest)
+
+
+@relay
+def merged(xs: list[float], ys: list[float]) -> list[float]:
+    if not xs:
+        return ys
+    if not ys:
+        return xs
+    if xs[0] < ys[0]:
+        return [xs[0], *merged(xs[1:], ys)]
+    return [ys[0], *merged(xs, ys[1:])]
+
+
+@relay
+def in_a_reference(n):
+    r = rl.ref([0.0])
+    for i in range(n):
+        r.value.append(float(i))
+        r.value[i // 2] = 3.0
+        if i % 3 == 2:
+            r.value.pop()
+    return r.value[-1]
+
+
+@relay
+def of_known_lengths(n):
+    both = merged([1.0, 3.0], [2.0, 5.0])
+    return doubled([1.0, 2.0], 3)[-1] + weighted([(1.0, 2), (3.0, 4)]) + both[2] * in_a_reference(n)
+
+
+def test_annotated_recursion_and_references_take_lists_of_known_lengths() -> None:
+    assert float(of_known_lengths.interpret(5)) == 16.0 + 14.0 + 3.0 * 4.0
+    assert float(of_known_lengths(5)) == 16.0 + 14.0 + 3.0 * 4.0
+
+
+@relay
+def collects(xs, w):
+    h, states = np.zeros(2), []
+    for t in range(xs.shape[0]):
+        h = np.tanh(w @ h + xs[t])
+        states.append(h)
+    s = 0.0
+    for state in states[1:]:
+        s += (state * state).sum()
+    return s + rl.stack(states).sum()
+
+
+def test_a_program_that_collects_states_is_compiled_once_for_all_lengths() -> None:
+    gradient = rl.grad(collects, wrt="w")
+    for n in (4, 6, 7, 9):
+        collects(np.ones((n, 2)), np.eye(2))
+        gradient(np.ones((n, 2)), np.eye(2))
+    assert len(collects._cache) <= 2
+    assert len(gradient._cache) <= 2

@@ -57,6 +57,7 @@ from relay.typecheck.elaboration import (
     weak_types,
 )
 from relay.typecheck.elaboration.attributes import checked_attribute, normalise_attribute, static_value
+from relay.typecheck.elaboration.decisions import ListGrows
 from relay.typecheck.elaboration.effect_notes import READS, WRITES
 from relay.typecheck.elaboration.entities import (
     FUNCTIONS,
@@ -341,6 +342,8 @@ def write(session: Session, out: Output, reference: Entity, new: Entity, span: S
     else:
         new = made_sizes.packed(session, out, new, None, base, span)  # type: ignore[arg-type]
         value = session.materialise(out, weak_types.freed(session, out, new), span)
+    if growing.IN_REFERENCES not in session.decisions.growing and growing.lengths_differ(value.type, content):
+        raise ListGrows(growing.IN_REFERENCES)
     session.unify_at(value.type, content, span, "the new value of the reference")
     out.items.append(Binding((), RefWrite(typed.atom, value.atom, span)))
 
@@ -353,6 +356,8 @@ def _ref(session: Session, out: Output, arguments: Sequence[Entity], keywords: K
     content = arguments[0]
     if growing.is_literal(content) and isinstance(content, Tuple) and not content.items:
         content = growing.as_growing(session, out, content, span)  # nothing else can be written to it
+    elif growing.IN_REFERENCES in session.decisions.growing:
+        content = growing.growing_inside(session, out, content, span)
     content = weak_types.freed(session, out, made_sizes.packed(session, out, content, None, None, span))
     typed = session.materialise(out, content, span)
     made = session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)

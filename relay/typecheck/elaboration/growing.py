@@ -48,12 +48,15 @@ from relay.ir.types import (
 )
 from relay.operator import lookup
 from relay.typecheck.elaboration import known_results, made_sizes, operators, positions, weak_types
-from relay.typecheck.elaboration.decisions import ListGrows, RoundsDiffer
+from relay.typecheck.elaboration.decisions import ListGrows, Place, RoundsDiffer
 from relay.typecheck.elaboration.entities import NOTHING, Entity, Later, Length, Number, Output, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.mistakes import SchemeOnly
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.unification import flat_shape, plain
+
+IN_REFERENCES: Place = (LoopLabel("references"), ())
+"""Where lists grow if one that a reference holds gets another length."""
 
 
 def is_growing(entity: Entity) -> bool:
@@ -158,7 +161,7 @@ def new_cell(session: Session, out: Output, xs: Typed, value: Entity, span: Span
     if is_literal(value) and (starts_empty or isinstance(prune(element), StackType)):
         value = as_growing(session, out, value, span)
     elif session.decisions.nested:
-        value = _growing_inside(session, out, value, span)
+        value = growing_inside(session, out, value, span)
     base, made = prune(element), value
     if isinstance(value, Number) and isinstance(base, TensorType) and base.shape == ():
         typed = session.constant(out, value, base.base)
@@ -186,33 +189,34 @@ def _refuse_sizes_of_rounds(session: Session, value: Typed) -> None:
         raise RoundsDiffer(session.entered)
 
 
-def _growing_inside(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
-    """A value whose lists can grow."""
+def growing_inside(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """A value whose lists can grow, also those in tuples."""
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
     if is_literal(entity):
         return as_growing(session, out, entity, span)
     if isinstance(entity, Tuple):
-        return Tuple(tuple(_growing_inside(session, out, i, span) for i in entity.items), entity.form)
+        return Tuple(tuple(growing_inside(session, out, i, span) for i in entity.items), entity.form)
     return entity
 
 
 def refuse_lengths(session: Session, left: Type, right: Type) -> None:
     """Begin anew with lists that grow inside of others, if two types differ by the lengths of lists."""
-    if not session.decisions.nested and _lengths_differ(left, right):
+    if not session.decisions.nested and lengths_differ(left, right):
         raise ListGrows(None)
 
 
-def _lengths_differ(left: Type, right: Type) -> bool:
+def lengths_differ(left: Type, right: Type) -> bool:
+    """Whether two types differ by the lengths of lists."""
     match prune(left), prune(right):
         case TupleType(items, form), TupleType(others, other):
             if len(items) != len(others):
                 return form is not None and form == other and form.cls is list
-            return any(_lengths_differ(a, b) for a, b in zip(items, others, strict=True))
+            return any(lengths_differ(a, b) for a, b in zip(items, others, strict=True))
         case (TupleType(_, Form(cls)), StackType()) | (StackType(), TupleType(_, Form(cls))):
             return cls is list
         case (StackType(a), StackType(b)) | (RefType(a), RefType(b)):
-            return _lengths_differ(a, b)
+            return lengths_differ(a, b)
         case _:
             return False
 
