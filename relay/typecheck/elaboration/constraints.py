@@ -28,6 +28,7 @@ from relay.ir.types import (
     INT64,
     Application,
     BaseClass,
+    BaseType,
     TupleType,
     Type,
     Unknown,
@@ -92,6 +93,14 @@ def _no_multiple(left: Dim, right: Dim, span: Span | None) -> ShapeError | None:
             example = counterexample(divisible)
             return None if example is None else not_for_all(divisible, example, span)
     return None
+
+
+def default_of(base: Unknown) -> BaseType:
+    """The dtype that numbers have alone."""
+    floats = any(isinstance(x.value, float) for x in base.literals)
+    if floats or BaseClass.INTEGER not in (base.classes or frozenset(BaseClass)):
+        return FLOAT32
+    return INT64 if _is_large(base) else INT32
 
 
 def _is_large(base: object) -> bool:
@@ -308,18 +317,18 @@ class Constraints(Mistakes):
             base = prune(unknown)
             if not isinstance(base, Unknown) or (weak and not base.weak):
                 continue
-            floats = any(isinstance(x.value, float) for x in base.literals)
-            allowed = base.classes or frozenset(BaseClass)
-            large = _is_large(base)
-            chosen = FLOAT32 if floats or BaseClass.INTEGER not in allowed else INT64 if large else INT32
-            try:
-                self.solver.unify_base(base, chosen)
-            except Clash as clash:
-                literal = base.literals[0]
-                raise TypeMismatch(
-                    clash.reason or f"the number {literal.value} has no dtype",
-                    literal.span,
-                    help="give it a dtype, as in relay.full((), value, relay.Int64)",
-                ) from None
-            self.solver.run()
+            self.default_literal(base)
         self.defaulting = False
+
+    def default_literal(self, base: Unknown) -> None:
+        """Give numbers the dtype that they have alone."""
+        try:
+            self.solver.unify_base(base, default_of(base))
+        except Clash as clash:
+            literal = base.literals[0]
+            raise TypeMismatch(
+                clash.reason or f"the number {literal.value} has no dtype",
+                literal.span,
+                help="give it a dtype, as in relay.full((), value, relay.Int64)",
+            ) from None
+        self.solver.run()

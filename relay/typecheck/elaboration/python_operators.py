@@ -7,11 +7,12 @@ import operator as python
 import types
 from collections.abc import Callable, Sequence
 
-from relay.errors import Span, TypeMismatch
+from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.structure import is_named_tuple
 from relay.ir.types import (
     BASE_TYPES,
     Form,
+    Kind,
     StackType,
     Unknown,
     prune,
@@ -19,6 +20,7 @@ from relay.ir.types import (
 from relay.operator import lookup
 from relay.typecheck.elaboration import chosen_by_calls, made_sizes, operators, sizes
 from relay.typecheck.elaboration.attributes import dtype_of
+from relay.typecheck.elaboration.constraints import default_of
 from relay.typecheck.elaboration.descriptions import operator_name
 from relay.typecheck.elaboration.entities import (
     Computed,
@@ -219,6 +221,8 @@ def _fold(session: Session, out: Output, name: str, operands: list[Entity], span
         dtype_is_open = session.generic and any(isinstance(o, Unknown) for o in (left, right))
         if dtype_is_open or any(map(session.is_open, operands)):
             return chosen_by_calls.condition(session, span)
+        if left is not right:
+            left, right = (_decided(session, side, span) for side in (left, right))
         return truth((left == right) is (name == "equal"), span)
     if name == "bitwise_or":
         classes = [o.value for o in operands if isinstance(o, Object) and isinstance(o.value, type | types.UnionType)]
@@ -264,6 +268,23 @@ def numbers_alone(
     if name not in _FOLD or name in ("divide", "power") or not all(type(o) is Number for o in operands):
         return None
     return _fold(session, out, name, list(operands), span)
+
+
+def _decided(session: Session, value: object, span: Span | None) -> object:
+    """A dtype that is compared, which has to be known: that of numbers is the one that they have alone, from here on.
+    What only ever holds integers stays as it is."""
+    if not isinstance(value, Unknown) or value.kind is not Kind.BaseType:
+        return value
+    session.solver.run()
+    base = prune(value)
+    if isinstance(base, Unknown) and base.literals and base.weak:
+        return default_of(base)
+    if isinstance(base, Unknown) and base.literals:
+        session.default_literal(base)
+        base = prune(base)
+    if isinstance(base, Unknown):
+        raise TypeCheckError("the dtype is not known here", span, help="annotate the tensor, or give it a dtype")
+    return base
 
 
 def _compared(entity: Entity) -> object:

@@ -1,0 +1,522 @@
+"""The sentences of the page of the language that no block of the page runs: each is quoted and tried."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference import Claim, Fails, check
+
+import relay
+
+X = np.array([1.0, 2.0, 4.0])
+N = np.array([3, 1, 2], np.int32)
+M = np.arange(6.0).reshape(2, 3)
+
+
+@relay.data
+class Layer:
+    weight: relay.Tensor[relay.Float64, ()]
+
+    def forward(self, x):
+        return x * self.weight
+
+
+CLAIMS = [
+    # functions
+    Claim("`None` is the result of a function without `return`", "print(a)", (1.0,), None),
+    Claim("so `is None` chooses a program.", "return 1 if a is None else 2", (None,), 1),
+    Claim("A call may stand alone as a statement.", "relay.tanh(a)\nreturn a", (2.0,), 2.0),
+    Claim(
+        "A function may call itself, and functions that are defined later",
+        "def f(a):\n    return g(a)\ndef g(a):\n    return a if a < 1.0 else g(a - 1.0)",
+        (2.5,),
+        0.5,
+    ),
+    Claim("A local function is polymorphic.", "g = lambda v: v + v\nreturn g(a), g(b)", (X, 1), ([2.0, 4.0, 8.0], 2)),
+    Claim(
+        "`f(*items, **record)` passes on tuples and dicts of known length.",
+        "g = lambda u, v, w: u + v * w\nreturn g(*(a, b), **{'w': 3.0})",
+        (1.0, 2.0),
+        7.0,
+    ),
+    Claim(
+        "`*args` and `**kwargs` as parameters are refused.",
+        "g = lambda *v: v\nreturn g(a)",
+        (1.0,),
+        Fails("a fixed number of parameters"),
+    ),
+    # numbers and tensors
+    Claim("A scalar is a tensor of rank 0.", "return a.ndim", (2.0,), 0),
+    Claim("comparisons (also chained) and `and or not`", "return a < b <= 2, not a < b", (1, 2), (True, False)),
+    Claim(
+        "`and` and `or` want conditions (`bool`, rank 0) and compute the right side only if it is needed",
+        "return a == 0 or 4 // a > 1",
+        (0,),
+        True,
+    ),
+    Claim("`and` and `or` want conditions (`bool`, rank 0)", "return a or b", (1, 2), Fails("bool|condition")),
+    Claim(
+        "elementwise they are `&`, `|` and `relay.logical_not(x)`.",
+        "return (a > 1.0) & (a < 4.0), relay.logical_not(a > 1.0)",
+        (X,),
+        ([False, True, False], [True, False, False]),
+    ),
+    Claim(
+        "Dtypes are Relay's: indices are `Int32`, and sums of integers keep theirs",
+        "return relay.argmax(a).dtype == relay.Int32, np.sum(a).dtype == relay.Int32",
+        (N,),
+        (True, True),
+    ),
+    Claim("NaN where Python raises a `ValueError`", "return math.log(a)", (-1.0,), float("nan")),
+    Claim(
+        "`abs min max sum any all len round pow divmod float int bool tuple list range zip enumerate reversed` work",
+        "return abs(-a), min(a, b), max(a, b), sum((a, b)), pow(a, 2), divmod(a, b), float(a), int(2.5), bool(a), tuple([a]), list((a,)), [i for i in range(2)], [x * y for x, y in zip((a,), (b,))], [i for i, x in enumerate((a, b))], [x for x in reversed((a, b))]",
+        (7, 2),
+        (7, 2, 7, 9, 49, (3, 1), 7.0, 2, True, (7,), [7], [0, 1], [14], [0, 1], [2, 7]),
+    ),
+    Claim(
+        "`map` and `filter` give lists",
+        "return list(map(lambda v: v + 1, (a, b))), map(lambda v: v, [a])",
+        (1, 2),
+        ([2, 3], [1]),
+    ),
+    Claim(
+        "`any(c for x in xs)` and `all` stop at the first condition that decides",
+        "return any(4 // v > 1 for v in a)",
+        (np.array([1, 0], np.int32),),
+        True,
+    ),
+    Claim(
+        "`round(x)` of a scalar is `Int32`, half to even, and `relay.round(x)` keeps the dtype",
+        "return round(a), round(b), relay.round(a), round(a).dtype == relay.Int32",
+        (2.5, 3.5),
+        (2, 4, 2.0, True),
+    ),
+    Claim(
+        "They are known before the program runs, as `len(x)` is, so they can size an array, choose an arm of an `if` (the other arm is then not even type-checked) and index a tuple.",
+        "if a.ndim == 1:\n    return relay.zeros((len(a),)), (1, 2.0)[a.ndim]\nreturn a.nonsense",
+        (X,),
+        ([0.0, 0.0, 0.0], 2.0),
+    ),
+    Claim(
+        "alone, `zeros` is float32 and `arange(n)` int32.",
+        "return relay.zeros(2).dtype == relay.Float32, relay.arange(2).dtype == relay.Int32",
+        (),
+        (True, True),
+    ),
+    Claim(
+        "`np.full(shape, v)` is of v's kind: integers for `0`, floats for `0.0`, truth values for `True`",
+        "return np.full(2, 0), np.full(2, 0.0), np.full(2, True)",
+        (),
+        ([0, 0], [0.0, 0.0], [True, True]),
+    ),
+    Claim(
+        "if the run computes v, it has the dtype of v.",
+        "return np.full(2, a).dtype == relay.Float64",
+        (np.float64(1.0),),
+        True,
+    ),
+    Claim(
+        "`math.floor`, `math.ceil` and `math.trunc` of a scalar give an `Int32`, `np.floor` and `relay.floor` keep the dtype.",
+        "return math.floor(a), math.ceil(a), math.trunc(-a), np.floor(a), relay.floor(a), math.floor(a).dtype == relay.Int32",
+        (1.5,),
+        (1, 2, -1, 1.0, 1.0, True),
+    ),
+    Claim(
+        "`x.astype(dtype)`, `relay.cast(x, dtype)`, `np.float32(x)`, `int(x)` and `bool(x)` convert.",
+        "return a.astype(relay.Int32), relay.cast(a, relay.Bool), np.float32(a).dtype == relay.Float32, int(a[1]), bool(a[1])",
+        (X,),
+        ([1, 2, 4], [True, True, True], True, 2, True),
+    ),
+    Claim(
+        "There are no other conversions: a float32 tensor and a float64 tensor do not add.",
+        "return a + b",
+        (X, np.float32(X)),
+        Fails("float64.*float32|float32.*float64"),
+    ),
+    Claim(
+        "a number or array whose dtype is not decided has the one from there on that it has alone",
+        "x = relay.zeros(3)\nif x.dtype == relay.Float32:\n    return x + a\nreturn a",
+        (X,),
+        Fails("float32 and float64"),
+    ),
+    Claim(
+        "a number or array whose dtype is not decided has the one from there on that it has alone",
+        "n = 0\nfor v in a:\n    n += 1\nreturn a.dtype == relay.Float32, n.dtype == relay.Int32, n * b",
+        (np.float32([1.0, 2.0]), 1.5),
+        (True, True, 3.0),
+    ),
+    # indexing
+    Claim(
+        "as masks do that are known before the run: `x[[True, False, True]]`",
+        "return a[[True, False, True]]",
+        (X,),
+        [1.0, 4.0],
+    ),
+    Claim("negative ones count from the end", "return a[b]", (X, -1), 4.0),
+    Claim(
+        "Such a slice must lie inside: a start that is negative or too large is an error of the run",
+        "return a[b:b + 2]",
+        (X, 2),
+        Fails("slice|outside|range"),
+    ),
+    Claim("`x[[0, 2]] = v` assigns one place after the other.", "a[[0, 2]] = 9.0\nreturn a", (X,), [9.0, 2.0, 9.0]),
+    Claim(
+        "`x[mask] = v` of a scalar v and a mask of x's shape is `relay.where(mask, v, x)`, and `x[mask] += v` is `relay.where(mask, x + v, x)`.",
+        "b = a\na[a > 1.5] = 0.0\nb[b > 1.5] += 1.0\nreturn a, b",
+        (X,),
+        ([1.0, 0.0, 0.0], [1.0, 3.0, 5.0]),
+    ),
+    Claim("`x.sort()` as a statement gives the variable the sorted tensor.", "a.sort()\nreturn a", (N,), [1, 2, 3]),
+    # statements
+    Claim(
+        "assigning again binds it anew, with any type outside of loops", "b = a\nb = (a, 1)\nreturn b", (1.0,), (1.0, 1)
+    ),
+    Claim(
+        "chains `a = b = e`, `:=` and annotated assignments work",
+        "b = c = a\nd: relay.Tensor[relay.Float64, (3,)] = (e := a)\nreturn b[0] + c[1] + d[2] + e[0]",
+        (X,),
+        8.0,
+    ),
+    Claim(
+        "needs a `bool` of rank 0, or a tuple, list or dict, which holds if it is not empty",
+        "return (1 if (a,) else 2), (1 if [] else 2), (1 if {'k': a} else 2)",
+        (1.0,),
+        (1, 2, 1),
+    ),
+    Claim(
+        "A variable that is read afterwards must have a value on every path, of one type.",
+        "if a > 0.0:\n    b = 1.0\nreturn b",
+        (1.0,),
+        Fails("value"),
+    ),
+    Claim(
+        "Names that `:=` gives in a condition `a and (b := ..)` have a value where the condition holds.",
+        "if a > 0.0 and (b := a * 2.0) > 1.0:\n    return b\nreturn 0.0",
+        (1.0,),
+        2.0,
+    ),
+    Claim("`del name` ends a variable.", "b = a\ndel b\nreturn b", (1.0,), Fails("b")),
+    Claim(
+        "A name that every `break` and the `else` give a value has one after the loop.",
+        "for i in range(5):\n    if i * i > a:\n        b = i\n        break\nelse:\n    b = -1\nreturn b",
+        (5,),
+        3,
+    ),
+    Claim(
+        "A variable that a loop changes keeps its dtype and shape.",
+        "b = a\nfor i in range(b.shape[0] + 20):\n    b = relay.concatenate([b, a])\nreturn b",
+        (X,),
+        Fails("shape|round|type|Any"),
+    ),
+    Claim(
+        "A `while` whose condition is known before the run, as `while x.ndim > 1` or `while len(items) > 0` of a tuple is, is unrolled where its variables change their types, up to 64 rounds.",
+        "while a.ndim > 0:\n    a = a.sum(axis=0)\nreturn a",
+        (M,),
+        15.0,
+    ),
+    Claim(
+        "Over a tuple or list the loop is unrolled, so its elements may differ in type",
+        "b = 0.0\nfor v in (a, a[0], M):\n    b += relay.sum(v)\nreturn b",
+        (X,),
+        23.0,
+    ),
+    Claim(
+        "**`return`** may stand anywhere; all results have one type.",
+        "for v in a:\n    if v > 1.0:\n        return v\nreturn 0.0",
+        (X,),
+        2.0,
+    ),
+    Claim(
+        "**`return`** may stand anywhere; all results have one type.",
+        "if a[0] > 1.0:\n    return a\nreturn a[0]",
+        (X,),
+        Fails("returns|result"),
+    ),
+    Claim("**`pass`**, `...` and documentation strings do nothing.", "'''Text.'''\npass\n...\nreturn a", (1.0,), 1.0),
+    Claim(
+        "stops the run with an `ExecutionError` at its line. The text may be an f-string, which is made only then.",
+        "assert a > 1.0, f'{a} is small'\nreturn a",
+        (0.5,),
+        Fails("0.5 is small"),
+    ),
+    Claim(
+        "A condition on shapes and other things known before the run that does not hold is an error of the type check.",
+        "assert a.shape[0] == 2, 'two'\nreturn a",
+        (X,),
+        Fails("two"),
+    ),
+    Claim(
+        '`raise AssertionError("text")` is the same.',
+        "if a > 1.0:\n    return a\nraise AssertionError('too small')",
+        (0.5,),
+        Fails("too small"),
+    ),
+    Claim(
+        '`f"{n}" == "3"` is `n == 3`. Whatever else would need the text itself is an error.',
+        "return f'{a}' == '3', f'{a}' in ('2', '4')",
+        (3,),
+        (True, False),
+    ),
+    Claim("Whatever else would need the text itself is an error.", "return f'{a}' < '4'", (3,), Fails("text")),
+    # records
+    Claim(
+        "Items of a list and values of a dict can be assigned, tuples cannot",
+        "b, c = [a, a], {'k': a}\nb[0], c['k'] = 2.0, 3.0\nreturn b, c",
+        (1.0,),
+        ([2.0, 1.0], {"k": 3.0}),
+    ),
+    Claim(
+        "Items of a list and values of a dict can be assigned, tuples cannot",
+        "b = (a, a)\nb[0] = 2.0\nreturn b",
+        (1.0,),
+        Fails("tuple"),
+    ),
+    Claim(
+        "`ys = xs` does not see what happens to `xs` later",
+        "xs = [a]\nys = xs\nxs.append(a)\nreturn len(ys)",
+        (1.0,),
+        1,
+    ),
+    Claim(
+        "`+` joins two tuples or two lists, `*` repeats one, `==` compares whole structures of numbers, and `in` looks into tuples, lists, dicts, ranges and tensors.",
+        "return (a,) + (b,), [a] * 2, (a, b) == (1, 2), (a, [b]) == (1, [3]), b in (a, b), b in [a], 'k' in {'k': a}, b in range(2), b in np.array([1, 2])",
+        (1, 2),
+        ((1, 2), [1, 1], True, False, True, False, True, False, True),
+    ),
+    Claim(
+        "`items`, `keys`, `values`, `get`, `pop`, `update`, `copy` and `|` of dicts",
+        "d = {'u': a, 'v': b}\ne = d.copy()\np = e.pop('u')\ne.update({'w': 3})\nreturn len(d.keys()), sum([v for k, v in d.items()]), d.get('x', 9), p, e, {'u': 5} | d, sum(d.values())",
+        (1, 2),
+        (2, 3, 9, 1, {"v": 2, "w": 3}, {"u": 1, "v": 2}, 3),
+    ),
+    Claim("An item that the run chooses, `xs[i]`, needs items of one type.", "return (1.0, 2.0, 3.0)[a]", (2,), 3.0),
+    Claim(
+        "An item that the run chooses, `xs[i]`, needs items of one type.",
+        "return (1.0, (2.0,))[a]",
+        (1,),
+        Fails("type"),
+    ),
+    Claim(
+        "`<`, `<=`, `>` and `>=` of two tuples or lists compare the first items that differ; `sorted`, `max` and `min` take a `key`, and order tuples, too; `index` and `count` look for a value.",
+        "return (a, 2) < (a, 3), [2] >= [a], sorted([b, a], key=lambda v: -v), max((a, 5), (b, 1)), min([(b, 1), (a, 9)]), [a, b, b].index(b), (a, b, b).count(b)",
+        (1, 2),
+        (True, True, [2, 1], (2, 1), (1, 9), 1, 2),
+    ),
+    # lists that grow
+    Claim(
+        "`append`, `extend`, `insert`, `pop`, `clear`, `reverse`, `+`, `*`, slices, `xs[i]`, `xs[i] = v`, `len`, `in`, `sum`, `min`, `max`, `any`, `all`, `reversed`, `zip`, `enumerate` and `for` work",
+        "xs = []\nfor v in a:\n    if v > 0:\n        xs.append(v)\nxs.extend([7, 8])\nxs.insert(0, 9)\np = xs.pop()\nxs.reverse()\nxs[0] = 6\nys = xs + xs[1:3]\nzs = xs * 2\nt = 0\nfor i, v in enumerate(reversed(xs)):\n    t += i * v\nfor u, v in zip(xs, ys):\n    t += u - v\nc = xs[:]\nc.clear()\nreturn xs, p, ys, len(zs), 6 in xs, sum(xs), min(xs), max(xs), any(v > 8 for v in xs), all(v > 8 for v in xs), t, len(c)",
+        (N,),
+        ([6, 2, 1, 3, 9], 8, [6, 2, 1, 3, 9, 2, 1], 10, True, 21, 1, 9, True, False, 35, 0),
+    ),
+    Claim(
+        "So do `remove`, `index`, `count`, `sort` and `sorted` (a stable merge sort), with `key` and `reverse`.",
+        "xs = [v for v in a if v > 0]\nxs.remove(1)\nxs.append(3)\ni, c = xs.index(2), xs.count(3)\nys = sorted(xs, reverse=True)\nxs.sort(key=lambda v: v)\nreturn xs, ys, i, c",
+        (N,),
+        ([2, 3, 3], [3, 3, 2], 1, 2),
+    ),
+    Claim(
+        "Inner functions may append to the lists around",
+        "xs = []\ndef add(v):\n    xs.append(v)\nfor v in a:\n    if v > 1:\n        add(v)\nreturn xs",
+        (N,),
+        [3, 2],
+    ),
+    Claim(
+        "differentiated through and by: the gradient is a list of the same length",
+        "return relay.grad(lambda xs: sum([x * x for x in xs]))([v for v in a if v > 1.0])",
+        (X,),
+        [4.0, 8.0],
+    ),
+    # sizes of the run
+    Claim(
+        "Two sizes that have to be equal are compared when the program runs, and an error points at the operation",
+        "return a[a > 1.0] + a[a > 2.0]",
+        (X,),
+        Fails("must have the same number of elements"),
+    ),
+    Claim(
+        "an axis of such a size is never repeated as one of extent 1 is",
+        "return a + a[a > 3.0]",
+        (X,),
+        Fails("must have 3 elements"),
+    ),
+    Claim(
+        "The size itself, `y.shape[0]` or `len(y)`, is an integer of the run.",
+        "y = a[a > 1.0]\nreturn y.shape[0], len(y), y.shape[0] + 1",
+        (X,),
+        (2, 2, 3),
+    ),
+    # data types
+    Claim(
+        "A method of a value is a function, too, inside of programs: `apply(layer.forward, x)`.",
+        "apply = lambda g, v: g(v)\nreturn apply(a.forward, b), [apply(layer.forward, b) for layer in (a, a)]",
+        (Layer(np.float64(2.0)), 3.0),
+        (6.0, [6.0, 6.0]),
+    ),
+    # references
+    Claim(
+        "(also `relay.read(r)`, `relay.write(r, v)`). Copies of a reference are the same cell. The content keeps its type.",
+        "r = relay.ref(a)\ns = r\nrelay.write(s, 2.0)\nr.value += 1.0\nreturn relay.read(s)",
+        (1.0,),
+        3.0,
+    ),
+    Claim(
+        "The content keeps its type.",
+        "r = relay.ref(a)\nr.value = (a, a)\nreturn r.value",
+        (1.0,),
+        Fails("type|must be|holds"),
+    ),
+    # captured variables
+    Claim(
+        "A default, `lambda v, y=y: ..`, keeps the value of now.",
+        "g = lambda v, y=a: v + y\na = 10.0\nreturn g(1.0)",
+        (2.0,),
+        3.0,
+    ),
+    Claim("the current value, at the time of the call", "g = lambda v: v + a\na = 10.0\nreturn g(1.0)", (2.0,), 11.0),
+    Claim(
+        "functions that are made in the rounds of a loop or comprehension, and called later, all see its last value",
+        "fs = [lambda: i + a for i in range(3)]\nreturn [g() for g in fs]",
+        (1,),
+        [3, 3, 3],
+    ),
+    # derivatives
+    Claim(
+        "integers and booleans have `None`",
+        "return relay.grad(lambda x, n: x * x)(a, b)",
+        (3.0, np.int32(2)),
+        (6.0, None),
+    ),
+    Claim(
+        "`relay.value_and_grad` returns the pair of value and gradients. Orders nest without limit.",
+        "return relay.value_and_grad(lambda x: x * x * x)(a), relay.grad(relay.grad(relay.grad(lambda x: x * x * x)))(a)",
+        (2.0,),
+        ((8.0, 12.0), 6.0),
+    ),
+    Claim(
+        "`relu` and `abs` have slope 0 at 0, `max` and `maximum` share the gradient among ties, integers and comparisons pass nothing",
+        "return relay.grad(relay.relu)(a), relay.grad(lambda x: abs(x))(a), relay.grad(lambda x: relay.max(x))(b), relay.grad(lambda x: relay.maximum(x, a))(a), relay.grad(lambda x: x * float(x > -1.0))(a)",
+        (0.0, np.array([2.0, 2.0])),
+        (0.0, 0.0, [0.5, 0.5], 0.5, 1.0),
+    ),
+    Claim(
+        "`relay.stop_gradient(x)` is `x` with gradient 0, also of a whole structure or tree.",
+        "return relay.grad(lambda x: x * relay.stop_gradient((x, [x]))[1][0])(a)",
+        (3.0,),
+        3.0,
+    ),
+    # meaning
+    Claim(
+        "Operands, arguments and subscripts are computed from left to right, before the operation or call; a function before its arguments.",
+        "r = relay.ref(1)\ndef two():\n    r.value *= 10\n    r.value += 2\n    return r.value\ndef three():\n    r.value *= 10\n    r.value += 3\n    return r.value\nreturn two() - three(), r.value",
+        (),
+        (-111, 123),
+    ),
+    Claim(
+        "`Int` is `Int32`, `Float` is `Float32`.",
+        "return relay.Int == relay.Int32, relay.Float == relay.Float32",
+        (),
+        (True, True),
+    ),
+    Claim(
+        "A Python float as argument, like a float literal, takes the dtype of the floats that it meets; alone it is `Float32`.",
+        "return (a * b).dtype == relay.Float64, (c * 2.0).dtype == relay.Float32",
+        (1.5, X, 2.5),
+        (True, True),
+    ),
+    Claim(
+        "An integer literal beside a float is one of that dtype, if that holds it: `x * 7`.",
+        "return (a * 7).dtype == relay.Float64",
+        (X,),
+        True,
+    ),
+    Claim(
+        "in `x.sum() / n, n` the second result is an integer",
+        "n = 0\nfor v in a:\n    n += 1\nreturn a.sum() / n, n, n.dtype == relay.Int32",
+        (X,),
+        (7.0 / 3.0, 3, True),
+    ),
+    Claim("one to `Float16` may be infinite", "return a + b", (np.float16(1.0), 70000), float("inf")),
+    Claim(
+        "`i * 0.1`, `n / 2` and `np.sqrt(i)` are floats whose dtype their uses decide.",
+        "for i in range(1, 2):\n    a = a + i * 0.5 + np.sqrt(i) + i / 2\nreturn a, a.dtype == relay.Float64",
+        (X,),
+        ([3.0, 4.0, 6.0], True),
+    ),
+    Claim(
+        "Integers of NumPy's dtypes, and what comes from such data, as an index result (`Int32`, or `Int64` where there are more than 2**31 - 1 elements) or a sum of truth values, are converted by hand only.",
+        "return a * relay.argmax(a)",
+        (X,),
+        Fails("int32"),
+    ),
+    Claim(
+        "**Integers** wrap around, and numbers that are known before the run are exact: `1 << 40` is an `Int64`.",
+        "return a + 1, 1 << 40",
+        (np.int8(127),),
+        (-128, 1 << 40),
+    ),
+    Claim(
+        "`//` floors and `%` has the divisor's sign, as in Python.",
+        "return a // b, a % b, a // -b, a % -b",
+        (-7, 2),
+        (-4, 1, 3, -1),
+    ),
+    Claim("`/` of integers is an error.", "return a / b", (np.int32(1), np.int32(2)), Fails("integers|float")),
+    Claim(
+        "`**` of integers needs an exponent that is not negative.",
+        "return a ** b",
+        (np.int32(2), np.int32(-1)),
+        Fails("negative"),
+    ),
+    Claim(
+        "The sum of booleans and `argmax` are `Int32`",
+        "return relay.sum(a > 1.0), relay.sum(a > 1.0).dtype == relay.Int32",
+        (X,),
+        (2, True),
+    ),
+    Claim("the mean of integers is an error", "return relay.mean(a)", (N,), Fails("float")),
+    Claim(
+        "`1.0 / 0.0` is infinity. `max`, `min` and `relu` pass NaN on.",
+        "return 1.0 / a, max(b, 1.0), min(1.0, b), relay.relu(b), relay.max(relay.stack([b, a]))",
+        (0.0, float("nan")),
+        (float("inf"), *[float("nan")] * 4),
+    ),
+    Claim(
+        "`-0.0 % 1.0` is 0.0, and of two zeros `maximum(x, y)` and `minimum(x, y)` are the second.",
+        "return 1.0 / (-a % 1.0), 1.0 / relay.maximum(a, -a), 1.0 / relay.minimum(-a, a)",
+        (0.0,),
+        (float("inf"), float("-inf"), float("inf")),
+    ),
+    Claim(
+        "The sum of nothing is 0 and its product 1",
+        "return relay.sum(a), relay.prod(a), relay.mean(a)",
+        (np.zeros(0),),
+        (0.0, 1.0, float("nan")),
+    ),
+    Claim(
+        "its `max`, `min` and `argmax` are errors, and its mean is NaN.",
+        "return relay.argmax(a)",
+        (np.zeros(0),),
+        Fails("empty|no element|nothing"),
+    ),
+    Claim(
+        'An index outside of `[-n, n)` is an error, before the run if it is known. Slices clip, as in Python. `relay.take(.., mode="clip")` clips indices.',
+        "return a[1:99], relay.take(a, np.array([99, 0]), mode='clip')",
+        (X,),
+        ([2.0, 4.0], [4.0, 1.0]),
+    ),
+    Claim(
+        "An index outside of `[-n, n)` is an error, before the run if it is known.",
+        "return a[-4]",
+        (X,),
+        Fails("index"),
+    ),
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.sentence[:50])
+def test_sentences_of_the_language(claim: Claim) -> None:
+    check("language.md", claim, {"M": M})
