@@ -1,0 +1,214 @@
+"""Sentences of the pages of types, of differentiation and of running that no block of the pages runs."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference import Claim, Fails, check
+
+import relay
+
+X = np.array([1.0, 2.0, 4.0])
+F = np.float32([1.0, 2.0])
+
+
+@relay.data
+class Pair:
+    left: relay.Tensor[relay.Float64, ()]
+    count: relay.Tensor[relay.Int32, ()]
+
+
+@relay.relay
+def cube(x):
+    return x * x * x
+
+
+@relay.relay
+def noisy(x):
+    print("here")
+    return x * x
+
+
+NAMES = {"cube": cube, "noisy": noisy, "Pair": Pair, "F32": relay.Float32}
+
+TYPES = [
+    Claim(
+        "without one, a float is float32 and an integer int32",
+        "return (a * 1.5).dtype == relay.Float64, relay.full((2,), 1.5).dtype == relay.Float32",
+        (X,),
+        (True, True),
+    ),
+    Claim(
+        "is typed anew at each use (let-polymorphism)",
+        "g = lambda v: v * 2\nreturn g(a), g(b)",
+        (X, 3),
+        ([2.0, 4.0, 8.0], 6),
+    ),
+    Claim(
+        "once it is in a tuple, a reference or a variable that a loop or a branch changes, it has one type",
+        "r = relay.ref(lambda v: v)\nreturn r.value(a), r.value(b)",
+        (X, np.int32(3)),
+        Fails("float64|int32|type"),
+    ),
+    Claim(
+        "Passed to a parameter without annotation, it is typed anew at each use there, too, where one type does not do.",
+        "def f(a, b):\n    return g(lambda v: v + v, a, b)\ndef g(h, a, b):\n    return h(a), h(b)",
+        (X, 3),
+        ([2.0, 4.0, 8.0], 6),
+    ),
+    Claim(
+        "A variable that an annotation names stands for whatever a call gives: the body may not choose it.",
+        "def f(a: relay.Tensor[relay.base_type_var('T'), (2,)]):\n    return a + relay.ones((2,), relay.Float32)",
+        (F,),
+        Fails("T"),
+    ),
+    Claim(
+        "What is not so for all sizes is an error with sizes for which it fails:",
+        "n = 1\nx: relay.Tensor[relay.Float64, (4,)] = a\nreturn x",
+        (X,),
+        Fails("4"),
+    ),
+    Claim(
+        "A condition that is known before the run chooses its arm, and the other one is not typed.",
+        "if a.ndim == 1:\n    return a\nreturn a + 'text'",
+        (X,),
+        [1.0, 2.0, 4.0],
+    ),
+    Claim(
+        "A condition is a bool of rank 0. The arms that reach the end agree; an arm that leaves by `return`, `break` or `continue` agrees with what it leads to instead.",
+        "if a[0] > 0.0:\n    return (a, 1)\nelse:\n    b = a * 2.0\nreturn b, 2",
+        (X,),
+        ([1.0, 2.0, 4.0], 1),
+    ),
+    Claim(
+        "it has the type with which it enters, in every round",
+        "b = a\nwhile b[0] < 10.0:\n    b = (b, b)\nreturn b",
+        (X,),
+        Fails("round|loop|type"),
+    ),
+    Claim(
+        "**References.** The content keeps its type.",
+        "r = relay.ref(a)\nr.value = a[0]\nreturn r.value",
+        (X,),
+        Fails("must be|type|found"),
+    ),
+    Claim(
+        "it must hold the number exactly (a float literal is rounded)",
+        "return a * 0.1",
+        (np.float16(1.0),),
+        float(np.float16(0.1)),
+    ),
+    Claim(
+        "it must hold the number exactly (a float literal is rounded)", "return a + 300", (np.int8(1),), Fails("300")
+    ),
+    Claim(
+        "Names of axes agree or are absent.",
+        "x: relay.Tensor[relay.Float64, (3,), ('row',)] = a\ny: relay.Tensor[relay.Float64, (3,), ('column',)] = a\nreturn x + y",
+        (X,),
+        Fails("row|column"),
+    ),
+]
+
+DIFFERENTIATION = [
+    Claim(
+        "returns the value and the *pullback*, which maps a cotangent of the value to those of the arguments (bare for one argument).",
+        "value, pull = relay.vjp(cube, a)\nreturn value, pull(1.0)",
+        (2.0,),
+        (8.0, 12.0),
+    ),
+    Claim(
+        "`relay.jvp(f, primals, tangents)` returns the value and its derivative along the tangents.",
+        "return relay.jvp(cube, (a,), (2.0,))",
+        (2.0,),
+        (8.0, 24.0),
+    ),
+    Claim(
+        "`None` stands where there is none, as for integers and references.",
+        "value, pull = relay.vjp(lambda x, n: x * float(n), a, b)\nreturn pull(1.0)",
+        (2.0, np.int32(3)),
+        (3.0, None),
+    ),
+    Claim(
+        "For a result of shape `s` and an argument of shape `t`, `relay.jacobian(f)` returns a tensor of shape `(*s, *t)`.",
+        "return relay.jacobian(lambda x: relay.reshape(relay.sum(x) * relay.ones((4,), relay.Float64), (2, 2)))(a).shape == (2, 2, 3)",
+        (X,),
+        True,
+    ),
+    Claim(
+        "`relay.hessian(f)` is `jacobian(grad(f))`: for several arguments a tuple of tuples.",
+        "return relay.hessian(lambda x, y: x * x * y)(a, b)",
+        (2.0, 3.0),
+        ((6.0, 4.0), (4.0, 0.0)),
+    ),
+    Claim(
+        "For a record it is a dict of its fields",
+        "return relay.hessian(lambda p: p['u'] * p['v'])({'u': a, 'v': a})",
+        (2.0,),
+        {"u": {"u": 0.0, "v": 1.0}, "v": {"u": 1.0, "v": 0.0}},
+    ),
+    Claim(
+        "Two of them may be the same one. A derivative leaves in them what the function itself leaves there",
+        "r = relay.ref(a)\ndef g(x):\n    r.value = r.value * x\n    return r.value * x\nd = relay.grad(g)(3.0)\nreturn d, r.value",
+        (2.0,),
+        (12.0, 6.0),
+    ),
+    Claim(
+        "`relay.checkpoint(f)` is `f`, but its derivative keeps the arguments only, and computes `f` again in the backward part.",
+        "return relay.checkpoint(cube)(a), relay.grad(relay.checkpoint(cube))(a)",
+        (2.0,),
+        (8.0, 12.0),
+    ),
+    Claim(
+        "Integers and truth values have none",
+        "return relay.grad(lambda x: relay.argmax(x))(a)",
+        (X,),
+        Fails("only a float tensor can be differentiated"),
+    ),
+    Claim(
+        "An arm of an `if` that does not run has no part in the derivative.",
+        "return relay.grad(lambda x: relay.sqrt(x) if x > 0.0 else x)(a)",
+        (0.0,),
+        1.0,
+    ),
+]
+
+LANGUAGE = [
+    Claim(
+        "tensors, records, lists and values of data types; a reference is an error: pass `r.value`.",
+        "return relay.grad(lambda p: p.left * p.left * float(p.count))(a).left, relay.grad(lambda d: d['k'] * d['k'])({'k': b})['k'], relay.grad(lambda xs: xs[0] * xs[1])([b, 3.0])",
+        (Pair(np.float64(2.0), np.int32(3)), 2.0),
+        (12.0, 4.0, [3.0, 2.0]),
+    ),
+    Claim(
+        "a reference is an error: pass `r.value`",
+        "return relay.grad(lambda r: r.value * 2.0)(relay.ref(a))",
+        (1.0,),
+        Fails("no gradient with respect to a reference"),
+    ),
+]
+
+
+@pytest.mark.parametrize("claim", TYPES, ids=lambda c: c.sentence[:50])
+def test_sentences_of_types(claim: Claim) -> None:
+    check("types.md", claim, NAMES)
+
+
+@pytest.mark.parametrize("claim", DIFFERENTIATION, ids=lambda c: c.sentence[:50])
+def test_sentences_of_differentiation(claim: Claim) -> None:
+    check("differentiation.md", claim, NAMES)
+
+
+@pytest.mark.parametrize("claim", LANGUAGE, ids=lambda c: c.sentence[:50])
+def test_sentences_of_the_language_of_derivatives(claim: Claim) -> None:
+    check("language.md", claim, NAMES)
+
+
+def test_what_a_checkpoint_prints_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    check(
+        "differentiation.md",
+        Claim("What `f` prints is printed once", "return relay.grad(relay.checkpoint(noisy))(a)", (3.0,), 6.0),
+        NAMES,
+    )
+    assert capsys.readouterr().out == "here\n"
