@@ -171,7 +171,10 @@ def wrap_expression(chosen: random.Random, function: ast.FunctionDef) -> None:
             *("relay.grad(lambda q: E)(E)", "relay.ref(E)", "sorted(E)", "enumerate(E)", "reversed(E)", "(yield)"),
         )
     )
-    new = ast.parse(form.replace("E", f"({ast.unparse(old)})"), mode="eval").body
+    try:
+        new = ast.parse(form.replace("E", f"({ast.unparse(old)})"), mode="eval").body
+    except SyntaxError:  # before Python 3.12 no text in an f-string has its quotes
+        return
     _replace(function, old, new)
 
 

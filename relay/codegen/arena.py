@@ -22,12 +22,10 @@ from relay.codegen.context import RESULT, RUNNING_OUT_OF_MEMORY
 from relay.codegen.memory import ALIGNMENT
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import Leaf
+from relay.ir.dims import WIDEST_SIZE
 
 SMALLEST = 1 << 16
 """The bytes of the first chunk; each is at least twice as large as the one before."""
-
-LARGEST = 1 << 46
-"""More bytes than any memory has."""
 
 HEAD = 16
 
@@ -117,7 +115,7 @@ class Arena:
         code, size = Code(), tirx.Var("size", "int64")
         with code.collect() as exhausted:
             code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
-        code.when((size < integer(0)) | (size > integer(LARGEST)), exhausted)
+        code.when((size < integer(0)) | (size > integer(WIDEST_SIZE)), exhausted)
         needed = code.bind((size + integer(ALIGNMENT - 1)) & integer(-ALIGNMENT), name="needed")
         with code.collect() as grow:
             chunk = code.table(self.place + 2)

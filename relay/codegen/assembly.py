@@ -350,7 +350,7 @@ def _start(
         code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))
     code.when(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
     if own is not None:
-        needed = code.size(shared.frames[entry.name])
+        needed = code.bytes(shared.frames[entry.name])
         with code.collect() as grow:
             code.emit(tirx.Evaluate(tir.extern("free", code.table(own + 2))))
             code.set_table(own + 2, integer(0))

@@ -25,9 +25,10 @@ from relay.codegen.memory import Slot, Workspace
 from relay.codegen.tir import Expression, Statement, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, Register, StackValue, Value, pairs
 from relay.errors import Span
-from relay.ir.dims import Dim, DimExpr, MadeDim, TypeId
+from relay.ir.dims import WIDEST_SIZE, Dim, DimExpr, MadeDim, TypeId
 from relay.ir.made import made_in
 from relay.ir.types import INT64
+from relay.ir.upper_bounds import may_overflow
 
 TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were asked for
 
@@ -220,6 +221,18 @@ class Code:
             self._sizes[dim] = variable
         return self._sizes[dim]
 
+    def bytes(self, dim: Dim) -> Expression:
+        """A number of bytes that are taken. The run ends where there are more than any memory has."""
+        if may_overflow(dim):
+            self.limit_bytes(tir.magnitude(dim, self.size))
+        return self.size(dim)
+
+    def limit_bytes(self, count: Expression) -> None:
+        """Fail if a number of bytes, a float64, is larger than any memory."""
+        with self.collect() as exhausted:
+            self.emit(*self.failure(RUNNING_OUT_OF_MEMORY))
+        self.when(tirx.GT(count, tirx.const(float(WIDEST_SIZE), "float64")), exhausted)
+
     # ---- the context table
 
     def table(self, place: int) -> Expression:
@@ -249,7 +262,7 @@ class Code:
             return Leaf(layout, Register(view, address))
         if any(True for _ in made_in(layout.dims)):
             assert self._arena is not None
-            return Leaf(layout, Memory(self._arena.reserve(self, self.size(layout.bytes))))
+            return Leaf(layout, Memory(self._arena.reserve(self, self.bytes(layout.bytes))))
         variable = tirx.Var(name, "int64")
         return Leaf(layout, Memory(variable, self.workspace.slot(layout.bytes, variable)))
 

@@ -454,7 +454,10 @@ class _Reusing:
             # The list, `array`, and the argument. A thread that is here, too, has one more.
             if sys.getrefcount(array) == 3 and array.shape == dims:
                 return array
-        made = np.empty(dims, self._dtype)
+        try:
+            made = np.empty(dims, self._dtype)
+        except ValueError as error:  # the product of the sizes is one that NumPy does not count to
+            raise (error if min(dims) < 0 else MemoryError(str(error))) from None
         if made.nbytes < _LARGE or not _HAS_LOCK:
             return made
         if len(kept) < _KEPT:

@@ -48,7 +48,7 @@ from relay.codegen.sharing import Sharing, has_exits
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
 from relay.errors import InternalError
-from relay.ir.dims import ANY, LARGEST_SIZE, NO_SIZE, Dim, MadeDim, TypeId, multiply, product
+from relay.ir.dims import ANY, Dim, MadeDim, TypeId, multiply, no_size, product
 from relay.ir.expr import (
     Ascribe,
     Assert,
@@ -185,15 +185,16 @@ def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId,
     code.set_table(DEPTH, code.table(DEPTH) + integer(1))
     workspace: Expression = integer(0)
     if frame:
-        code.spend(code.size(frame))
-        workspace = code.bind(tir.extern("malloc", code.size(frame)), name="workspace")
+        size = code.bytes(frame)
+        code.spend(size)
+        workspace = code.bind(tir.extern("malloc", size), name="workspace")
         with code.collect() as exhausted:
             code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
         code.when(tirx.EQ(workspace, integer(0)), exhausted)
     status = code.bind(tir.call(inner, [code.context, workspace, *parameters[2:]]), "int32", "status")
     if frame:
         code.emit(tirx.Evaluate(tir.extern("free", workspace)))
-        code.set_table(BUDGET, code.table(BUDGET) + code.size(frame))
+        code.set_table(BUDGET, code.table(BUDGET) + size)
     code.check(status)
     code.set_table(DEPTH, code.table(DEPTH) - integer(1))
     body, _ = code.finish()
@@ -430,8 +431,8 @@ class _Generator:
             case BindDim(made, size, span):
                 number = code.made[made] = code.value(self.leaf(size))
                 with code.collect() as statements:
-                    code.emit(*code.failure(self.shared.failures.status(NO_SIZE, span)))
-                code.when((number < integer(0)) | (number > integer(LARGEST_SIZE)), statements)
+                    code.emit(*code.failure(self.shared.failures.status(no_size(made), span)))
+                code.when((number < integer(0)) | (number > integer(made.largest)), statements)
             case AxisSize(atom, axis):
                 self.variables[targets[0]] = self._axis_size(self.value(atom), self.shared.layouts.atom(atom), axis)
             case Ascribe(atom):
@@ -494,7 +495,7 @@ class _Generator:
                 assert isinstance(address, Leaf)
                 return (Leaf(ROW, Immediate(code.value(address))), *words)
             assert isinstance(value, Leaf)
-            size = code.size(value.layout.bytes)
+            size = code.bytes(value.layout.bytes)
             there = self.shared.arena.reserve(code, size)
             code.emit(tirx.Evaluate(tir.extern("memcpy", there, code.address(value), size)))
             return (Leaf(ROW, Immediate(there)), *words)

@@ -22,7 +22,7 @@ import attrs
 from relay.codegen import tir
 from relay.codegen.code import Code, Table
 from relay.codegen.context import COPIED, RESULT, RUNNING_OUT_OF_MEMORY
-from relay.codegen.layout import Layout, Pool, StackLayout, TupleLayout, leaves
+from relay.codegen.layout import Layout, Pool, StackLayout, TupleLayout, has_fixed_rows, leaves
 from relay.codegen.tir import Expression, GlobalVar, integer, tirx
 from relay.codegen.values import StackValue
 from relay.ir.dims import TypeId
@@ -141,6 +141,9 @@ def _grow(code: Code, pool: Pool, needed: Expression) -> None:
     with code.collect() as grow:
         doubled = tirx.max(code.table(capacity_slot) * integer(2), integer(SMALLEST))
         capacity = code.bind(tirx.max(doubled, needed), name="capacity")
+        if not has_fixed_rows(pool):
+            rows = [tir.magnitude(layout.bytes, code.size) for layout in pool.leaves()]
+            code.limit_bytes(tirx.Cast("float64", capacity) * sum(rows, tirx.const(0.0, "float64")))
         bytes_ = code.bind(capacity * sum(sizes, integer(0)), name="bytes")
         code.spend(bytes_ - code.table(first_base + len(sizes)))
         code.set_table(first_base + len(sizes), bytes_)

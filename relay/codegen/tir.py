@@ -68,6 +68,34 @@ def arithmetic(dim: DimExpr, value: Callable[[Dim], Expression]) -> Expression:
     return total
 
 
+def magnitude(dim: Dim, value: Callable[[Dim], Expression]) -> Expression:
+    """About how large a dim is, as a float64 that does not wrap around; `value` gives its variables as int64."""
+
+    def number(part: int) -> Expression:
+        return tirx.const(float(part), "float64")
+
+    if isinstance(dim, int):
+        return number(dim)
+    if not isinstance(dim, DimExpr):
+        return tirx.Cast("float64", value(dim))
+    total = number(0)
+    for monomial, coefficient in sorted(dim.terms, key=str):
+        term = number(coefficient)
+        for factor, power in sorted(monomial, key=str):
+            match factor:
+                case Quotient(dividend, divisor):
+                    found = magnitude(dividend, value) / tirx.max(magnitude(divisor, value), number(1))
+                case Extremum(largest, dims):
+                    parts = [magnitude(d, value) for d in sorted(dims, key=str)]
+                    found = functools.reduce(tirx.max if largest else tirx.min, parts)
+                case _:
+                    found = magnitude(factor, value)
+            for _ in range(power):
+                term = term * found
+        total = total + term
+    return total
+
+
 def literal(value: float | int, base: BaseType) -> Expression:
     """A number of a machine type as an expression."""
     if base.name == "bool":

@@ -23,7 +23,7 @@ from relay.eval.steps import Steps, check
 from relay.eval.tape import Differentiation, Differentiator, Tape, tapes_of, unboxed
 from relay.eval.values import Closure, Data, GradientFunction, Reference, Stack, describe, fits, primal
 from relay.ir import printing
-from relay.ir.dims import LARGEST_SIZE, NO_SIZE, MadeDim, TypeId, evaluate
+from relay.ir.dims import MadeDim, TypeId, evaluate, no_size
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -237,8 +237,8 @@ class Machine:
                 bind(np.array(evaluate(dim, frame.sizes), base.dtype))
             case BindDim(made, size, span):
                 number = int(value(size))  # type: ignore[call-overload]
-                if not 0 <= number <= LARGEST_SIZE:
-                    raise ExecutionError(NO_SIZE, span)
+                if not 0 <= number <= made.largest:
+                    raise ExecutionError(no_size(made), span)
                 frame.sizes = {**frame.sizes, made: number}
             case AxisSize(tensor, axis):
                 bind(np.array(primal(value(tensor)).shape[axis], np.int64))  # type: ignore[arg-type]

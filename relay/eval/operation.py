@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -11,9 +12,10 @@ import numpy as np
 
 from relay.errors import ExecutionError, InternalError, RelayError
 from relay.eval.values import fits
+from relay.ir.dims import WIDEST_SIZE
 from relay.ir.expr import Atom, Binding, Constant, Expr, MakeTuple, OpCall, Project, Var
 from relay.ir.traverse import operands
-from relay.ir.types import TensorType, TupleType, Type, base_of_dtype, prune
+from relay.ir.types import TensorType, TupleType, Type, base_of_dtype, prune, show
 from relay.operator import Emitter, Operator, Value, lookup
 
 _T = TypeVar("_T")
@@ -151,7 +153,7 @@ class Operations:
         try:
             result = operator.reference(*spread(operator, operands), **call.attributes)
         except Exception as error:
-            raise _failure(operator, call, error) from error
+            raise _failure(operator, call, error, type_) from error
         if isinstance(type_, TupleType):
             return tuple(self._typed(call, r, t) for r, t in zip(result, type_.items, strict=True))
         return self._typed(call, result, type_)
@@ -174,7 +176,7 @@ class Operations:
             try:
                 array = asarray(reference(*operands), dtype)
             except Exception as error:
-                raise _failure(operator, call, error) from error
+                raise _failure(operator, call, error, type_) from error
             return array if array.shape == shape else self._typed(call, array, tensor)
 
         return function
@@ -205,8 +207,14 @@ class Operations:
                 raise ExecutionError(requirement.message, call.span)
 
 
-def _failure(operator: Operator, call: OpCall, error: Exception) -> RelayError:
+def _failure(operator: Operator, call: OpCall, error: Exception, type_: Type | None) -> RelayError:
     """What a failure of an operator's reference is to users."""
     if isinstance(error, RelayError):
         return error.at(call.span)
+    for part in type_.items if isinstance(type_, TupleType) else (type_,):
+        if isinstance(part, TensorType) and all(isinstance(dim, int) for dim in part.shape):
+            size = math.prod(part.dims) * part.dtype.itemsize
+            if isinstance(error, MemoryError) or size > WIDEST_SIZE:  # of which NumPy says several things
+                message = f"there is not enough memory for {show(part)}, which takes {size} bytes"
+                return ExecutionError(message, call.span)
     return ExecutionError(f"{operator.name} failed: {error}", call.span)

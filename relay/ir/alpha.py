@@ -468,7 +468,7 @@ class _Serialiser:
             case Extent(dim, base):
                 self.put("extent", self._dim(dim), base.name)
             case BindDim(dim, size):
-                self.put("dim", self.identify(dim))
+                self.put("wide dim" if dim.is_wide else "dim", self.identify(dim))
                 self.atoms((size,))
             case AxisSize(value, axis):
                 self.put("size", axis)

@@ -105,15 +105,23 @@ class TypeId(Arithmetic):
 
 @attrs.frozen(eq=False)
 class MadeDim(TypeId):
-    """A size that the run makes: bound in a block by `BindDim`, and a number in the rest of it. It may be 0 or 1."""
+    """A size that the run makes: bound in a block by `BindDim`, and a number in the rest of it. It may be 0 or 1, and
+    more than an int32 holds only where it `is_wide`."""
+
+    is_wide: bool = False
+
+    @property
+    def largest(self) -> int:
+        """The largest number that it may be."""
+        return WIDEST_SIZE if self.is_wide else LARGEST_SIZE
 
     def __iter__(self) -> Iterator[TypeId]:
         raise TypeError(f"{self.name} is no shape variable, and `*` has no meaning for it")
 
 
-def made_dim(name: str) -> MadeDim:
+def made_dim(name: str, is_wide: bool = False) -> MadeDim:
     """A new size that the run makes."""
-    return MadeDim(name, Kind.Dim)
+    return MadeDim(name, Kind.Dim, is_wide)
 
 
 @attrs.define(eq=False)
@@ -163,10 +171,15 @@ ANY = AnyDim.ANY
 
 
 LARGEST_SIZE = 2**31 - 1
-"""The largest size that the run makes."""
+"""The largest size of an axis of an argument that a program has as a variable, and of one that the run makes."""
 
-NO_SIZE = f"a size must be a number from 0 to {LARGEST_SIZE}"
-"""What is said of another number."""
+WIDEST_SIZE = 2**46
+"""The largest size that the run makes of numbers of 64 bits: more than any memory holds."""
+
+
+def no_size(dim: MadeDim) -> str:
+    """What is said of a number that a size cannot be."""
+    return f"a size must be a number from 0 to {dim.largest}"
 
 
 # ---- the normal form

@@ -633,7 +633,8 @@ class _Copy:
     def block(self, block: Block) -> Block:
         for binding in block.bindings:
             if isinstance(binding.value, BindDim) and not self.keep_sizes:
-                self.dims[binding.value.dim] = made_dim(binding.value.dim.name)
+                dim = binding.value.dim
+                self.dims[dim] = made_dim(dim.name, dim.is_wide)
         # All targets first: lambdas next to each other see each other.
         targets = [tuple(map(self.fresh, b.targets)) for b in block.bindings]
         bindings = tuple(Binding(t, self.expression(b.value)) for t, b in zip(targets, block.bindings, strict=True))

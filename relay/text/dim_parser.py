@@ -32,17 +32,20 @@ class DimParser:
     # ---- declarations
 
     def declare_dims(self) -> None:
-        """`n, m, made k`: the symbolic dims of the module, and those that the run makes."""
+        """`n, m, made k, made wide l`: the symbolic dims of the module, and those that the run makes."""
         cursor = self.cursor
         while True:
             is_made = cursor.at("made") and cursor.after().kind in (lexer.Kind.NAME, lexer.Kind.STRING)
             if is_made:
                 cursor.take()
+            is_wide = is_made and cursor.at("wide") and cursor.after().kind in (lexer.Kind.NAME, lexer.Kind.STRING)
+            if is_wide:
+                cursor.take()
             token = cursor.next
             name = cursor.name("the name of a dim")
             if name in self._variables:
                 raise FrontendError(f"the dim `{name}` is declared twice", cursor.span(token))
-            self._variables[name] = made_dim(name) if is_made else TypeId(name, Kind.Dim)
+            self._variables[name] = made_dim(name, is_wide) if is_made else TypeId(name, Kind.Dim)
             if not cursor.accept(","):
                 return
 

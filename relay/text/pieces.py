@@ -169,5 +169,5 @@ class Pieces:
             case TypeId() | DimExpr():
                 for dim in sorted({v for v in variables(part) if isinstance(v, MadeDim)}, key=str):
                     if dim not in self._made:
-                        self._made[dim] = made_dim(self._dim_names.of(dim))
+                        self._made[dim] = made_dim(self._dim_names.of(dim), dim.is_wide)
         return self._made

@@ -153,6 +153,6 @@ class _Printer(BodyPrinter):
 def _dims_text(module: Module, made: Sequence[MadeDim]) -> list[str]:
     """The declaration of the symbolic dims, and of those that the run makes."""
     dims = [name_text(dim.name) for dim in symbolic_dims(module)] if module.entry in module.functions else []
-    names = ", ".join([*dims, *(f"made {name_text(dim.name)}" for dim in made)])
+    names = ", ".join([*dims, *(f"made {'wide ' * dim.is_wide}{name_text(dim.name)}" for dim in made)])
     where = ", ".join(f"{c} {quoted(c.reason)}" if c.reason else str(c) for c in module.where)
     return [f"dims {names}{' where ' * bool(where)}{where};", "\n\n"] if names else []

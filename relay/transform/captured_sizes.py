@@ -48,7 +48,7 @@ def _functions_in(type_: Type | None) -> Iterator[FunctionType]:
 
 def made_again(out: Draft, sizes: tuple[MadeDim, ...], numbers: tuple[Var, ...]) -> dict[MadeDim, MadeDim]:
     """Sizes that are these numbers, for those that functions mention."""
-    again = {dim: made_dim(dim.name) for dim in sizes}
+    again = {dim: made_dim(dim.name, dim.is_wide) for dim in sizes}
     for dim, number in zip(again.values(), numbers, strict=True):
         out.perform(BindDim(dim, number))
     return again

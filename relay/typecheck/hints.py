@@ -26,6 +26,7 @@ from relay.ir.dims import (
     DimExpr,
     Factor,
     Kind,
+    MadeDim,
     TypeId,
     Unknown,
     add,
@@ -48,6 +49,7 @@ from relay.ir.facts import (
     mentions_made,
     solve,
 )
+from relay.ir.upper_bounds import upper_bound
 
 SMALLEST, LARGEST = 2, 2**31 - 1
 """The sizes that a symbolic dim may have. Axes of extent 0 and 1 are numbers: there programs differ."""
@@ -322,8 +324,8 @@ def fits_int32(hints: Facts, dim: Dim) -> bool:
     """Whether a dim is a number of 32 bits, or is assumed to be."""
     dim = settled(dim)
     if isinstance(dim, TypeId | Unknown):
-        return True  # the extent of an axis
+        return not isinstance(dim, MadeDim) or not dim.is_wide  # the extent of an axis
     if mentions_made(dim):
-        return True  # memory holds so many elements only
+        return upper_bound(dim) <= LARGEST
     bound = lower_bound(subtract(LARGEST, dim))
     return (bound is not None and bound >= 0) or hints.ask(LARGEST, AT_LEAST, dim) is not False

@@ -60,14 +60,14 @@ from relay.typecheck.hints import SizeQuestion
 from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
 
 
-def make(session: Session, out: Output, count: Typed, name: str, span: Span | None) -> MadeDim:
-    """A dim that is this number (int32 or int64) in the rest of the block."""
+def make(session: Session, out: Output, count: Typed, name: str, span: Span | None, is_wide: bool = False) -> MadeDim:
+    """A dim that is this number (int32 or int64) in the rest of the block. `is_wide`: an int32 may not hold it."""
     of_range = count.of_range
     if resolve(count.type) != scalar(INT64):
         call = OpCall("cast", (count.atom,), {"dtype": INT64}, span)
         count = session.bind(out, call, scalar(INT64), "size", span)
     number = session.made[name] = session.made.get(name, 0) + 1
-    dim = made_dim(name if number == 1 else f"{name}_{number}")
+    dim = made_dim(name if number == 1 else f"{name}_{number}", is_wide)
     out.items.append(Binding((), BindDim(dim, count.atom, span)))
     session.scopes[-1][1].append(dim)
     session.places_of_sizes[dim] = out.slot()
@@ -82,7 +82,8 @@ def as_sizes(session: Session, out: Output, entity: Entity, span: Span | None) -
         case Tuple(items, form):
             return Tuple(tuple(as_sizes(session, out, i, span) for i in items), form)
         case Typed(atom) if not isinstance(atom, Constant) and resolve(entity.type) in (scalar(INT32), scalar(INT64)):
-            return Size(make(session, out, entity, getattr(atom, "name", "size"), span), span)
+            is_wide = resolve(entity.type) == scalar(INT64) and not entity.of_range
+            return Size(make(session, out, entity, getattr(atom, "name", "size"), span, is_wide), span)
         case Typed(atom) if not isinstance(atom, Constant) and _is_python_integer(entity):
             session.specialise_to_numbers()
             entity = weak_types.counting(session, out, entity)

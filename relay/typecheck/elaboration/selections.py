@@ -16,6 +16,7 @@ from relay.typecheck.elaboration import made_sizes, operators, positions
 from relay.typecheck.elaboration.entities import Entity, Later, Number, Object, Output, SliceItem, Tuple, Typed
 from relay.typecheck.elaboration.functions import expand
 from relay.typecheck.elaboration.session import Session
+from relay.typecheck.hints import fits_int32
 from relay.typecheck.unification import flat_shape, resolve
 
 __all__ = ["is_sized_by_the_run", "list_as_tensor", "masked", "sliced"]
@@ -73,9 +74,9 @@ def sliced(session: Session, out: Output, value: Typed, axis: int, item: SliceIt
         count = positions.compute(session, out, "add", count, round_up, span)
     if stride != 1:
         count = positions.compute(session, out, "floor_divide", count, positions.number(stride), span)
-    length = made_sizes.make(
-        session, out, positions.compute(session, out, "maximum", count, positions.number(0), span), "length", span
-    )
+    extent = flat_shape(type_.shape)[axis]
+    count = positions.compute(session, out, "maximum", count, positions.number(0), span)
+    length = made_sizes.make(session, out, count, "length", span, not fits_int32(session.hints, extent))
     steps: dict[str, object] = {"start": 0, "stop": length, "step": 1, "dtype": INT64}
     places = operators.apply(session, out, lookup("arange"), [], steps, span, [])
     if stride != 1:
@@ -144,21 +145,24 @@ def _agreeing(session: Session, out: Output, value: Typed, mask: Typed, span: Sp
 
 
 def true_positions(session: Session, out: Output, mask: Typed, span: Span | None) -> Typed:
-    """The indices (int32) at which a mask of rank 1 holds."""
+    """The indices at which a mask of rank 1 holds: int32, or int64 where that may not hold them."""
     type_ = prune(mask.type)
     assert isinstance(type_, TensorType)
+    (extent,) = flat_shape(type_.shape)
+    is_wide = not fits_int32(session.hints, extent)
+    base = INT64 if is_wide else INT32
     whole = operators.apply(session, out, lookup("cast"), [mask], {"dtype": INT64}, span, [])
     count = operators.apply(session, out, lookup("sum"), [whole], {"axis": None, "keepdims": False}, span, [])
-    length = made_sizes.make(session, out, count, "chosen", span)
-    found_type = TensorType(INT32, (length,))
-    attributes: dict[str, object] = {"shape": found_type.shape, "dtype": INT32}
+    length = made_sizes.make(session, out, count, "chosen", span, is_wide)
+    found_type = TensorType(base, (length,))
+    attributes: dict[str, object] = {"shape": found_type.shape, "dtype": base}
     zeros = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
-    rounds = made_sizes.number(session, out, flat_shape(type_.shape)[0], span)
+    rounds = made_sizes.number(session, out, extent, span)
     index = session.variable("i", scalar(INT64), span)
     places, filled = session.variable("places", found_type, span), session.variable("filled", scalar(INT64), span)
     label, body, then, other = LoopLabel("positions"), Output(), Output(), Output()
     holds = session.bind(body, OpCall(lookup("index").name, (mask.atom, index), {}, span), scalar(BOOL), "holds", span)
-    place = session.bind(then, OpCall("cast", (index,), {"dtype": INT32}, span), scalar(INT32), "place", span)
+    place = session.bind(then, OpCall("cast", (index,), {"dtype": base}, span), scalar(base), "place", span)
     update = OpCall(lookup("index_update").name, (places, filled, place.atom), {}, span)
     longer = session.bind(then, update, found_type, "places", span)
     more = positions.compute(session, then, "add", Typed(filled, scalar(INT64)), positions.number(1), span)

@@ -1,0 +1,53 @@
+"""How large dims may become, from how large the sizes in them are."""
+
+from __future__ import annotations
+
+from relay.ir.dims import LARGEST_SIZE, Dim, DimExpr, Extremum, Factor, MadeDim, Quotient, settled
+
+
+def upper_bound(dim: Dim) -> int:
+    """A number that the dim is never above."""
+    dim = settled(dim)
+    if isinstance(dim, int):
+        return dim
+    if not isinstance(dim, DimExpr):
+        return _factor_bound(dim)  # type: ignore[arg-type]
+    total = 0
+    for monomial, coefficient in dim.terms:
+        if coefficient > 0 or not monomial:
+            product = coefficient
+            for factor, power in monomial:
+                product *= _factor_bound(factor) ** power
+            total += product
+    return total
+
+
+def may_overflow(dim: Dim) -> bool:
+    """Whether int64 may not hold the dim, or a quotient's dividend in it."""
+    dim = settled(dim)
+    if upper_bound(dim) >= 2**63:
+        return True
+    factors = [factor for monomial, _ in dim.terms for factor, _ in monomial] if isinstance(dim, DimExpr) else []
+    return any(may_overflow(part) for factor in factors for part in _parts(factor))
+
+
+def _parts(factor: Factor) -> tuple[Dim, ...]:
+    match factor:
+        case Quotient(dividend, divisor):
+            return dividend, divisor
+        case Extremum(_, dims):
+            return tuple(dims)
+        case _:
+            return ()
+
+
+def _factor_bound(factor: Factor) -> int:
+    match factor:
+        case Quotient(dividend, divisor):
+            return max(upper_bound(dividend), 0) // (max(divisor, 1) if isinstance(divisor, int) else 1)
+        case Extremum(largest, dims):
+            return max((max if largest else min)(map(upper_bound, dims)), 0)
+        case MadeDim():
+            return factor.largest
+        case _:
+            return LARGEST_SIZE
