@@ -139,6 +139,80 @@ def test_bounds_of_every_integer(dtype: str) -> None:
     assert int(total(np.dtype(dtype).type(5))) == int(total.interpret(np.dtype(dtype).type(5))) == 10
 
 
+def test_ranges_backwards_with_steps_of_the_run() -> None:
+    @relay
+    def backwards(a, b, step):
+        total, rounds, others = 0, 0, 0
+        for i in reversed(range(a, b, step)):
+            total += i * (rounds + 1)
+            rounds += 1
+        for i in reversed(reversed(range(a, b, step))):
+            others = others * 3 + i
+        return total, rounds, others
+
+    for a, b, step in itertools.product((1, 9, 5), (1, 9, 4), (1, 2, 3, -1, -2, -5)):
+        numbers = range(a, b, step)
+        others = 0
+        for i in numbers:
+            others = others * 3 + i
+        want = sum(i * (n + 1) for n, i in enumerate(reversed(numbers))), len(numbers), others
+        for call in (backwards, backwards.interpret):
+            assert tuple(map(int, call(a, b, step))) == want
+
+    @relay
+    def last(a, b, step):
+        for i in reversed(range(a, b, step)):
+            return i
+        return np.int64(0)
+
+    most = 2**63
+    for a, b, step in ((-most, most - 1, 1), (most - 1, -most, -1), (-most, most - 1, 2**62), (-most, most - 1, 3)):
+        bounds = np.int64(a), np.int64(b), np.int64(step)
+        assert int(last(*bounds)) == int(last.interpret(*bounds)) == range(a, b, step)[-1]
+
+
+def test_bounds_of_uint64() -> None:
+    @relay
+    def third(n):
+        found = 0
+        for i in range(n):
+            found = i
+            if i == 3:
+                break
+        return found
+
+    for call in (third, third.interpret):
+        assert int(call(np.uint64(2))) == 1 and int(call(np.uint64(2**63 - 1))) == 3
+        with pytest.raises(rl.ExecutionError, match=r"a bound of range must be less than 2\*\*63"):
+            call(np.uint64(2**63))
+
+
+def test_negative_bounds_that_are_known_with_steps_of_the_run() -> None:
+    @relay
+    def rounds(step):
+        found = [i + 0 for i in range(10**12, -10, step)]
+        return len(found), found[-1]
+
+    for call in (rounds, rounds.interpret):
+        assert tuple(map(int, call(np.int64(-(10**11))))) == (11, 0)
+
+
+@pytest.mark.parametrize("dtype", [int, np.int32, np.int64, np.int8])
+def test_aranges_of_the_run(dtype: type) -> None:
+    @relay
+    def numbers(a, n):
+        less = relay.arange(a, n, dtype=relay.Float64)
+        return np.arange(n), np.arange(a, n), np.arange(a, 10, 2), np.arange(3, n, -2), less, np.arange(a, n) * 0.5
+
+    for a, n in itertools.product((-3, 0, 4), (-5, 0, 7)):
+        want = np.arange(n), np.arange(a, n), np.arange(a, 10, 2), np.arange(3, n, -2)
+        for call in (numbers, numbers.interpret):
+            found = call(dtype(a), dtype(n))
+            for one, other in zip(found, (*want, want[1], want[1] * 0.5), strict=True):
+                assert one.tolist() == other.tolist()
+            assert found[1].dtype == np.int32 and found[5].dtype == np.float32
+
+
 def test_gradients_through_ranges_whose_span_overflows() -> None:
     @relay
     def product(x, a, b):

@@ -12,6 +12,7 @@ from relay.ops.comparison import where
 from relay.ops.notation import Relation, Value, expansion
 from relay.ops.random import check_key
 from relay.ops.samples import case, cases
+from relay.ops.sorting import needs_places
 from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import normalise_axis
@@ -51,6 +52,7 @@ def random_bernoulli(key: Value, p: Value, shape: tuple[int, ...] | None = None)
 def _categorical_shape(key: Shape, logits: Shape, *, axis: int, shape: object) -> Shape:
     check_key(key)
     position = normalise_axis(axis, len(logits))
+    needs_places(logits, axis)
     rest = (*logits[:position], *logits[position + 1 :])
     return rest if shape is None else relations.broadcast_to(rest, shape=shape)  # type: ignore[arg-type]
 
@@ -83,7 +85,7 @@ def _permutation_shape(key: Shape, x: Shape, *, axis: int) -> Shape:
     check_key(key)
     if not x:
         raise ShapeError("a permutation needs an axis; of the numbers below n: permutation(key, relay.arange(n))")
-    normalise_axis(axis, len(x))
+    needs_places(x, axis)
     return x
 
 

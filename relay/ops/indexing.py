@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from relay.ir.dims import Dim, maximum, subtract
+from relay.ir.dims import LARGEST_SIZE, Dim, maximum, subtract
+from relay.ir.facts import facts
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, UINT64, BaseType
 from relay.ops import scalar, stages
 from relay.ops.lazy import te, tirx
@@ -28,6 +29,7 @@ from relay.ops.notation import (
 from relay.ops.samples import case, cases
 from relay.typecheck import relations
 from relay.typecheck.dims import follows_at_least, normalise_axis
+from relay.typecheck.hints import fits_int32
 
 
 def in_range(indices: Value, extent: Dim) -> Value | None:
@@ -35,7 +37,7 @@ def in_range(indices: Value, extent: Dim) -> Value | None:
     number = constant_number(indices)
     if number is not None and follows_at_least(extent, int(-number if number < 0 else number + 1)):
         return None
-    small = indices.base not in (INT32, INT64)  # and cannot hold the extent
+    small = indices.base not in (INT32, INT64) or not (indices.base == INT64 or fits_int32(facts(), extent))
     wide = indices.op("cast", dtype=INT64) if small else indices
     lowest = 0 if indices.base == UINT64 else subtract(0, extent)  # those beyond int64 are negative now
     inside = (wide >= lowest) & (wide < extent)
@@ -43,9 +45,18 @@ def in_range(indices: Value, extent: Dim) -> Value | None:
 
 
 def from_start(index: Element, extent: Any) -> Element:
-    """An index in [-extent, extent) as one counted from 0, in int32, or in the dtype of a symbolic extent."""
-    position = scalar.cast(index, INT32 if isinstance(extent, int) else BaseType(str(extent.ty)))
-    return scalar.select(tirx.LT(position, tirx.const(0, str(position.ty))), position + extent, position)
+    """An index in [-extent, extent) as one counted from 0, in the dtype of the axis."""
+    base = _axis_base(extent)
+    position = scalar.cast(index, base)
+    whole = tirx.const(extent, base.name) if isinstance(extent, int) else extent
+    return scalar.select(tirx.LT(position, tirx.const(0, base.name)), position + whole, position)
+
+
+def _axis_base(extent: Any) -> BaseType:
+    """The dtype of places on an axis: int32 if it holds them, or the dtype of a symbolic extent."""
+    if isinstance(extent, int):
+        return INT32 if extent <= LARGEST_SIZE else INT64
+    return BaseType(str(extent.ty))
 
 
 # ---- one index along the first axis
@@ -198,14 +209,15 @@ def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | No
 def _take_position(index: Element, extent: Any, mode: str) -> Element:
     if mode == "raise":
         return from_start(index, extent)
-    result = INT32 if isinstance(extent, int) else BaseType(str(extent.ty))
+    result = _axis_base(extent)
     if mode == "wrap":
         if str(index.ty) != "uint64":
             index = scalar.cast(index, INT64)
         whole = tirx.const(extent, "int64") if isinstance(extent, int) else extent
         return scalar.cast(scalar.mod(index, scalar.cast(whole, str(index.ty))), result)
-    if str(index.ty) in ("int8", "int16", "uint8", "uint16"):  # which may be too small for the extent
-        index = scalar.cast(index, INT32)
+    small = ("int8", "int16", "uint8", "uint16")  # which may be too small for the extent
+    if str(index.ty) in (small if result == INT32 else (*small, "int32", "uint32")):
+        index = scalar.cast(index, result if isinstance(extent, int) else INT32)
     own = str(index.ty)  # another one may be too small for the index
     last = max(extent - 1, 0) if isinstance(extent, int) else tirx.max(extent - 1, tirx.const(0, str(extent.ty)))
     last = tirx.const(last, own) if isinstance(last, int) else scalar.cast(last, BaseType(own))
@@ -229,8 +241,9 @@ def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
 def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str) -> tuple[Value, None]:
     if mode == "clip":
         last = maximum(subtract(x.shape[normalise_axis(axis, x.ndim)], 1), 0)
-        if indices.base.dtype.itemsize < 4:  # which may be too small for the extent
-            indices = indices.op("cast", dtype=INT32)
+        held = indices.base.dtype.itemsize == 8 or fits_int32(facts(), last)
+        if indices.base.dtype.itemsize < 4 or not held:  # which may be too small for the extent
+            indices = indices.op("cast", dtype=INT32 if held else INT64)
         indices = indices.op("minimum", last).op("maximum", 0)
     if mode == "wrap":
         if indices.base != UINT64:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from relay.errors import ShapeError
-from relay.ir.dims import subtract
+from relay.ir.dims import ANY, LARGEST_SIZE, subtract
+from relay.ir.facts import facts
 from relay.ir.types import INT32, Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops import ordering, scalar, stages
@@ -30,6 +31,7 @@ from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
 from relay.typecheck import relations
 from relay.typecheck.dims import equal_shapes, is_dim, needs_at_least, normalise_axis, product
+from relay.typecheck.hints import fits_int32
 
 _NAN = np.array([[2.0, np.nan, -np.inf, 2.0, 0.0, -1.0, np.inf, 2.0]], np.float32)
 
@@ -80,7 +82,16 @@ def _numpy_argsort(x: Tensor, axis: int, descending: bool) -> Tensor:
 
 @carries(names.first)
 def _sorted_shape(shape: Shape, *, axis: int, descending: bool) -> Shape:
+    needs_places(shape, axis)
     return relations.along_axis(shape, axis=axis)
+
+
+def needs_places(shape: Shape, axis: int) -> None:
+    """Raise ShapeError for an axis whose places an int32 does not hold; of a size of the run, the run does."""
+    extent = shape[normalise_axis(axis, len(shape))] if shape else 0
+    if extent is not ANY and not fits_int32(facts(), extent) and not needs_at_least(LARGEST_SIZE, extent):
+        message = f"axis {axis} of {show_shape(shape)} is too long: places along it are int32"
+        raise ShapeError(message, help=f"sort parts of {LARGEST_SIZE} elements at most")
 
 
 @register_op(
@@ -124,6 +135,7 @@ def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
 @carries(names.first)
 def _topk_shape(shape: Shape, *, k: Dim, axis: int, largest: bool) -> Shape:
     position = normalise_axis(axis, len(shape))
+    needs_places(shape, axis)
     if not is_dim(k) or not needs_at_least(k, 0) or not needs_at_least(shape[position], k):
         raise ShapeError(
             f"k must be an integer from 0 to the extent of axis {axis} of {show_shape(shape)}, found {k!r}"
@@ -193,6 +205,7 @@ def _searchsorted_shape(ordered: Shape, values: Shape, *, side: str) -> Shape:
             f"searchsorted needs a vector, or rows for rows: found the shapes {show_shape(ordered)} and"
             f" {show_shape(values)}"
         )
+    needs_places(ordered, -1)
     if side not in ("left", "right"):
         raise ShapeError(f"side must be 'left' or 'right', found {side!r}")
     return values
@@ -305,6 +318,7 @@ def _unique_shape(shape: Shape, *, size: Dim, fill_value: float | None) -> Shape
         raise ShapeError(f"size, the number of distinct elements, must be a positive integer, found {size!r}")
     if not all(needs_at_least(dim, 1) for dim in shape):
         raise ShapeError(f"a tensor of shape {show_shape(shape)} has no distinct elements")
+    needs_places((product(shape),), 0)
     return (size,)
 
 

@@ -17,9 +17,11 @@ import numpy as np
 
 from relay.ir.dims import (
     ANY,
+    LARGEST_SIZE,
     Dim,
     DimExpr,
     Kind,
+    MadeDim,
     TypeId,
     Unknown,
     add,
@@ -33,7 +35,6 @@ from relay.ir.traverse import walk
 from relay.ir.types import BaseClass, BaseType, TensorType
 from relay.operator import lookup
 
-_LARGEST_SIZE = 2**31 - 1  # of a symbolic dim of a module
 _MOST_TERMS = 8  # of a dim; longer ones become symbols, so that each operator costs the same
 
 
@@ -165,7 +166,7 @@ def _size_is_natural(dim: Dim) -> bool:
     for size in set(variables(dim)):  # the greatest sizes where they are subtracted
         split = _split(dim, size)
         if split is not None and isinstance(split[0], int) and split[0] < 0:
-            dim = add(multiply(split[0], _LARGEST_SIZE), split[1])
+            dim = add(multiply(split[0], size.largest if isinstance(size, MadeDim) else LARGEST_SIZE), split[1])
     return dim >= 0 if isinstance(dim, int) else facts().at_least(dim, 0) is True
 
 

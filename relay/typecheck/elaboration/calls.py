@@ -231,6 +231,9 @@ def call_operator(
         raise error.at(span) from None
     if not named and (number := numbers_alone(session, out, operator.name, operands, span)) is not None:
         return number
+    made = creation.counted(session, out, operator, named, keywords, span)
+    if made is not None:
+        return made
     for name in operator.sizes & named.keys():
         named[name] = made_sizes.as_sizes(session, out, named[name], span)
     if operator is lookup("reshape"):
@@ -238,7 +241,7 @@ def call_operator(
     made = creation.filled(session, out, operator, named, span)
     if made is not None:
         return made
-    creation.open_dtype(session, operator, named, len(arguments), dict(keywords), span)
+    creation.open_dtype(session, out, operator, named, len(arguments), dict(keywords), span)
     attributes = {}
     given = (*dict(keywords), *(*operator.operands, *operator.attributes)[: len(arguments)])
     for name, value in named.items():
@@ -448,6 +451,7 @@ def _range(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
                 range_numbers.must_count(session, typed)
                 help = "convert it: range(int(x))"
                 raise TypeMismatch(f"range needs integers, found {show(resolve(typed.type))}", span, help=help)
+    start, stop, step = (trip_counts.signed(session, out, bound, span) for bound in (start, stop, step))
     if isinstance(step, Number):
         return Range(start, stop, int(step.value))
     typed = session.materialise(out, step, span)

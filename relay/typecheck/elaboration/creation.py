@@ -9,13 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from relay.errors import Span
-from relay.ir.types import BOOL, BaseType
+from relay.ir.dims import LARGEST_SIZE
+from relay.ir.expr import Binding, Constant, OpCall
+from relay.ir.facts import AT_LEAST, DimConstraint
+from relay.ir.types import BOOL, INT32, Base, BaseClass, BaseType, TensorType, Unknown, prune
 from relay.operator import Operator, Relation, lookup
-from relay.typecheck.elaboration import operators
+from relay.typecheck.elaboration import made_sizes, operators, trip_counts
 from relay.typecheck.elaboration.attributes import checked_attribute, normalise_attribute, static_value
-from relay.typecheck.elaboration.entities import Entity, Number, Object, Output, Typed, is_constant_bool
+from relay.typecheck.elaboration.entities import (
+    Computed,
+    Entity,
+    Number,
+    Object,
+    Output,
+    Range,
+    Size,
+    Typed,
+    is_constant_bool,
+)
 from relay.typecheck.elaboration.session import Session
+from relay.typecheck.elaboration.tensors import tensor_type
+from relay.typecheck.hints import fits_int32
+from relay.typecheck.unification import flat_shape
+
+Keywords = Sequence[tuple[str, Entity]]
 
 
 def completed_arguments(
@@ -29,6 +49,7 @@ def completed_arguments(
 
 def open_dtype(
     session: Session,
+    out: Output,
     operator: Operator,
     named: dict[str, object],
     arguments: int,
@@ -48,7 +69,32 @@ def open_dtype(
         return
     is_float = default.is_float and not isinstance(value, Number)
     is_float = is_float or any(value.is_float for value in named.values() if isinstance(value, Number))
-    named["dtype"] = Object(session.solver.literal_base(0.0 if is_float else 0, span))
+    base = session.solver.literal_base(0.0 if is_float else _largest(operator, named), span)
+    named["dtype"] = Object(base)
+    for size in named.values():
+        if operator is lookup("arange") and isinstance(size, Size) and not fits_int32(session.hints, size.dim):
+            _check_numbers(session, out, size, base, span)
+
+
+def _check_numbers(session: Session, out: Output, size: Size, base: Base, span: Span | None) -> None:
+    """Check at run time that numbers below a size are of a dtype that is not known yet, if that is int32."""
+    place = out.slot()
+
+    def finish() -> None:
+        if prune(base) == INT32:
+            text = f"an arange of int32 has {LARGEST_SIZE} numbers at most: give dtype=relay.Int64"
+            made_sizes.require(session, place, DimConstraint(LARGEST_SIZE, AT_LEAST, size.dim), span, text)
+
+    session.finishers.append(finish)
+
+
+def _largest(operator: Operator, named: Mapping[str, object]) -> int:
+    """A number that integers of the array's dtype have to hold."""
+    if operator is not lookup("arange"):
+        return 0
+    bounds = named["start"], named["stop"]
+    found = [int(n.value) for n in bounds if isinstance(n, Number) and not isinstance(n, Size | Computed)]
+    return max((n - 1 if n > 0 else n for n in found), key=abs, default=0)
 
 
 def filled(
@@ -66,3 +112,64 @@ def filled(
         base = checked_attribute(operator, "dtype", given, span)
         value = operators.apply(session, out, lookup("cast"), [value], {"dtype": base}, span, [])
     return operators.apply(session, out, lookup("broadcast_to"), [value], {"shape": sizes}, span, ["the value"])
+
+
+def counted(
+    session: Session, out: Output, operator: Operator, named: dict[str, object], keywords: Keywords, span: Span | None
+) -> Entity | None:
+    """`arange(a, b, step)` with bounds of the run, as NumPy has it: there may be none, and negative ones. None for what
+    is something else, and for `arange(n)`, whose stop becomes the number of its elements."""
+    from relay.typecheck.elaboration.calls import call_operator
+
+    start, stop, step = (named.get(name) for name in ("start", "stop", "step"))
+    if operator is not lookup("arange") or not any(_is_count(session, out, n) for n in (start, stop)):
+        return None
+    step = Number(step, span) if isinstance(step, int) else step
+    if not isinstance(step, Number) or step.is_float or not step.value:
+        return None
+    if not all(_is_count(session, out, n) or (isinstance(n, Number) and not n.is_float) for n in (start, stop)):
+        return None
+    part = Range(start, stop, int(step.value))  # type: ignore[arg-type]
+    base = trip_counts.element_base(session, [part])
+    found = trip_counts.count(session, out, part, base, base, span)
+    assert found is not None  # only a range without a stop has none
+    if trip_counts.is_zero(part.start) and part.step == 1:
+        named["stop"] = attrs.evolve(found, of_range=isinstance(stop, Typed) and stop.of_range)
+        return None
+    given = [(name, value) for name, value in keywords if name == "dtype"]
+    if not given and named["dtype"] != operator.attributes["dtype"]:  # the fourth argument
+        given = [("dtype", named["dtype"])]  # type: ignore[list-item]
+    places = call_operator(session, out, operator, [found], given, span, [])
+    if part.step != 1:
+        places = operators.apply(session, out, lookup("multiply"), [places, Number(part.step, span)], {}, span, [])
+    if isinstance(part.start, Typed):
+        first: Entity = _cast_later(session, out, part.start, tensor_type(places).base, span)  # type: ignore[arg-type, union-attr]
+    else:
+        first = part.start
+    return operators.apply(session, out, lookup("add"), [places, first], {}, span, [])
+
+
+def _is_count(session: Session, out: Output, entity: object) -> bool:
+    """Whether this is an integer that only the run knows."""
+    if not isinstance(entity, Typed) or isinstance(entity.atom, Constant):
+        return False
+    type_ = prune(entity.type)
+    if not isinstance(type_, TensorType) or flat_shape(type_.shape):
+        return False
+    base = prune(type_.base)
+    if isinstance(base, Unknown):
+        return bool(base.literals) and BaseClass.INTEGER in (base.classes or ())
+    return isinstance(base, BaseType) and base.base_class is BaseClass.INTEGER
+
+
+def _cast_later(session: Session, out: Output, value: Typed, base: Base, span: Span | None) -> Typed:
+    """A number in a dtype that may be open yet."""
+    type_ = TensorType(base, ())
+    var, place = session.variable("start", type_, span), out.slot()
+
+    def finish() -> None:
+        if isinstance(final := prune(base), BaseType):  # or it is a scheme, which is not run
+            place.items.append(Binding((var,), OpCall("cast", (value.atom,), {"dtype": final}, span)))
+
+    session.finishers.append(finish)
+    return Typed(var, type_)

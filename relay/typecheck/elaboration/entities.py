@@ -299,11 +299,12 @@ class Range:
 
 @attrs.frozen(eq=False)
 class Progression:
-    """`range(start, stop, step)` whose step the run computes."""
+    """`range(start, stop, step)` whose step the run computes; `backward`: the same numbers from the last one on."""
 
     start: Entity
     stop: Entity
     step: Typed
+    backward: bool = False
 
 
 @attrs.frozen(eq=False)

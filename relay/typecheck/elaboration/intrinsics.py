@@ -32,7 +32,7 @@ from relay.typecheck.elaboration.entities import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.functions import expand
-from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.mistakes import SchemeOnly, refuse_many
 from relay.typecheck.elaboration.session import Session
 from relay.typecheck.elaboration.tensors import index, tensor_type
 
@@ -51,7 +51,9 @@ def elements(session: Session, out: Output, entity: Entity, span: Span | None) -
         case Tuple():
             return list(records.iterated(entity, span))
         case Range(Number(int(start)), Number(int(stop)), step):
-            return [Number(i, span) for i in range(start, stop, step)]
+            numbers = range(start, stop, step)
+            refuse_many(max(0, -((start - stop) // step)), span)
+            return [Number(i, span) for i in numbers]
         case Typed() if growing.is_growing(entity):
             if growing.count(entity) is None:
                 return None
@@ -61,6 +63,7 @@ def elements(session: Session, out: Output, entity: Entity, span: Span | None) -
             count = facts().number(known.shape[0]) if known is not None and known.shape else None
             if count is None:
                 return None
+            refuse_many(count, span)
             return [index(session, out, entity, [Number(i, span)], span) for i in range(count)]
         case Zip(parts):
             columns = [_column(session, out, part, span) for part in parts]

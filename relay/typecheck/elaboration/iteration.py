@@ -303,8 +303,13 @@ def _element(
             return range_numbers.of_range(value)
         case Progression(start, _, step):
             by = trip_counts.bound_of(session, body, step, base, span)
-            value = compute("multiply", trip_counts.converted(session, body, index, base, span), by)
-            return compute("add", value, trip_counts.bound_of(session, body, start, base, span))
+            value = trip_counts.converted(session, body, index, base, span)
+            count = counts[id(part)]
+            if part.backward and count is not None:
+                first = trip_counts.last(session, body, part, count, base, span)
+                return compute("subtract", first, compute("multiply", value, by))
+            first = trip_counts.bound_of(session, body, start, base, span)
+            return compute("add", compute("multiply", value, by), first)
         case Typed() if growing.is_growing(part):
             position = operators.apply(session, body, lookup("cast"), [index], {"dtype": INT64}, span, [])
             return growing_items.read(session, body, part, position, span)

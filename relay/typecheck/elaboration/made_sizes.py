@@ -483,6 +483,8 @@ def require(
 def _needed(constraint: DimConstraint) -> str:
     if constraint.relation == AT_LEAST and constraint.right == 1:
         return "an axis is empty here, and must not be"
+    if constraint.relation == AT_LEAST and isinstance(constraint.left, int):
+        return f"an axis has more than {constraint.left} elements"
     if constraint.relation == AT_LEAST:
         return "index out of range: an axis has too few elements"
     if isinstance(constraint.right, int):

@@ -205,3 +205,17 @@ class Mistakes(EffectNotes):
         """Where the function under elaboration was called from, innermost first."""
         innermost = reversed(self.call_spans[-8:])
         return tuple(Label(span, f"in this call of {name}") for name, span in innermost if span)
+
+
+MOST_ELEMENTS = 1 << 18
+"""The most elements that are written out one by one."""
+
+
+def refuse_many(count: int, span: Span | None) -> None:
+    """Raise TypeCheckError for more elements than a program can name one by one."""
+    if count > MOST_ELEMENTS:
+        raise TypeCheckError(
+            f"these are {count} elements, which would be written out one by one; there may be {MOST_ELEMENTS}",
+            span,
+            help="loop over them, or fill a list in a loop: [i for i in range(n)]; relay.arange(n) is a tensor",
+        )

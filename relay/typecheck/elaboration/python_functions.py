@@ -28,6 +28,7 @@ from relay.typecheck.elaboration.entities import (
     Number,
     Object,
     Output,
+    Progression,
     Range,
     Size,
     SliceItem,
@@ -200,6 +201,8 @@ def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: 
         return growing_items.sliced(session, out, xs, None, None, Number(-1, span), span)
     if isinstance(xs, Range):
         return _reversed_range(session, out, xs, span)
+    if isinstance(xs, Progression):
+        return attrs.evolve(xs, backward=not xs.backward)
     if isinstance(xs, Typed) and (type_ := tensor_type(xs)) is not None and type_.rank > 0:
         return index(session, out, xs, [SliceItem(None, None, Number(-1, span))], span)
     found = elements(session, out, xs, span)

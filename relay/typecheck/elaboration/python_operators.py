@@ -11,6 +11,7 @@ from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.structure import is_named_tuple
 from relay.ir.types import (
     BASE_TYPES,
+    INT64,
     Form,
     Kind,
     StackType,
@@ -36,7 +37,7 @@ from relay.typecheck.elaboration.entities import (
     dim_of,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.mistakes import SchemeOnly
+from relay.typecheck.elaboration.mistakes import MOST_ELEMENTS, SchemeOnly, refuse_many
 from relay.typecheck.elaboration.operators import truth
 from relay.typecheck.elaboration.session import Session
 
@@ -159,7 +160,13 @@ def _structured(
             "multiply",
             [Number(int(count)), Tuple(items, form)],
         ):
-            return Tuple(items * count, form) if form is None or not form.names else None
+            if form is not None and form.names:
+                return None
+            xs = Tuple(items, form)
+            if len(items) * count > MOST_ELEMENTS and growing.is_literal(xs):
+                return growing.repeated(session, out, xs, session.constant(out, Number(count, span), INT64), span)
+            refuse_many(len(items) * count, span)
+            return Tuple(items * count, form)
         case ("multiply", [Tuple() as xs, Typed() as count]) | ("multiply", [Typed() as count, Tuple() as xs]) if (
             growing.is_literal(xs)
         ):

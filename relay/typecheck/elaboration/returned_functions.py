@@ -317,8 +317,8 @@ class _Packer:
                 return Part(Method, (self._captured(value),), (name, described))
             case Range(start, stop, step, backward):
                 return Part(Range, (self._captured(start), self._captured(stop)), (step, backward))
-            case Progression(start, stop, step):
-                return Part(Progression, tuple(map(self._captured, (start, stop, step))), ())
+            case Progression(start, stop, step, backward):
+                return Part(Progression, tuple(map(self._captured, (start, stop, step))), (backward,))
             case Zip(items):
                 return Part(Zip, tuple(map(self._captured, items)), ())
             case Failed():

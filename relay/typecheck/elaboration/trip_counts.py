@@ -16,7 +16,7 @@ import numpy as np
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import ANY, Dim
-from relay.ir.expr import Atom, Constant, OpCall
+from relay.ir.expr import Assert, Atom, Binding, Constant, OpCall
 from relay.ir.types import BOOL, INT32, INT64, BaseType, TensorType, Unknown, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.dims import follows_at_least
@@ -244,14 +244,25 @@ def _count_widely(
     return converted(session, out, unsigned("minimum", rounds, integer(_MOST, UINT64)), INT64, span)
 
 
-def last(session: Session, out: Output, part: Range, rounds: Typed, base: BaseType, span: Span | None) -> Typed:
+def last(
+    session: Session, out: Output, part: Range | Progression, rounds: Typed, base: BaseType, span: Span | None
+) -> Typed:
     """The last number of a range that has so many, also of one that has more than a count says."""
-    if abs(part.step) == 1:
-        stop = bound_of(session, out, part.stop, base, span)
-        return call(session, out, "subtract", [stop, integer(part.step, base)], base, span)
-    before = call(session, out, "subtract", [converted(session, out, rounds, base, span), integer(1, base)], base, span)
-    away = call(session, out, "multiply", [before, wrapped(part.step, base)], base, span)
-    return call(session, out, "add", [away, bound_of(session, out, part.start, base, span)], base, span)
+
+    def compute(name: str, *operands: Typed) -> Typed:
+        return call(session, out, name, operands, base, span)
+
+    by = wrapped(part.step, base) if isinstance(part, Range) else bound_of(session, out, part.step, base, span)
+    before_stop = compute("subtract", bound_of(session, out, part.stop, base, span), by)
+    if isinstance(part, Range) and abs(part.step) == 1:
+        return before_stop
+    before = compute("subtract", converted(session, out, rounds, base, span), integer(1, base))
+    found = compute("add", compute("multiply", before, by), bound_of(session, out, part.start, base, span))
+    if isinstance(part, Range):
+        return found
+    atoms: tuple[Atom, ...] = (compute("multiply", by, by).atom, integer(1, base).atom)
+    is_one = session.bind(out, OpCall(lookup("equal").name, atoms, {}, span), scalar(BOOL), "is_one", span)
+    return call(session, out, "where", [is_one, before_stop, found], base, span)
 
 
 def is_zero(bound: Entity) -> bool:
@@ -300,12 +311,24 @@ def bound_of(session: Session, out: Output, bound: Entity, base: BaseType, span:
     return bound
 
 
+def signed(session: Session, out: Output, bound: Entity, span: Span | None) -> Entity:
+    """A bound of a range; one of uint64 as an int64, which the run checks."""
+    if not isinstance(bound, Typed) or prune(bound.type) != scalar(UINT64):
+        return bound
+    found = converted(session, out, bound, INT64, span)
+    atoms: tuple[Atom, ...] = (found.atom, integer(0, INT64).atom)
+    holds = session.bind(out, OpCall(lookup("greater_equal").name, atoms, {}, span), scalar(BOOL), "holds", span)
+    out.items.append(Binding((), Assert(holds.atom, "a bound of range must be less than 2**63", span)))
+    return found
+
+
 def converted(session: Session, out: Output, value: Typed, base: BaseType, span: Span | None) -> Typed:
     """An integer of a known dtype in another one."""
     if prune(value.type) == scalar(base):
         return value
     if isinstance(value.atom, Constant):
-        return integer(int(value.atom.value), base)
+        constant = Constant(value.atom.value.astype(base.dtype))  # what wraps around does so here, too
+        return Typed(constant, constant.type)
     atoms: tuple[Atom, ...] = (value.atom,)
     return session.bind(out, OpCall(lookup("cast").name, atoms, {"dtype": base}, span), scalar(base), "count", span)
 
