@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -59,3 +60,45 @@ def test_what_is_no_bug_is_left_alone(error: type[BaseException], monkeypatch: p
             patched.setattr(target, raises)
             with pytest.raises(error, match="as it was"):
                 run(fresh())
+
+
+TEMPLATES = {
+    "vjp": ("y, back = relay.vjp(g, x)\n    return back(y)", 2),
+    "jvp": ("return relay.jvp(g, (x,), (x,))[1]", 2),
+    "jacobian": ("return relay.jacobian(g)(x)", 2),
+    "checkpoint": ("return relay.grad(lambda v: relay.checkpoint(g)(v).sum())(x)", 2),
+    "sorted": ("return sorted([x[0], x[1]])", 4),
+}
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_bug_inside_of_a_template_names_the_line_of_the_program(
+    template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what Relay has written itself users know the call."""
+    from relay.typecheck.elaboration import operators
+
+    body, own = TEMPLATES[template]
+    text = f"def f(x):\n    {body}\n\ndef g(v):\n    return relay.tanh(v) * 2.0\n"
+    applied = operators.apply
+    for number in range(own + 1, own + 6):
+        calls = itertools.count(1)
+
+        def failing(*given: Any, calls: Any = calls, number: int = number) -> Any:
+            return broken() if next(calls) == number else applied(*given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(operators, "apply", failing)
+            try:
+                rl.from_source(text, {"relay": relay})["f"].typed(np.ones(3))  # type: ignore[index]
+            except InternalError as error:
+                assert str(error).startswith("<relay>:"), str(error)
+                continue
+        break
+    assert number > own + 1  # some are the template's own
+
+
+def test_a_mistake_in_what_a_template_returns_has_a_place() -> None:
+    text = "def f(x):\n    y, back = relay.vjp(g, x)\n    return back(x[:2])\n\ndef g(v):\n    return v * 2.0\n"
+    with pytest.raises(rl.TypeMismatch, match=r"<relay>:3:12: error: the tangent or cotangent must be"):
+        rl.from_source(text, {"relay": relay})["f"].typed(np.ones(3))  # type: ignore[index]

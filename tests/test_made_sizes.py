@@ -44,6 +44,8 @@ def module(text: str = TEXT) -> Module:
 def test_text_is_read_back() -> None:
     assert rl.to_text(module()) == TEXT
     assert alpha_equal(module(), module(TEXT.replace("k", "length")))
+    wide = TEXT.replace("made k", "made wide k")
+    assert rl.to_text(module(wide)) == wide and not alpha_equal(module(), module(wide))
     assert not alpha_equal(module(), module(TEXT.replace("size=(k,)", "size=(j,)").replace("extent[j", "extent[k")))
 
 

@@ -44,7 +44,7 @@ from typing import NamedTuple
 
 import attrs
 
-from relay.errors import InternalError, RelayError, TypeCheckError, TypeMismatch, bugs_of
+from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch, bugs_of
 from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.effects import Effect
@@ -69,7 +69,6 @@ from relay.typecheck.elaboration import higher_rank
 from relay.typecheck.elaboration.arguments import defaults, require_fitting, surface_function
 from relay.typecheck.elaboration.decisions import Decisions, StartAnew
 from relay.typecheck.elaboration.entities import (
-    TEMPLATE,
     Consequence,
     Context,
     Derived,
@@ -77,6 +76,7 @@ from relay.typecheck.elaboration.entities import (
     GlobalFunction,
     Output,
     Typed,
+    is_of_template,
 )
 from relay.typecheck.elaboration.function_values import call_derived, takes_unseen
 from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
@@ -318,8 +318,19 @@ def _attempt(
         ) from None
     except Exception:
         session.stop()  # the user's mistakes come first: without them, this may not happen
-        with bugs_of("type inference", lambda: session.hints.span):
+        with bugs_of("type inference", lambda: _place_of_bug(session, definition)):
             raise
+
+
+def _place_of_bug(session: Session, definition: Definition | DerivedDefinition) -> Span | None:
+    """Where elaboration stands, in what the user wrote."""
+    found = session.hints.span
+    if found is not None and not is_of_template(found):
+        return found
+    base: object = definition
+    while isinstance(base, DerivedDefinition) or (isinstance(base, Definition) and is_of_template(base.function.span)):
+        base = base.of if isinstance(base, DerivedDefinition) else base.scope.resolve("f__")
+    return base.function.span if isinstance(base, Definition) else None
 
 
 def _values(
@@ -363,8 +374,7 @@ def _values(
 
 def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
     function = surface_function(entity)
-    template = function.span is not None and function.span.source.filename.startswith(TEMPLATE)
-    by = range(len(arguments)) if template else ()
+    by = range(len(arguments)) if is_of_template(function.span) else ()
     entities, values, annotated = _values(session, entity.definition.scope, function, arguments, symbolic, by)
     written = Context({}, {}, entity.definition.scope, dict(annotated))
     for parameter, value in zip(function.parameters, values, strict=True):

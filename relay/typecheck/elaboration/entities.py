@@ -30,6 +30,11 @@ TEMPLATE = "<relay."
 """How the names of the files begin that templates seem to come from."""
 
 
+def is_of_template(span: Span | None) -> bool:
+    """Whether a place is in the text of a template, which users do not see."""
+    return span is not None and span.source.filename.startswith(TEMPLATE)
+
+
 @attrs.frozen(eq=False)
 class Later:
     """A binding whose expression is built when the program is finished, because it holds blocks still being written."""

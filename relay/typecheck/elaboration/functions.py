@@ -83,6 +83,7 @@ from relay.typecheck.elaboration.entities import (
     Size,
     Tuple,
     Typed,
+    is_of_template,
     local_function,
 )
 from relay.typecheck.elaboration.results import result_value
@@ -618,11 +619,17 @@ def _elaborate_body(
 ) -> None:
     from relay.typecheck.elaboration.blocks import elaborate_block
 
+    if is_of_template(span) and not is_of_template(session.hints.span):
+        span = session.hints.span  # where a function of the template's is called
     session.active.append(instance)
     session.call_spans.append((function.name, span))
     try:
         with session.effects_of(instance.effects), session.inside_of_function():
             elaborate_block(session, context, function.body, body, None)
+    except Exception:
+        if is_of_template(session.hints.span):  # what users know of it is the call
+            session.hints.span = span
+        raise
     finally:
         session.active.pop()
         session.call_spans.pop()

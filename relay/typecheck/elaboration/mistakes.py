@@ -36,12 +36,12 @@ from relay.typecheck.differences import differences, name_unknowns
 from relay.typecheck.elaboration.decisions import Decisions, NumbersSpecialise
 from relay.typecheck.elaboration.effect_notes import EffectNotes
 from relay.typecheck.elaboration.entities import (
-    TEMPLATE,
     Consequence,
     Enough,
     Entity,
     LocalFunction,
     Typed,
+    is_of_template,
 )
 from relay.typecheck.hints import SizeQuestion
 from relay.typecheck.unification import Clash, resolve
@@ -174,13 +174,14 @@ class Mistakes(EffectNotes):
                 self.failures -= 1
                 return
             error = TypeCheckError(error.message, error.span, labels=error.labels, help=error.help)
-        if error.span is not None and error.span.source.filename.startswith(TEMPLATE):
+        if is_of_template(error.span):
             calls = [label.span for label in (self.labels() if labels is None else labels)]
-            own = [span for span in calls if not span.source.filename.startswith(TEMPLATE)]
-            error.span, error.labels = own[0] if own else None, ()
+            own = [span for span in calls if not is_of_template(span)]
+            here = None if is_of_template(self.hints.span) else self.hints.span
+            error.span, error.labels = own[0] if own else here, ()
         elif isinstance(error, TypeCheckError) and not error.labels:
             calls_of = self.labels() if labels is None else labels
-            error.labels = tuple(c for c in calls_of if not c.span.source.filename.startswith(TEMPLATE))[:1]
+            error.labels = tuple(c for c in calls_of if not is_of_template(c.span))[:1]
         self.blamed.update(self.entered)
         if isinstance(error, FrontendError):
             if error.message in self._meaningless:
