@@ -113,6 +113,8 @@ def clash_notes(clash: Clash, found: Type, expected: Type) -> tuple[str, ...]:
 class Mistakes(EffectNotes):
     """The mistakes of an elaboration, and where it stands."""
 
+    hints: Hints  # of the elaboration, with the place at hand
+
     def __init__(self, generic: bool, decisions: Decisions) -> None:
         super().__init__()
         self.generic = generic
