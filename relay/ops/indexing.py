@@ -217,7 +217,7 @@ def _take_position(index: Element, extent: Any, mode: str) -> Element:
         return scalar.cast(scalar.mod(index, scalar.cast(whole, str(index.ty))), result)
     small = ("int8", "int16", "uint8", "uint16")  # which may be too small for the extent
     if str(index.ty) in (small if result == INT32 else (*small, "int32", "uint32")):
-        index = scalar.cast(index, result if isinstance(extent, int) else INT32)
+        index = scalar.cast(index, result)
     own = str(index.ty)  # another one may be too small for the index
     last = max(extent - 1, 0) if isinstance(extent, int) else tirx.max(extent - 1, tirx.const(0, str(extent.ty)))
     last = tirx.const(last, own) if isinstance(last, int) else scalar.cast(last, BaseType(own))

@@ -43,7 +43,7 @@ from relay.typecheck.elaboration.entities import (
     Typed,
     is_of_template,
 )
-from relay.typecheck.hints import SizeQuestion
+from relay.typecheck.hints import Hints, SizeQuestion
 from relay.typecheck.unification import Clash, resolve
 
 if TYPE_CHECKING:
