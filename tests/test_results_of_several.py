@@ -107,6 +107,24 @@ def test_auxiliary_results_and_several_gradients() -> None:
         np.testing.assert_allclose(dw, 40.0 * X)
 
 
+def test_auxiliary_results_are_known_before_the_dtype_of_a_number() -> None:
+    @relay
+    def scaled(w, n):
+        y = w * w
+        return y.sum() * float(n), {"y": y, "parts": (w[0], y)}
+
+    @relay
+    def handed_on(w):
+        _, rest = relay.grad(scaled, has_aux=True)(w, 2)
+        slope, *others = relay.grad(scaled, output=0, keeping=[-1, 0])(w, 2)
+        (_, kept), _ = relay.value_and_grad(scaled, has_aux=True)(w, 2)
+        return rest["y"][1], rest["parts"][1].sum(), slope, others[1]["parts"][0], kept["y"].shape[0]
+
+    found = handed_on.interpret(W)
+    assert [float(found[n]) for n in (0, 1, 3)] == [4.0, 5.0, 1.0]
+    np.testing.assert_allclose(found[2], 4 * W)
+
+
 def test_auxiliary_results_inside_of_programs() -> None:
     @relay
     def step(w, x, n):

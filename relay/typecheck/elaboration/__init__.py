@@ -17,7 +17,8 @@ higher-order, and holds no node marked "surface".
     ordering.py    sorted, max and min by keys
     calls.py       everything that can be called
     given_arguments.py  what is known of a program's arguments
-    functions.py   instances of functions; arguments.py of their calls, results.py; function_values.py values
+    functions.py   instances of functions; arguments.py of their calls, results.py; function_values.py values,
+                   foreseen_gradients.py types of derivatives before all is known
     returned_functions.py  functions that leave a program; opened_functions.py those that another program's run chose
     polymorphic_recursion.py  recursion at other sizes; size_conditions.py conditions on sizes that only a call decides
     objects.py     Python objects

@@ -18,7 +18,6 @@ from relay.ir.expr import (
     Exit,
     Expr,
     Function,
-    Grad,
     Lambda,
     LoopLabel,
     OpCall,
@@ -46,7 +45,7 @@ from relay.ir.types import (
     show,
 )
 from relay.operator import Operator
-from relay.typecheck.elaboration import made_sizes, weak_types
+from relay.typecheck.elaboration import foreseen_gradients, made_sizes, weak_types
 from relay.typecheck.elaboration.arguments import (
     bind_arguments,
     defaults,
@@ -293,11 +292,13 @@ def _derived_value(
 
         nonlocal is_foreseen
         if not is_foreseen and not session.generic:
-            foreseen = _foreseen(session, inner_type, node)
+            foreseen = foreseen_gradients.foreseen(session, inner_type, node)
             if foreseen is not None:
                 is_foreseen = True
                 session.unify_at(foreseen, type_, span, "the derivative")
         result = prune(inner_type.result) if isinstance(inner_type, FunctionType) else None
+        if is_foreseen and isinstance(result, TupleType):
+            foreseen_gradients.unify_kept(session, result, type_, node, span)
         if isinstance(result, FunctionType):  # what it takes is perhaps never known
             try:
                 output_type(result, grad)
@@ -357,33 +358,6 @@ def _says_nothing(type_: Type, unknown: Unknown, wrt: Collection[int] | None) ->
         return False
     by = [p for i, p in enumerate(type_.parameters) if i in wrt]
     return all(u is not unknown for u in unknowns((*by, type_.result)))
-
-
-def _foreseen(session: Session, function: Type, grad: Grad) -> FunctionType | None:
-    """The type of a derivative as far as it follows from the structures of the parameters, whose dtypes and sizes may
-    be found later; None where they are not known. `g["w"]` needs no more."""
-    if not isinstance(function, FunctionType):
-        return None
-    places = range(len(function.parameters)) if grad.wrt is None else grad.wrt
-    wanted = [prune(function.parameters[p]) for p in places if 0 <= p < len(function.parameters)]
-    if len(wanted) < len(places) or any(isinstance(t, Unknown) for t in wanted):
-        return None
-
-    def gradient(type_: Type) -> Type:
-        known = prune(type_)
-        if isinstance(known, TupleType):
-            return TupleType(tuple(map(gradient, known.items)), known.form)
-        return session.solver.fresh(Kind.Type)
-
-    gradients = [gradient(function.parameters[p]) for p in places]
-    if grad.has_aux and len(gradients) > 1:
-        gradients = [TupleType(tuple(gradients))]
-    kept = [session.solver.fresh(Kind.Type) for _ in grad.keeping]
-    result: Type = gradients[0] if len(gradients) == 1 and not kept else TupleType((*gradients, *kept))
-    if grad.with_value:
-        result = TupleType((function.result, result))
-    seed = (session.solver.fresh(Kind.Type),) if grad.seedable else ()
-    return FunctionType((*function.parameters, *seed), result, (), function.effects)
 
 
 def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
