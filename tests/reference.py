@@ -40,7 +40,7 @@ class Claim:
 def check(page: str, claim: Claim, names: Mapping[str, object] | None = None) -> None:
     """The sentence stands on the page, and the program does on the interpreter what is said. (That compiled programs
     do the same is what other tests are about.)"""
-    assert " ".join(claim.sentence.split()) in _text(page), f"{page} does not say: {claim.sentence}"
+    says(page, claim.sentence)
     if isinstance(claim.expected, Fails):
         with pytest.raises(RelayError) as caught:
             _run(claim, names or {})
@@ -48,6 +48,11 @@ def check(page: str, claim: Claim, names: Mapping[str, object] | None = None) ->
         assert re.search(claim.expected.pattern, str(caught.value)), str(caught.value)
     else:
         np.testing.assert_equal(_run(claim, names or {}), claim.expected)
+
+
+def says(page: str, sentence: str) -> None:
+    """The sentence stands on the page, wherever its lines end."""
+    assert " ".join(sentence.split()) in _text(page), f"{page} does not say: {sentence}"
 
 
 def _run(claim: Claim, names: Mapping[str, object]) -> Any:
