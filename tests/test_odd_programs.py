@@ -24,6 +24,9 @@ from relay.eval.interpreter import Machine
 STEPS = 2_000
 """The most steps of an interpreted program: it may go on for ever."""
 
+DERIVED = 8
+"""Of how many changed programs one is differentiated and lowered, too, which takes longer."""
+
 MUTANTS, CALLS = (5_000, 20_000) if everything() else (120, 250)
 
 
@@ -45,8 +48,8 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Machine, "run", run)
 
 
-def outcomes(text: str, names: dict[str, Any], arguments: tuple[Any, ...]) -> Iterator[str]:
-    """What becomes of a program. Anything but a RelayError goes on."""
+def outcomes(text: str, names: dict[str, Any], arguments: tuple[Any, ...], derived: bool = False) -> Iterator[str]:
+    """What becomes of a program. Anything but a RelayError goes on. `derived`: also of its core and its derivative."""
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             found = rl.from_source(text, names)
@@ -55,7 +58,12 @@ def outcomes(text: str, names: dict[str, Any], arguments: tuple[Any, ...]) -> It
             yield "refused"
             return
         function: Any = (found.get("f") or next(iter(found.values()))) if isinstance(found, dict) else found
-        for run in (lambda: function.type, lambda: function.interpret(*arguments)):
+        runs = [lambda: function.type, lambda: function.interpret(*arguments)]
+        if derived:
+            gradient = rl.grad(function, wrt=0)
+            runs += [lambda: function.core(*arguments), lambda: gradient.interpret(*arguments)]
+            runs += [lambda: rl.grad(function).core(*arguments), lambda: rl.grad(gradient, wrt=0).core(*arguments)]
+        for run in runs:
             try:
                 run()
                 yield "accepted"
@@ -73,7 +81,7 @@ def test_changed_programs_of_the_zoo() -> None:
             continue
         done += 1
         try:
-            found.update(outcomes(made.text, made.globals, made.arguments))
+            found.update(outcomes(made.text, made.globals, made.arguments, done % DERIVED == 0))
         except Exception as error:
             raise AssertionError(f"{made.name} (RELAY_TEST_SEED={SEED}):\n{made.text}") from error
     assert found == {"accepted", "refused"}
