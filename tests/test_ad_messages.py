@@ -425,3 +425,37 @@ def test_a_field_of_a_tuple() -> None:
         with pytest.raises(TypeCheckError, match=f"no key 'w': it is a {kind}") as caught:
             function.interpret(np.ones(3))
         assert "parameter" not in caught.value.message
+
+
+HELPERS = """
+def two(x, y): return (x * y).sum()
+def one(x): return (x * x).sum()
+def double(x): return x * 2.0
+def aux(x): return (x * x).sum(), {"n": x}
+def loss(p, x): return (p["w"] * x).sum()
+"""
+
+WRONG_PARTS = (
+    ("grad(two)(x, x)['w']", "relay.grad(two)(x, x) has no key 'w': it is a tuple of 2, one for each parameter"),
+    ("grad(two)(x, x).sum()", "relay.grad(two)(x, x) has no attribute 'sum': it is a tuple of 2, one for each"),
+    ("grad(two)(x, x)[2]", "the tuple has 2 components; there is no 2"),
+    ("value_and_grad(two)(x, x)[1]['w']", "or `relay.value_and_grad(two)(x, x)[1][0]`?"),
+    ("value_and_grad(one)([x][0])['w']", "relay.value_and_grad(one)([x][0]) has no key 'w': it is a tuple of 2"),
+    ("grad(loss, wrt=0)(p, x)['v']", "the dict has no key 'v'"),
+    ("grad(loss, wrt=0)(p, x).w", 'write ["w"]'),
+    ("grad(loss, wrt='w')(p, x)", "wrt: there is no parameter 'w'"),
+    ("grad(aux, has_aux=True)(x)['n']", "relay.grad(aux, has_aux=True)(x) has no key 'n': it is a tuple of 2"),
+    ("grad(aux, has_aux=True)(x)[1]['m']", "the dict has no key 'm'"),
+    ("jvp(double, (x,), (x,))['w']", "relay.jvp(double, (x,), (x,)) has no key 'w': it is a tuple of 2"),
+    ("vjp(double, x)[1](x)['w']", "found the string 'w'"),
+    ("vjp(double, x)(x)", "this value is no function"),
+    ("hessian(one)(x)['w']", "found the string 'w'"),
+)
+
+
+@pytest.mark.parametrize(("wrong", "text"), WRONG_PARTS)
+def test_parts_that_results_of_derivatives_do_not_have(wrong: str, text: str) -> None:
+    program = relay.from_source(f"{HELPERS}\ndef f(x, p):\n    return relay.{wrong}\n", {"relay": relay.relay})["f"]  # type: ignore[index]
+    with pytest.raises(relay.errors.RelayError) as caught:
+        program.typed(np.ones(3), {"w": np.ones(3)})
+    assert text in str(caught.value) and "<relay>:9:" in str(caught.value)

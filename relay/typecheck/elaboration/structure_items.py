@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
@@ -101,7 +102,12 @@ def _whole(span: Span | None) -> str:
     """What is indexed in `g["w"]`, as it is written."""
     if span is None or span.line != span.end_line:
         return "it"
-    return span.source.line(span.line)[span.column - 1 : span.end_column - 1].partition("[")[0]
+    text = span.source.line(span.line)[span.column - 1 : span.end_column - 1]
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return "it"
+    return (isinstance(node, ast.Subscript) and ast.get_source_segment(text, node.value)) or "it"
 
 
 def without_fields(
