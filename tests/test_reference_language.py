@@ -503,7 +503,7 @@ CLAIMS = [
         Fails("empty|no element|nothing"),
     ),
     Claim(
-        'An index outside of `[-n, n)` is an error, before the run if it is known. Slices clip, as in Python. `relay.take(.., mode="clip")` clips indices.',
+        'An index outside of `[-n, n)` is an error, before the run if it is known. Slices clip, as in Python. `relay.take(.., mode="clip")` clips indices',
         "return a[1:99], relay.take(a, np.array([99, 0]), mode='clip')",
         (X,),
         ([2.0, 4.0], [4.0, 1.0]),
