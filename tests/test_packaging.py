@@ -49,6 +49,12 @@ def test_wheel_holds_every_file(wheel: Path) -> None:
     assert "relay/py.typed" in names
 
 
+def test_source_distribution_holds_what_its_tests_need() -> None:
+    grafted = re.findall(r"^graft (\S+)$", (ROOT / "MANIFEST.in").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"benchmarks", "docs", "examples", "requirements", "tests"} <= set(grafted)
+    assert all((ROOT / name).is_dir() for name in grafted)
+
+
 def test_wheel_metadata(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
@@ -62,7 +68,8 @@ def test_wheel_metadata(wheel: Path) -> None:
         for line in metadata.splitlines()
         if line.startswith("Requires-Dist: ") and "extra ==" not in line
     }
-    assert required == {"numpy", "attrs", "ml_dtypes", "rich", "apache-tvm==0.27.*", "apache-tvm-ffi==0.1.14.post1"}
+    tvm = {"apache-tvm==0.27.*", "apache-tvm-ffi<0.1.15,>=0.1.14.post1"}
+    assert required == {"numpy", "attrs", "ml_dtypes", "rich", *tvm}
 
 
 def test_installed_wheel_imports_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
@@ -78,6 +85,7 @@ def test_installed_wheel_imports_from_elsewhere(wheel: Path, tmp_path: Path) -> 
     assert loaded_tvm == "False", "import relay must not load TVM"
 
 
+@pytest.mark.skipif((ROOT / "PKG-INFO").exists(), reason="a source distribution has no links")
 def test_operator_library_stands_at_the_root() -> None:
     assert (ROOT / "ops").is_symlink()
     assert (ROOT / "ops").resolve() == ROOT / "relay" / "ops"
