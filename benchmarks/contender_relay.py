@@ -79,7 +79,7 @@ def newton(x):
 
 def import_compiler() -> None:
     """Load what compiles, which Relay does when it first needs it."""
-    importlib.import_module("relay.codegen.assembly")
+    importlib.import_module("relay.codegen.lowering.module_builder")
 
 
 def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], object]:

@@ -281,7 +281,7 @@ def _relay(name: str, folder: Path) -> dict[str, Callable[[], object]]:
     import relay
 
     if processor := os.environ.get("RELAY_BENCHMARK_PROCESSOR"):
-        from relay.codegen import tir
+        from relay.codegen.tvm import tir
 
         tir.tvm.target.codegen.llvm_get_system_cpu = lambda: processor
     arguments = [relay.Array(x) for x in _inputs(name)]

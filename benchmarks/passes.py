@@ -20,9 +20,9 @@ import numpy as np
 
 import relay
 from relay import Tensor
-from relay.codegen import cpu
+from relay.codegen.runtime import cpu
+from relay.compilation.stages import lowering
 from relay.ir.expr import Module
-from relay.lowering import lowering
 from relay.transform import LEVELS, Pipeline
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import count

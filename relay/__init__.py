@@ -16,14 +16,16 @@ from typing import TypeVar as _TypeVar
 from typing import dataclass_transform as _dataclass_transform
 from typing import overload
 
-import relay.logs as _logs
 import relay.ops as _ops  # noqa: F401  (registers the operators)
+import relay.support.logs as _logs
 from relay import errors, ir, random, transform
-from relay.array import Array
-from relay.compiler import RelayFunction, from_source
-from relay.compiler import data_class as _data_class
-from relay.compiler import decorate as _decorate
-from relay.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
+from relay.api.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
+from relay.api.gradient_check import check_gradient
+from relay.api.quantization import quantise
+from relay.api.tuning import tune
+from relay.calling.array import Array
+from relay.calling.executable import Executable, load
+from relay.compilation.stages import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.errors import (
     CompileError,
     DifferentiationError,
@@ -37,9 +39,11 @@ from relay.errors import (
     TypeCheckError,
     TypeMismatch,
 )
-from relay.executable import Executable, load
 from relay.frontend.annotations import base_type_var, dims, shape_var, type_var
-from relay.frontend.values import replace as _replace
+from relay.frontend.data.values import replace as _replace
+from relay.function import RelayFunction, from_source
+from relay.function import data_class as _data_class
+from relay.function import decorate as _decorate
 from relay.ir.annotation import Ref as _Ref
 from relay.ir.axes import CHW, HWC, HWIO, NCDHW, NCHW, NCW, NDHWC, NHWC, NWC, OIHW
 from relay.ir.types import ANY as Any
@@ -82,8 +86,6 @@ from relay.ir.types import (
 from relay.ir.types import (
     UINT64 as UInt64,
 )
-from relay.lowering import DEFAULT_LEVEL as _DEFAULT_LEVEL
-from relay.numerical import check_gradient
 from relay.operator import (
     Pattern,
     Relation,
@@ -98,12 +100,10 @@ from relay.operator.packs import load_packs as _load_packs
 from relay.ops.placeholders import func_ty_to_placeholders
 from relay.options import Options as _Options
 from relay.options import options as _options
-from relay.quantisation import quantise
+from relay.support.tracebacks import install as _install
 from relay.text.parser import parse
 from relay.text.printer import to_text
-from relay.tracebacks import install as _install
 from relay.transform.pipeline import optimize
-from relay.tuning import tune
 
 if _typing.TYPE_CHECKING:
 

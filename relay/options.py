@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 
+from relay.compilation.stages import DEFAULT_LEVEL
 from relay.errors import CompileError
 from relay.ir.definition import MISSING
-from relay.lowering import DEFAULT_LEVEL
 from relay.transform.pipeline import LEVELS
 
 

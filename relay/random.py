@@ -7,17 +7,17 @@
 A key gives the same numbers in the interpreter, in compiled programs, on every target and in every run.
 """
 
-from relay.ops.distributions import random_bernoulli as bernoulli
-from relay.ops.distributions import random_categorical as categorical
-from relay.ops.distributions import random_permutation as permutation
-from relay.ops.random import random_bits as bits
-from relay.ops.random import random_exponential as exponential
-from relay.ops.random import random_gumbel as gumbel
-from relay.ops.random import random_key as key
-from relay.ops.random import random_normal as normal
-from relay.ops.random import random_randint as randint
-from relay.ops.random import random_split as split
-from relay.ops.random import random_uniform as uniform
+from relay.ops.random.distributions import random_bernoulli as bernoulli
+from relay.ops.random.distributions import random_categorical as categorical
+from relay.ops.random.distributions import random_permutation as permutation
+from relay.ops.random.generation import random_bits as bits
+from relay.ops.random.generation import random_exponential as exponential
+from relay.ops.random.generation import random_gumbel as gumbel
+from relay.ops.random.generation import random_key as key
+from relay.ops.random.generation import random_normal as normal
+from relay.ops.random.generation import random_randint as randint
+from relay.ops.random.generation import random_split as split
+from relay.ops.random.generation import random_uniform as uniform
 
 __all__ = [
     "bernoulli",

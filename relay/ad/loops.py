@@ -32,6 +32,7 @@ from relay.ad.scopes import LoopScope, Scope, needed, residuals
 from relay.ad.sizes import hand_over, handed_type, received, with_sizes
 from relay.ad.tapes import BlockReversal, Plan, Seeds, close, leaves_of
 from relay.errors import InternalError
+from relay.ir.data_dependent import mentioned_here
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -50,7 +51,6 @@ from relay.ir.expr import (
     Terminator,
     Var,
 )
-from relay.ir.made import mentioned_here
 from relay.ir.traverse import bound, map_atoms, substitute, terminator_operands, walk
 from relay.ir.types import INT64, BaseType, StackType, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from relay.ir.data_dependent import made_in_type, mentioned, without_made
 from relay.ir.dims import ANY, Dim, MadeDim, made_dim
 from relay.ir.expr import (
     Arm,
@@ -31,7 +32,6 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.made import made_in_type, mentioned, without_made
 from relay.ir.traverse import free_variables
 from relay.ir.types import INT64, TensorType, Type, prune, scalar
 from relay.operator import Emitter, lookup

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from relay import cache
+from relay.compilation import disk_cache
 
 NAME = "cache"
 HELP = "show the compiled programs that are kept on disk, or remove them"
@@ -19,14 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show or clear."""
     if options.action == "clear":
-        print(f"removed {_programs(cache.clear())} from {cache.directory()}")
+        print(f"removed {_programs(disk_cache.clear())} from {disk_cache.directory()}")
         return 0
-    entries = cache.entries()
+    entries = disk_cache.entries()
     for entry in entries:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
         print(f"{entry.name:<24}  {_size(entry.size):>10}  last used {used}")
     total = _size(sum(entry.size for entry in entries))
-    print(f"{_programs(len(entries))}, {total} of at most {_size(cache.limit())}, in {cache.directory()}")
+    print(f"{_programs(len(entries))}, {total} of at most {_size(disk_cache.limit())}, in {disk_cache.directory()}")
     return 0
 
 

@@ -11,14 +11,14 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from relay.checking import Check, check_text, in_order, place_of
+from relay.api.static_check import Check, check_text, in_order, place_of
 from relay.cli import inputs
 from relay.cli.refusal import Refusal
-from relay.compiler import RelayFunction
 from relay.diagnostic import Diagnostic, Span, wants_color
 from relay.errors import RelayError, together
-from relay.frontend.text_files import read_source
-from relay.frontend.unused import unused
+from relay.frontend.analysis.unused import unused
+from relay.frontend.static.text_files import read_source
+from relay.function import RelayFunction
 from relay.ir.definition import Definition
 from relay.typecheck.elaboration import scheme
 

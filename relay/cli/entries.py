@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 
 from relay.cli.refusal import Refusal
-from relay.ir.check import Violation, check
 from relay.ir.dims import variables
 from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Function, Global, LoopLabel, Module, Var
 from relay.ir.extents import symbolic_dims
 from relay.ir.traverse import all_blocks, operands, terminator_operands, walk
+from relay.ir.validation.check import Violation, check
 
 
 def entered(module: Module, name: str) -> Module:

@@ -15,12 +15,12 @@ import numpy as np
 
 from relay.cli.arrays import Arrays
 from relay.cli.refusal import Refusal
-from relay.compiler import RelayFunction
 from relay.errors import FrontendError, RelayError
-from relay.frontend.text_files import read_bytes
-from relay.ir.check_surface import is_untyped
+from relay.frontend.static.text_files import read_bytes
+from relay.function import RelayFunction
 from relay.ir.expr import Module, Var
 from relay.ir.types import Type, show
+from relay.ir.validation.check_surface import is_untyped
 from relay.text.parser import parse
 from relay.text.type_parser import parse_types
 

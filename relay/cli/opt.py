@@ -11,9 +11,9 @@ import numpy as np
 from relay.cli.entries import entered
 from relay.cli.inputs import read_program
 from relay.cli.refusal import Refusal
-from relay.ir.check import Stage
-from relay.ir.difference import diff
+from relay.ir.analysis.difference import diff
 from relay.ir.expr import Module
+from relay.ir.validation.check import Stage
 from relay.text.printer import to_text
 from relay.transform.passes import PASSES, STAGES, Step, options_of, pass_name, stage_of
 from relay.transform.pipeline import LEVELS, Pipeline, Record, count

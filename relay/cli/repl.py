@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import relay
-from relay.compiler import RelayFunction
 from relay.diagnostic import wants_color
 from relay.errors import RelayError
 from relay.frontend.lower import lower_text
+from relay.function import RelayFunction
 from relay.ir.types import FunctionType, QuantifiedType, Type, show
 from relay.typecheck.elaboration import scheme
 

@@ -12,10 +12,10 @@ from relay.cli.arrays import arrays_of, elements
 from relay.cli.entries import entered
 from relay.cli.inputs import arguments_for, read_arrays, read_program
 from relay.cli.refusal import Refusal
+from relay.compilation.stages import DEFAULT_LEVEL, Lowered
 from relay.eval import interpreter
 from relay.eval.values import Data, Reference, Stack
 from relay.ir.types import DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
-from relay.lowering import DEFAULT_LEVEL, Lowered
 
 NAME = "run"
 HELP = "run a program in Relay's notation on the arrays of an .npz file, and print its results"

@@ -10,14 +10,14 @@ from relay.cli.graph import to_dot, to_svg
 from relay.cli.inputs import read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
 from relay.cli.refusal import Refusal
-from relay.compiler import RelayFunction
+from relay.compilation.stages import DEFAULT_LEVEL, lowering
+from relay.function import RelayFunction
 from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
 from relay.ir.extents import Place, places
 from relay.ir.types import Kind, QuantifiedType, Type, TypeId, map_dims, type_variables
-from relay.lowering import DEFAULT_LEVEL, lowering
 from relay.text.printer import to_text
-from relay.transform.outlining import fuse
+from relay.transform.fusion.outlining import fuse
 from relay.typecheck.elaboration import Argument, elaborate_structured
 
 NAME = "show"
@@ -79,8 +79,8 @@ def _shown(options: argparse.Namespace, function: RelayFunction) -> str:
     if stage == "tir":
         if options.dot or options.svg:
             raise Refusal("a graph is drawn of the stages typed to fused")
-        from relay.codegen.assembly import text
-        from relay.codegen.cpu import default_threads
+        from relay.codegen.lowering.module_builder import text
+        from relay.codegen.runtime.cpu import default_threads
 
         return text(lowering(options.level)(typed), default_threads())
     module = at_stage(typed, stage, options.level)

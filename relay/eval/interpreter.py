@@ -74,7 +74,7 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import free_variables, operands
 from relay.ir.types import TensorType, Type, prune, show
-from relay.limits import stack_size, too_deep
+from relay.support.limits import stack_size, too_deep
 
 SHOWN_CALLS = 3
 """How many calls an error of the run shows, from the innermost on."""

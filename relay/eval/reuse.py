@@ -16,8 +16,8 @@ import numpy as np
 
 from relay.eval.operation import Operations
 from relay.eval.values import Stack
+from relay.ir.analysis.liveness import Liveness, holds_stack, variables_of
 from relay.ir.expr import Binding, Block, Function, Loop, Next, OpCall, Var, Yield
-from relay.ir.liveness import Liveness, holds_stack, variables_of
 from relay.ir.traverse import blocks, bound, free_variables, operands, terminator_operands, walk
 from relay.ir.types import TensorType
 

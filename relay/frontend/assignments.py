@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable
 
 from relay.errors import FrontendError
+from relay.frontend.analysis.names import changed_list
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import REFERENCE_HELP, Context
-from relay.frontend.names import changed_list
 from relay.frontend.subscripts import BINARY, lower_items
 from relay.ir.expr import (
     Annotated,

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from relay.errors import FrontendError, Label, Span
+from relay.frontend.analysis.names import changes_inside, target_names
 from relay.frontend.assignments import store
 from relay.frontend.conditions import truth
 from relay.frontend.context import Capture, Context, NoValue
-from relay.frontend.names import changes_inside, target_names
 from relay.ir.expr import Apply, Arm, Atom, Block, Exit, Expr, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relay.errors import FrontendError, InternalError, Span
+from relay.frontend.analysis.names import assigned_names, has_assignment, if_chain
 from relay.frontend.context import BlockBuilder, Context, Environment
 from relay.frontend.joins import Branch, join
-from relay.frontend.names import assigned_names, has_assignment, if_chain
 from relay.ir.expr import (
     Apply,
     Arm,

@@ -15,8 +15,8 @@ from typing import Protocol
 import attrs
 
 from relay.errors import FrontendError, InternalError, Label, RelayError, Span
-from relay.frontend.liveness import Liveness
-from relay.frontend.names import Names, appended_tuples, assigned_names, local_names, nonlocal_names
+from relay.frontend.analysis.liveness import Liveness
+from relay.frontend.analysis.names import Names, appended_tuples, assigned_names, local_names, nonlocal_names
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.definition import Scope
 from relay.ir.expr import (

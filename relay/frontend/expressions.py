@@ -6,15 +6,15 @@ import ast
 
 from relay.errors import FrontendError, Span
 from relay.frontend import displays
+from relay.frontend.analysis.names import subscripted_name
+from relay.frontend.analysis.unsupported import refuse_expression
 from relay.frontend.comprehensions import lower_comprehension, lower_mapped, lower_quantifier
 from relay.frontend.conditions import lower_boolean, lower_comparison, lower_conditional, truth
 from relay.frontend.context import TEMPORARY_NAMES, Context
 from relay.frontend.functions import lower_lambda
 from relay.frontend.lists import lower_pop, lower_pop_of_place
-from relay.frontend.names import subscripted_name
 from relay.frontend.subscripts import BINARY, lower_items
 from relay.frontend.texts import is_print, lower_fstring, lower_print
-from relay.frontend.unsupported import refuse_expression
 from relay.ir.expr import Apply, Atom, Attribute, Expr, Index, OpCall, Static
 
 UNARY: dict[type[ast.unaryop], str] = {

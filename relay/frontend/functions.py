@@ -13,9 +13,9 @@ from typing import Any, TypeVar, TypeVarTuple
 import attrs
 
 from relay.errors import FrontendError, InternalError, Label
+from relay.frontend.analysis.names import read_names
 from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.context import Capture, Context
-from relay.frontend.names import read_names
 from relay.frontend.scope import ParameterScope
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.annotation import to_type

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 import attrs
 
 from relay.errors import Label, Span
+from relay.frontend.analysis.names import Names
 from relay.frontend.context import UNREAD, BlockBuilder, Context, NoValue, State
-from relay.frontend.names import Names
 from relay.ir.expr import Var, Yield
 
 

@@ -1,4 +1,6 @@
-"""Python's functions of lists that are written in the language itself; `typecheck/elaboration/ordering.py` calls them.
+"""Python's functions of lists that are written in the language itself.
+
+`typecheck/elaboration/library/ordering.py` calls them.
 
 order__         the places of the keys in ascending (or descending) order, equal ones as they stand: a merge sort
 keys__          the keys of elements
@@ -24,7 +26,7 @@ import functools
 from relay.frontend.lower import lower_text
 from relay.ir.definition import Definition
 from relay.operator import lookup
-from relay.typecheck.elaboration.ordering import use_library
+from relay.typecheck.elaboration.library.ordering import use_library
 
 _TEXT = """
 def order__(keys, reverse):

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 
 from relay.errors import FrontendError, Span
+from relay.frontend.analysis.names import changes_list
 from relay.frontend.assignments import require_variable, update_item
 from relay.frontend.context import Context
 from relay.frontend.displays import argument
-from relay.frontend.names import changes_list
 from relay.ir.expr import Apply, Atom, Attribute, Expr, SetAttribute, Static, Unpack, Var
 from relay.ir.intrinsic import Intrinsic
 

@@ -8,18 +8,12 @@ from __future__ import annotations
 import ast
 
 from relay.errors import FrontendError, InternalError, Label, Span
+from relay.frontend.analysis.liveness import bound_at_exits, leaves_by_break
+from relay.frontend.analysis.names import Names, assigned_names, is_always_true, read_names, resized_lists
 from relay.frontend.assignments import store
 from relay.frontend.comprehensions import image, mapped
 from relay.frontend.conditions import Conjunction, conjuncts
 from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, NoValue
-from relay.frontend.liveness import bound_at_exits, leaves_by_break
-from relay.frontend.names import (
-    Names,
-    assigned_names,
-    is_always_true,
-    read_names,
-    resized_lists,
-)
 from relay.ir.expr import Apply, Arm, Atom, Block, Dead, Exit, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 

@@ -106,16 +106,16 @@ from types import FunctionType
 from typing import TypeAlias
 
 from relay.errors import FrontendError, RelayError, bugs_of, together
+from relay.frontend.analysis.names import read_names
+from relay.frontend.analysis.unsupported import refuse_statement
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import Context
 from relay.frontend.expressions import lower_constant, lower_expression
 from relay.frontend.functions import all_defaults, lower_body, refuse_signature, type_parameters
-from relay.frontend.names import read_names
 from relay.frontend.scope import FunctionScope, NamedScope, ParameterScope, SnapshotScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, parse_text
 from relay.frontend.statements import lower_statements
-from relay.frontend.unsupported import refuse_statement
-from relay.frontend.written import WrittenFunction
+from relay.frontend.static.static_functions import WrittenFunction
 from relay.ir.definition import MISSING, Definition, Scope
 from relay.ir.expr import Atom, Expr, Function, Global, Static
 

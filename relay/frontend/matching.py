@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from relay.errors import FrontendError, InternalError, Label, Span
+from relay.frontend.analysis.names import has_assignment
 from relay.frontend.context import BlockBuilder, Context, NoValue
 from relay.frontend.joins import Branch, join
-from relay.frontend.names import has_assignment
 from relay.ir.expr import (
     Block,
     CapturePattern,

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from relay.errors import FrontendError, Label, Span
+from relay.frontend.analysis.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_if
 from relay.frontend.context import Context, NoValue, temporary_name
@@ -13,7 +14,6 @@ from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.lists import lower_delete_item, lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
 from relay.frontend.matching import lower_match
-from relay.frontend.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.ir.expr import Apply, Arm, Assert, Atom, Block, Dead, Exit, If, MakeTuple, Static, Yield
 from relay.ir.intrinsic import Intrinsic
 

@@ -29,7 +29,7 @@ from relay.ir.types import (
     prune,
     show,
 )
-from relay.locks import Lock
+from relay.support.locks import Lock
 
 Monomorphic: TypeAlias = Callable[[DataType], DataType]
 """Gives a data type without arguments for one that may have some."""

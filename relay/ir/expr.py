@@ -749,6 +749,6 @@ class Module:
     def alpha_hash(self) -> str:
         """The same for modules that are equal up to names, comments and order, in every process; see
         `relay.ir.alpha_hash`."""
-        from relay.ir.alpha import alpha_hash  # which knows every node, so it comes after this module
+        from relay.ir.analysis.alpha import alpha_hash  # which knows every node, so it comes after this module
 
         return alpha_hash(self)

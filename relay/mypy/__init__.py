@@ -106,7 +106,7 @@ class RelayPlugin(Plugin):
         if fullname == _COMPOSITE:
             return self._composite
         module, _, name = fullname.rpartition(".")
-        if module != "relay.differentiation":
+        if module != "relay.api.differentiation":
             return None
         hooks = {"vjp": self._vjp, "jvp": self._jvp, "checkpoint": self._derivative}
         return hooks.get(name, self._derivative if name in _DERIVATIVES else None)

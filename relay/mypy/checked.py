@@ -9,10 +9,10 @@ import os
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from relay.checking import Check
+from relay.api.static_check import Check
 from relay.diagnostic import Diagnostic, Span
-from relay.frontend.import_graph import ImportGraph
-from relay.frontend.text_files import read_source
+from relay.frontend.static.import_graph import ImportGraph
+from relay.frontend.static.text_files import read_source
 from relay.ir.types import FunctionType
 
 TYPES = ("Tensor", "Fn", "Forall", "PureFn", "Ref")

@@ -49,7 +49,7 @@ class Signatures:
 
     def function_class(self) -> Instance:
         """The class of decorated functions."""
-        found = self.named("relay.compiler.RelayFunction")
+        found = self.named("relay.function.RelayFunction")
         assert isinstance(found, Instance)
         return found
 
@@ -97,7 +97,7 @@ class Signatures:
         """What Python gets for a value."""
         match type_:
             case relay_types.TensorType():
-                return self.named("relay.array.Array")
+                return self.named("relay.calling.array.Array")
             case relay_types.TupleType(items):
                 return self._structure(type_, [self.result(item) for item in items])
             case relay_types.DataType():
@@ -152,7 +152,7 @@ class Signatures:
         if other is not None:
             taken = self._taken(other, analysed, found)
             return taken if taken is analysed else make_simplified_union([taken, NoneType()])
-        arrays = [self.named("relay.array.ArrayLike"), self.named("numpy.generic")]
+        arrays = [self.named("relay.calling.array.ArrayLike"), self.named("numpy.generic")]
         what = kind(written)
         if what is None and isinstance(found, relay_types.TensorType) and isinstance(written, UnboundType):
             what = "tensor" if _has_axes(found) else "scalar"
@@ -170,7 +170,7 @@ class Signatures:
         """What Python gets for an annotation."""
         match kind(written):
             case "tensor" | "scalar":
-                return self.named("relay.array.Array")
+                return self.named("relay.calling.array.Array")
             case "tuple":
                 return anything()
             case _:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from relay.errors import TypeMismatch
-from relay.ir.check import use_operators
+from relay.ir.analysis.metering import use_work
 from relay.ir.expr import OpCall
-from relay.ir.metering import use_work
 from relay.ir.types import Type
+from relay.ir.validation.check import use_operators
 from relay.operator.callback import pure_callback
 from relay.operator.composition import Body, Composition, use_composer
 from relay.operator.definition import Columns, InPlace, Operator, Pattern, Requirement

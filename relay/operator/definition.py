@@ -67,7 +67,7 @@ class InPlace:
     """The result differs from an operand of its type in a part only, and may take that operand's memory.
 
     `compute(*operands, **attributes)`, on te tensors, returns an extern stage of the result's shape (see
-    `relay.ops.stages.written`) that writes the part that differs. Its output holds the old elements; of the operand
+    `relay.ops.tir.stages.written`) that writes the part that differs. Its output holds the old elements; of the operand
     itself it uses nothing but the shape. `write(*operands, **attributes)`, on NumPy arrays, writes it to the operand.
     """
 

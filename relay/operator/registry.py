@@ -15,12 +15,12 @@ import numpy as np
 from relay.errors import RegistrationError
 from relay.ir.expr import Constant
 from relay.ir.types import FunctionType, QuantifiedType, TensorType, Type
-from relay.locks import Lock
 from relay.operator.composition import Composition
 from relay.operator.definition import InPlace, Operator, Pattern, Requirement
 from relay.operator.expansion import Expansion
 from relay.operator.relation import Relation
 from relay.operator.soundness import check_compiler, check_name, check_parts, check_relation
+from relay.support.locks import Lock
 
 
 class Environment:

@@ -1,4 +1,4 @@
-"""Equations of operators whose right side is another expression: how the table in `relay.ops.equations` is written.
+"""Equations of operators whose right side is another expression: the notation of `relay.ops.rewrites.equations`.
 
     @equation("sqrt", "sqrt(x * x) = |x|", Exactness.FAST)
     def _(made_by, x): ...

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType
-from relay.ops import stages
 from relay.ops.notation import Pattern, Relation, Tensor, elementwise, register_op, result_dims
 from relay.ops.samples import case, cases
+from relay.ops.tir import stages
 from relay.typecheck import relations
 
 

@@ -31,9 +31,9 @@ from relay.operator import (
     lookup,
     register_op,
 )
-from relay.ops import scalar
-from relay.ops.lazy import index_dtype, te, tirx
-from relay.ops.scalar import Element
+from relay.ops.tir import scalar
+from relay.ops.tir.scalar import Element
+from relay.ops.tir.tvm_modules import index_dtype, te, tirx
 
 __all__ = [
     "Element",

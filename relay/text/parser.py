@@ -6,7 +6,7 @@
     function    ::= fn f(%x: T, ..) -> T block                   block ::= { (statement;)* terminator }
 
 The declarations are read first, so that they may mention each other in any order; then the bodies. What is read is
-checked by `relay.ir.check`, and a mistake is an error at its place.
+checked by `relay.ir.validation.check`, and a mistake is an error at its place.
 
 `surface (n: Dim) ..;` at the beginning says that the module is untyped, with the variables of its annotations
 (`relay.text.surface_parser`).
@@ -20,11 +20,11 @@ import attrs
 import numpy as np
 
 from relay.errors import FrontendError, Label, Source, Span, TypeCheckError
-from relay.ir.check import Violation, check
-from relay.ir.check_surface import check_surface
 from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, Quiet, Recompute, Rule
 from relay.ir.facts import DimConstraint
 from relay.ir.types import BaseType, FunctionType
+from relay.ir.validation.check import Violation, check
+from relay.ir.validation.check_surface import check_surface
 from relay.text.atoms import Declared
 from relay.text.body_parser import BodyParser, Signature
 from relay.text.constants import decode

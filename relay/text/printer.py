@@ -31,11 +31,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relay.ir.check_surface import is_untyped
 from relay.ir.dims import MadeDim
 from relay.ir.expr import Block, Constant, Derivative, Expr, Function, Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.types import Constructor, DataDefinition, show
+from relay.ir.validation.check_surface import is_untyped
 from relay.text.body_printer import BodyPrinter, grad_options
 from relay.text.constants import encode
 from relay.text.lexer import name_text, quoted

@@ -17,42 +17,42 @@ import attrs
 
 from relay.ad import reverse
 from relay.errors import InternalError
-from relay.ir.check import Stage, check
 from relay.ir.expr import Module
-from relay.transform.accuracy import improve_accuracy
-from relay.transform.cell_elimination import eliminate_cells
-from relay.transform.common_subexpressions import eliminate_common_subexpressions
-from relay.transform.composites import expand_composites
-from relay.transform.constant_folding import fold_constants
-from relay.transform.counter_folding import fold_counters
-from relay.transform.data_narrowing import narrow_data
-from relay.transform.dead_code import eliminate_dead_code
-from relay.transform.deferred_sums import defer_sums
-from relay.transform.function_narrowing import narrow_functions
-from relay.transform.index_joining import join_indices
-from relay.transform.inlining import inline
-from relay.transform.layouts import choose_layouts, convert_layout
-from relay.transform.loop_batching import batch_products
-from relay.transform.loop_fission import split_loops
-from relay.transform.loop_invariants import hoist_invariants
-from relay.transform.loop_unrolling import unroll_loops
-from relay.transform.mixed_precision import to_mixed_precision
-from relay.transform.outlining import fuse
-from relay.transform.parameter_flattening import flatten_parameters
-from relay.transform.partial_evaluation import evaluate_partially
-from relay.transform.product_joining import join_products
-from relay.transform.product_ordering import reorder_products
-from relay.transform.record_flattening import flatten_records
-from relay.transform.reference_elimination import eliminate_references
-from relay.transform.repeated_choices import repeat_choices
-from relay.transform.scale_folding import fold_scales
-from relay.transform.simplification import reduce_strength, simplify
-from relay.transform.specialisation import specialise
-from relay.transform.structuring import structure
-from relay.transform.sum_flattening import flatten_sums
-from relay.transform.tail_calls import loop_tail_calls
-from relay.transform.tape_allocation import allocate_tapes
-from relay.transform.tuple_flattening import flatten_tuples
+from relay.ir.validation.check import Stage, check
+from relay.transform.aggregates.parameters import flatten_parameters
+from relay.transform.aggregates.records import flatten_records
+from relay.transform.aggregates.sums import flatten_sums
+from relay.transform.aggregates.tuples import flatten_tuples
+from relay.transform.cleanup.common_subexpressions import eliminate_common_subexpressions
+from relay.transform.cleanup.constant_folding import fold_constants
+from relay.transform.cleanup.dead_arguments import narrow_functions
+from relay.transform.cleanup.dead_code import eliminate_dead_code
+from relay.transform.cleanup.dead_fields import narrow_data
+from relay.transform.cleanup.index_composition import join_indices
+from relay.transform.cleanup.inlining import inline
+from relay.transform.cleanup.select_sinking import repeat_choices
+from relay.transform.cleanup.simplification import reduce_strength, simplify
+from relay.transform.core.composites import expand_composites
+from relay.transform.core.specialization import specialise
+from relay.transform.core.structuring import structure
+from relay.transform.fusion.outlining import fuse
+from relay.transform.layout.layouts import choose_layouts, convert_layout
+from relay.transform.linear_algebra.product_joining import join_products
+from relay.transform.linear_algebra.product_ordering import reorder_products
+from relay.transform.linear_algebra.scale_folding import fold_scales
+from relay.transform.loops.batching import batch_products
+from relay.transform.loops.distribution import split_loops
+from relay.transform.loops.induction_variables import fold_counters
+from relay.transform.loops.invariants import hoist_invariants
+from relay.transform.loops.tail_calls import loop_tail_calls
+from relay.transform.loops.unrolling import unroll_loops
+from relay.transform.memory.cell_elimination import eliminate_cells
+from relay.transform.memory.reference_elimination import eliminate_references
+from relay.transform.memory.tape_allocation import allocate_tapes
+from relay.transform.precision.accuracy import improve_accuracy
+from relay.transform.precision.mixed_precision import to_mixed_precision
+from relay.transform.recursion.deferred_sums import defer_sums
+from relay.transform.recursion.partial_evaluation import evaluate_partially
 
 Pass: TypeAlias = Callable[[Module], Module]
 Option: TypeAlias = bool | int | float | str

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from relay.collection import without_collection
-from relay.ir.check import Stage, check
 from relay.ir.expr import Function, Module
 from relay.ir.facts import assuming
 from relay.ir.traverse import count_bindings
+from relay.ir.validation.check import Stage, check
+from relay.support.gc_pause import without_collection
 from relay.text.printer import to_text
 from relay.transform.passes import Pass, Step, step_of
 

@@ -66,22 +66,7 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.ir.types import axis_names as names_of_axes
-from relay.typecheck.elaboration import higher_rank
-from relay.typecheck.elaboration.arguments import defaults, require_fitting, surface_function
-from relay.typecheck.elaboration.decisions import Decisions, StartAnew
-from relay.typecheck.elaboration.entities import (
-    Consequence,
-    Context,
-    Derived,
-    Entity,
-    GlobalFunction,
-    Output,
-    Typed,
-    is_of_template,
-)
-from relay.typecheck.elaboration.function_values import call_derived, takes_unseen
-from relay.typecheck.elaboration.functions import annotation_type, expand, instantiate
-from relay.typecheck.elaboration.given_arguments import (
+from relay.typecheck.elaboration.abstract_arguments import (
     Argument,
     Content,
     DataValue,
@@ -95,17 +80,26 @@ from relay.typecheck.elaboration.given_arguments import (
     is_empty,
     opened,
 )
-from relay.typecheck.elaboration.objects import derived_entity, object_entity
-from relay.typecheck.elaboration.returned_functions import (
-    Chosen,
-    Node,
-    effects_of,
-    holds_functions,
-    settled,
+from relay.typecheck.elaboration.abstract_values import (
+    Consequence,
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    Output,
+    Typed,
+    is_of_template,
 )
-from relay.typecheck.elaboration.schemes import name_the_rest, quantified
-from relay.typecheck.elaboration.session import Instance, Session
-from relay.typecheck.hints import Pin
+from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.closures.returned_functions import Chosen, Node, effects_of, holds_functions, settled
+from relay.typecheck.elaboration.expressions.arguments import defaults, require_fitting, surface_function
+from relay.typecheck.elaboration.instances import annotation_type, expand, instantiate
+from relay.typecheck.elaboration.restarts import Decisions, StartAnew
+from relay.typecheck.elaboration.schemes import rank_n_types
+from relay.typecheck.elaboration.schemes.schemes import name_the_rest, quantified
+from relay.typecheck.elaboration.values.function_values import call_derived, takes_unseen
+from relay.typecheck.elaboration.values.objects import derived_entity, object_entity
+from relay.typecheck.guards import Pin
 from relay.typecheck.mapping import erased
 from relay.typecheck.unification import Clash, is_known, resolve
 
@@ -353,8 +347,8 @@ def _values(
     for position, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
         if isinstance(argument, Fixed):
             entity = object_entity(argument.value, parameter.span)
-            if higher_rank.is_polymorphic(parameter):
-                entity = higher_rank.checked(session, Output(), entity, parameter, function.name, parameter.span)
+            if rank_n_types.is_polymorphic(parameter):
+                entity = rank_n_types.checked(session, Output(), entity, parameter, function.name, parameter.span)
             entities.append(entity)
             values.append(None)
             continue

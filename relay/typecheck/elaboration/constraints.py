@@ -35,12 +35,17 @@ from relay.ir.types import (
     prune,
     show,
 )
-from relay.typecheck.elaboration.decisions import Decisions
-from relay.typecheck.elaboration.entities import (
-    Consequence,
+from relay.typecheck.elaboration.abstract_values import Consequence
+from relay.typecheck.elaboration.diagnostics.mistakes import (
+    Mistakes,
+    clash_notes,
+    not_for_all,
+    shown,
+    undecided,
+    with_defaults,
 )
-from relay.typecheck.elaboration.mistakes import Mistakes, clash_notes, not_for_all, shown, undecided, with_defaults
-from relay.typecheck.hints import Hints
+from relay.typecheck.elaboration.restarts import Decisions
+from relay.typecheck.guards import Hints
 from relay.typecheck.unification import NESTED, Clash, Solver, resolve
 
 if TYPE_CHECKING:

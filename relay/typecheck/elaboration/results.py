@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from relay.errors import Span
 from relay.ir.expr import Function, LoopLabel
 from relay.ir.types import Kind, StackType, TupleType, Type, prune
-from relay.typecheck.elaboration.decisions import ListGrows
-from relay.typecheck.elaboration.entities import Entity, Output, Tuple, Typed
-from relay.typecheck.elaboration.session import Instance, Session
+from relay.typecheck.elaboration.abstract_values import Entity, Output, Tuple, Typed
+from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.restarts import ListGrows
 
 
 def result_value(
@@ -22,15 +22,15 @@ def result_value(
     span: Span | None,
 ) -> Typed:
     """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
-    from relay.typecheck.elaboration import made_sizes
-    from relay.typecheck.elaboration.functions import expand
+    from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+    from relay.typecheck.elaboration.instances import expand
 
     if function.result is not None:
-        entity = made_sizes.narrowed(session, out, entity, instance.result, f"the result of {function.name}", span)
+        entity = data_dependent.narrowed(session, out, entity, instance.result, f"the result of {function.name}", span)
     fitting = _with_growing(session, out, function.label, entity, instance.result, (), span)
     if isinstance(fitting, Typed) and isinstance(prune(fitting.type), TupleType):
         fitting = expand(session, out, fitting, span)
-    fitting = made_sizes.packed(session, out, fitting, session.escaping, instance.result, span)
+    fitting = data_dependent.packed(session, out, fitting, session.escaping, instance.result, span)
     written = function.result
     return _with_varying(session, out, function.label, fitting, instance.result, written, by_sizes, (), span)
 
@@ -48,7 +48,7 @@ def _with_varying(
 ) -> Typed:
     """A result as a value, with `Any` for the sizes in which the function's results differ: those that the run makes,
     those that the annotation leaves open, or all (`by_sizes`)."""
-    from relay.typecheck.elaboration import made_sizes
+    from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 
     if isinstance(entity, Tuple):
         known = prune(expected)
@@ -64,9 +64,9 @@ def _with_varying(
         entity = Tuple(tuple(items), entity.form)
     value = session.materialise(out, entity, span)
     if (axes := session.decisions.varying.get((label, path))) is not None:
-        value = made_sizes.widened(session, out, value, axes, span)
-    may_vary = set(made_sizes.any_axes(written))
-    made_sizes.refuse_sizes(session, value.type, expected, (label, path), None if by_sizes else may_vary)
+        value = data_dependent.widened(session, out, value, axes, span)
+    may_vary = set(data_dependent.any_axes(written))
+    data_dependent.refuse_sizes(session, value.type, expected, (label, path), None if by_sizes else may_vary)
     return value
 
 
@@ -80,15 +80,15 @@ def _with_growing(
     span: Span | None,
 ) -> Entity:
     """A result, or a part of one, with the lists that grow as such. `expected` is the type of earlier results there."""
-    from relay.typecheck.elaboration import growing
-    from relay.typecheck.elaboration.functions import expand
+    from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+    from relay.typecheck.elaboration.instances import expand
 
     if isinstance(entity, Typed):
         entity = expand(session, out, entity, span)
     known = None if expected is None else prune(expected)
-    if growing.is_list(entity):
+    if dynamic_lists.is_list(entity):
         if (label, path) in session.decisions.growing or isinstance(known, StackType):
-            return growing.as_growing(session, out, entity, span)
+            return dynamic_lists.as_growing(session, out, entity, span)
         was_fixed = isinstance(known, TupleType) and known.form is not None and known.form.cls is list
         if was_fixed and not (
             isinstance(entity, Tuple) and isinstance(known, TupleType) and len(entity.items) == len(known.items)

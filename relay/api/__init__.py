@@ -1,0 +1,1 @@
+"""Public transformations: derivatives, the gradient check, quantization, tuning, the static check."""

@@ -1,0 +1,405 @@
+"""Gradients checked against finite differences.
+
+One element x of an argument is moved by t, and what f gives, F(x + t), is compared with the gradient F'(x):
+
+    two points     (F(x + h) - F(x - h)) / 2h             for float64, where this already agrees
+    many points    the slope at 0 of the polynomial of degree 4 that is nearest to F(x + t), -h <= t <= h
+
+What the polynomial leaves of F(x + t) is rounding, or what it cannot follow; its size s, and at least what rounding the
+result alone does, says how far the slope may be off: s * |row of the least squares solution|. Small steps suffer from
+rounding, large ones from the function's shape, so steps are tried until one is exact enough to judge. Where none
+is, the check says that it cannot tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+import ml_dtypes
+import numpy as np
+
+from relay.api.differentiation import vjp
+from relay.calling.array import Array
+from relay.errors import DifferentiationError, ExecutionError, TypeCheckError
+from relay.frontend.data.values import is_value, make
+from relay.ir.definition import DataClass
+from relay.ir.expr import Function, Module
+from relay.ir.structure import build, fields_of, form_of
+from relay.ir.traverse import walk
+from relay.ir.types import BaseType, TensorType
+
+Path: TypeAlias = tuple["str | int", ...]
+At: TypeAlias = Callable[[float], tuple[float, float, float]]
+"""How far an element moved, what f gave there, and the rounding of that."""
+
+
+@attrs.frozen
+class _Precision:
+    """What the coarsest float type of a program allows. `tolerance` is relative to the gradient, or to parts of the
+    largest one where it is smaller: `least` for errors, `judged` for what differences have to be exact to."""
+
+    name: str
+    tolerance: float
+    least: float
+    judged: float
+
+    @property
+    def step(self) -> float:
+        """The first step, relative to the argument: central differences err by about h^2 (the third derivative) and
+        eps/h (rounding), so the cube root of eps is best."""
+        return math.cbrt(float(ml_dtypes.finfo(self.name).eps))
+
+
+_PRECISIONS = (
+    _Precision("float64", 1e-5, 1e-3, 1e-1),
+    _Precision("float32", 5e-3, 1e-2, 1e-1),
+    _Precision("float16", 5e-2, 1e-1, 1.0),
+    _Precision("bfloat16", 1e-1, 1e-1, 1.0),
+)
+
+_POINTS = 6
+"""On each side."""
+
+_CAUTION = 5.0
+"""How many standard errors a slope may be off: as many as the slope of t^5, the next term, is."""
+
+_LARGEST_STEP = 5.0
+"""Relative to the argument, as all steps."""
+
+
+def check_gradient(
+    f: Any,
+    *arguments: Any,
+    wrt: int | str | Sequence[int | str] | None = None,
+    step: float | None = None,
+    tolerance: float | None = None,
+) -> float:
+    """Compare the gradient of f at these arguments with finite differences.
+
+    Every float element of the arguments is checked, in structures and data types, too. A result of several elements is
+    multiplied with fixed weights and summed. float16 and float32 arguments become float64 before, so that differences
+    are exact; where f's annotations ask for another type, they stay. Where f computes in a coarser type than float64,
+    the check knows what its rounding does to differences: it tries several steps and takes the slope of a polynomial
+    through many points.
+
+    Args:
+        wrt: the positions or names of the parameters that are checked, as for `grad`. Default: all.
+        step: of the differences, relative to each element (at least to 1). Default: those that suit f.
+        tolerance: the largest relative error that passes. Default: 1e-5; where f computes in float32 5e-3, in float16
+            5e-2, in bfloat16 1e-1.
+
+    Returns the largest relative error. Raises DifferentiationError if it exceeds the tolerance, or where rounding, or
+    the function's shape, hides whether it does; the message says where.
+    """
+    given = tuple(map(_copied, arguments))
+    wide = tuple(_mapped(a, lambda leaf: leaf.astype(np.float64)) for a in given)
+    try:
+        module = f.typed(*wide)
+        given = wide
+    except TypeCheckError:
+        module = f.typed(*given)
+    precision = _precision(module, given)
+    tolerance = precision.tolerance if tolerance is None else tolerance
+
+    value, pullback = vjp(f, *given)
+    weights = _mapped(_plain(value), _weights)
+    found = pullback(_only_floats(weights))
+    gradients = (found,) if len(given) == 1 else tuple(found)
+    sizes = (np.abs(np.asarray(g, np.float64)) for _, g in _leaves(_plain(gradients)))
+    largest = max((float(np.max(s, where=np.isfinite(s), initial=0.0)) for s in sizes), default=0.0)
+    check = _Check(f, given, weights, precision, step, tolerance, largest)
+
+    checked = _positions(f, wrt, len(given))
+    worst = _Verdict(0.0, 0.0, 0.0)
+    unclear: _Verdict | None = None
+    for path, leaf in list(_leaves(given)):
+        if path[0] not in checked:
+            continue
+        gradient = np.asarray(_at(gradients, path))
+        for index in np.ndindex(leaf.shape):
+            verdict = check.element(path, leaf, index, float(gradient[index]))
+            if not verdict.error <= worst.error:  # also for NaN
+                worst = verdict
+            if verdict.doubt is not None:
+                unclear = unclear or verdict
+    if not worst.error <= tolerance:
+        raise DifferentiationError(
+            f"the gradient of {f.__name__} with respect to {worst.where} is {worst.gradient:.9g}, finite differences"
+            f" give {worst.expected:.9g}: a relative error of {worst.error:.2g}, more than {tolerance:g}",
+            f._function.span,
+        )
+    if unclear is not None:
+        raise DifferentiationError(
+            f"check_gradient cannot tell whether the gradient of {f.__name__} with respect to {unclear.where},"
+            f" {unclear.gradient:.9g}, is right to {tolerance:g}: {unclear.doubt}",
+            f._function.span,
+            help=_help(precision),
+        )
+    return worst.error
+
+
+def _help(precision: _Precision) -> str:
+    other = "pass another `step` or `tolerance`"
+    if precision.name == "float64":
+        return f"check it where the function is smooth, or {other}"
+    return f"f computes in {precision.name}: leave its dtypes open, so that it can be checked in float64, or {other}"
+
+
+def _precision(module: Module, arguments: tuple[Any, ...]) -> _Precision:
+    """That of the coarsest float type in which anything is computed, or passed."""
+    names = {leaf.dtype.name for a in arguments for _, leaf in _leaves(a)}
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            for binding in walk(function.body):
+                for target in binding.targets:
+                    if isinstance(target.type, TensorType) and isinstance(target.type.base, BaseType):
+                        names.add(target.type.base.name)
+    return [p for p in _PRECISIONS if p.name in names or p.name == "float64"][-1]
+
+
+# ---- one element
+
+
+@attrs.frozen
+class _Slope:
+    """What finite differences say. `error` is how far they may be off, infinite where they say nothing."""
+
+    step: float
+    value: float
+    error: float
+    moved: bool  # whether anything changed
+
+
+@attrs.frozen
+class _Verdict:
+    error: float  # relative; 0 in doubt
+    gradient: float
+    expected: float
+    where: str = ""
+    doubt: str | None = None  # why nothing can be said
+
+
+@attrs.frozen
+class _Check:
+    """The check of a function's gradient at given arguments. `largest` is the largest element of the gradient."""
+
+    f: Any
+    given: tuple[Any, ...]
+    weights: Any
+    precision: _Precision
+    step: float | None
+    tolerance: float
+    largest: float
+
+    def element(self, path: Path, leaf: np.ndarray, index: tuple[int, ...], gradient: float) -> _Verdict:
+        """Compare one element of the gradient."""
+        unit = max(1.0, abs(float(leaf[index])))
+        where = _described(self.f, path, index)
+
+        def at(change: float) -> tuple[float, float, float]:
+            moved = leaf.copy()
+            moved[index] += change
+            total, rounding = self._total(_replaced(self.given, path, moved))
+            return float(moved[index].astype(np.float64) - leaf[index].astype(np.float64)), total, rounding
+
+        step = unit * (self.precision.step if self.step is None else self.step)
+        if not math.isfinite(gradient):
+            return _Verdict(math.inf, gradient, _difference(at, step).value, where)
+        size = self.largest or 1e-2 * abs(at(0.0)[1])  # what small gradients are compared with
+        if self.precision.name == "float64":
+            slope = _difference(at, step)
+            error = self._error(gradient, slope, size)
+            if self._suffices(gradient, slope, size) and error <= self.tolerance:
+                return _Verdict(error, gradient, slope.value, where)
+        steps = [step]
+        if self.step is None:
+            up = math.ceil(math.log(_LARGEST_STEP / self.precision.step, 4))
+            steps += [step * 4.0**power for power in (*range(1, up + 1), *range(-1, -4, -1))]
+        return self._judged(at, steps, gradient, size, where)
+
+    def _judged(self, at: At, steps: Iterable[float], gradient: float, size: float, where: str) -> _Verdict:
+        """Compare the gradient with fitted slopes, by one step after the other."""
+        seen: list[_Slope] = []
+        best = _Slope(0.0, math.nan, math.inf, moved=False)
+        for slope in (_fitted(at, step) for step in steps):
+            best = min(best, slope, key=lambda s: (math.isinf(s.error), not s.moved, s.error))
+            hidden = not slope.moved and gradient and self.precision.name != "float64"
+            if hidden or not self._suffices(gradient, slope, size):
+                continue
+            error = self._error(gradient, slope, size)
+            if error <= self.tolerance and not seen:
+                return _Verdict(error, gradient, slope.value, where)
+            seen.append(slope)
+            if len(seen) == 2:
+                break
+        if seen and abs(seen[0].value - seen[-1].value) <= seen[0].error + seen[-1].error:
+            return _Verdict(self._error(gradient, seen[0], size), gradient, seen[0].value, where)
+        return _Verdict(0.0, gradient, best.value, where, _doubt(seen, best))
+
+    def _suffices(self, gradient: float, slope: _Slope, size: float) -> bool:
+        """Whether a slope is exact enough to judge the gradient by."""
+        return slope.error <= self.tolerance * max(abs(gradient), abs(slope.value), self.precision.judged * size)
+
+    def _error(self, gradient: float, slope: _Slope, size: float) -> float:
+        """The relative error of the gradient; of one that rounding hides, relative to what it hides."""
+        least = max(self.precision.least * size, slope.error / self.tolerance, 1e-30)
+        return abs(gradient - slope.value) / max(abs(gradient), abs(slope.value), least)
+
+    def _total(self, arguments: tuple[Any, ...]) -> tuple[float, float]:
+        """The weighted sum of what f gives, and the standard deviation that rounding f's result has in it."""
+        try:
+            result = _plain(self.f(*arguments))
+        except ExecutionError:
+            return math.nan, math.nan  # the step left what f is defined for
+        total, variances = [], []
+        for (_, value), (_, weight) in zip(_leaves(result), _leaves(self.weights), strict=True):
+            terms = np.asarray(value, np.float64) * np.asarray(weight, np.float64)
+            total.append(float(np.sum(terms)))
+            variances.append(float(np.sum(np.square(terms))) * float(ml_dtypes.finfo(value.dtype).eps) ** 2 / 12)
+        if not all(map(math.isfinite, (*total, *variances))):
+            return math.nan, math.nan
+        return math.fsum(total), math.sqrt(math.fsum(variances))
+
+
+def _doubt(seen: list[_Slope], best: _Slope) -> str:
+    """Why nothing can be said."""
+    if len(seen) == 2:
+        a, b = seen
+        return f"finite differences give {a.value:.9g} with the step {a.step:.2g}, {b.value:.9g} with {b.step:.2g}"
+    if math.isinf(best.error):
+        return "the function is not finite nearby"
+    if not best.moved:
+        return f"a step of {best.step:.2g} does not change the result"
+    return f"finite differences give {best.value:.9g}, give or take {best.error:.2g}, with the step {best.step:.2g}"
+
+
+def _difference(at: At, step: float) -> _Slope:
+    """The central difference; its error is that of rounding alone."""
+    (a, below, _), (b, above, rounding) = at(-step), at(step)
+    if not math.isfinite(above - below) or a == b:
+        return _Slope(step, math.nan, math.inf, moved=True)
+    return _Slope(step, (above - below) / (b - a), _CAUTION * rounding / step, moved=above != below)
+
+
+def _fitted(at: At, step: float) -> _Slope:
+    """The slope at 0 of the nearest polynomial of degree 4."""
+    points = [at(step * k / _POINTS) for k in range(-_POINTS, _POINTS + 1)]
+    places, values, roundings = (np.array(column) for column in zip(*points, strict=True))
+    if not np.all(np.isfinite(values)) or len(set(places)) < 7:
+        return _Slope(step, math.nan, math.inf, moved=True)
+    powers = np.vander(places / step, 5, increasing=True)
+    solution = np.linalg.pinv(powers)
+    changes = values - values[_POINTS]
+    coefficients = solution @ changes
+    left = float(np.sum(np.square(changes - powers @ coefficients)))
+    spread = max(math.sqrt(left / (len(points) - 5)), float(np.max(roundings)))
+    error = _CAUTION * spread * float(np.linalg.norm(solution[1])) / step
+    return _Slope(step, float(coefficients[1]) / step, error, moved=bool(np.any(changes)))
+
+
+def _positions(f: Any, wrt: int | str | Sequence[int | str] | None, count: int) -> set[int]:
+    """The positions of the arguments that are checked. Raises TypeCheckError for parameters that there are not."""
+    if wrt is None:
+        return set(range(count))
+    names = [p.name for p in f._function.parameters]
+    found = set()
+    for item in (wrt,) if isinstance(wrt, int | str) else wrt:
+        position = names.index(item) if item in names else item
+        if isinstance(position, str) or not -len(names) <= position < len(names):
+            raise TypeCheckError(f"wrt: there is no parameter {item!r}; there are {', '.join(names)}")
+        found.add(position % len(names))
+    return found
+
+
+def _weights(leaf: np.ndarray) -> np.ndarray:
+    """Fixed numbers between 1 and 2, bare ones for a single element."""
+    spread = np.cos(np.arange(leaf.size, dtype=np.float64)) / 2 + 1.5 if leaf.size > 1 else np.ones(leaf.size)
+    return spread.reshape(leaf.shape).astype(leaf.dtype)
+
+
+# ---- structures of arrays
+
+
+def _plain(value: Any) -> Any:
+    """The value with NumPy arrays in place of Relay's."""
+    return _walked(value, lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf)
+
+
+def _copied(value: Any) -> Any:
+    def leaf(part: Any) -> Any:
+        array = np.array(part) if isinstance(part, np.ndarray | np.generic | Array | float) else part
+        return array
+
+    return _walked(value, leaf)
+
+
+def _mapped(value: Any, change: Callable[[np.ndarray], Any]) -> Any:
+    """The structure with its float arrays changed."""
+    return _walked(value, lambda leaf: change(leaf) if _is_float(leaf) else leaf)
+
+
+def _only_floats(value: Any) -> Any:
+    return _walked(value, lambda leaf: leaf if _is_float(leaf) else None)
+
+
+def _is_float(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray) and (leaf.dtype.kind == "f" or leaf.dtype.name == "bfloat16")
+
+
+def _parts(value: Any) -> dict[str | int, Any] | None:
+    """The parts of a structure or of a value of a data type, by name or position."""
+    if is_value(value):
+        return dict(vars(value))
+    form = form_of(value)
+    if form is not None:
+        return dict(zip(form.names or range(len(fields_of(value, form))), fields_of(value, form), strict=True))
+    return dict(enumerate(value)) if isinstance(value, tuple) else None
+
+
+def _rebuilt(value: Any, parts: list[Any]) -> Any:
+    if is_value(value):
+        owner: DataClass = type(value).__relay_data__
+        return make(owner, type(value).__relay_constructor__, dict(zip(vars(value), parts, strict=True)))
+    form = form_of(value)
+    return tuple(parts) if form is None else build(form, parts)
+
+
+def _walked(value: Any, change: Callable[[Any], Any]) -> Any:
+    parts = _parts(value)
+    return change(value) if parts is None else _rebuilt(value, [_walked(p, change) for p in parts.values()])
+
+
+def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, np.ndarray]]:
+    parts = _parts(value)
+    if parts is None:
+        if _is_float(value):
+            yield path, value
+        return
+    for key, part in parts.items():
+        yield from _leaves(part, (*path, key))
+
+
+def _at(value: Any, path: Path) -> Any:
+    for key in path:
+        value = (_parts(value) or {})[key]
+    return value
+
+
+def _replaced(value: Any, path: Path, new: Any) -> Any:
+    if not path:
+        return new
+    parts = _parts(value) or {}
+    return _rebuilt(value, [_replaced(p, path[1:], new) if k == path[0] else p for k, p in parts.items()])
+
+
+def _described(f: Any, path: Path, index: tuple[int, ...]) -> str:
+    position, *rest = path
+    parameters = f._function.parameters
+    assert isinstance(position, int)
+    name = parameters[position].name if position < len(parameters) else f"argument {position}"
+    inside = "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in rest)
+    element = f"[{', '.join(map(str, index))}]" if index else ""
+    return f"{name}{inside}{element}"

@@ -1,0 +1,333 @@
+"""Post-training quantisation: products and convolutions in 8 bits, with scales that are calibrated on samples.
+
+    y = dense(x, w)       q = quantize(x, s); v = quantize(w, t); y = dequantize(quantized_dense(q, v), s t)
+
+What a product is on 8-bit numbers is in its definition (`quantised`). A scale is a power of two, so that multiplying by
+it is a shift on machines that have nothing else (Moreau and others: VTA, 2019), or, with `power_of_two=False`, what
+fits the range exactly. There is no zero point: the numbers from -127 to 127 stand for the range [-a, a]. The range that
+a tensor had in the samples is chosen by
+
+    max           the largest absolute value
+    percentile    the value below which so many percent of the absolute values are: few that are far out do not count
+    kl            the range whose 8-bit histogram tells least of the samples' histogram apart (Kullback and Leibler's
+                  divergence, after Migacz: 8-bit inference with TensorRT, 2017)
+
+Every product that some sample reaches is quantised, also in branches, loops and functions: its operands' values are
+those of all times that it is computed.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import attrs
+import numpy as np
+
+from relay.errors import RelayError, Span
+from relay.eval.watching import watch
+from relay.function import RelayFunction
+from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Expr, Function, Module, OpCall, Var
+from relay.ir.traverse import map_blocks, walk
+from relay.ir.types import INT8, INT32, BaseType, TensorType
+from relay.operator import Emitter, Value, lookup
+from relay.transform.core.rebuilding import map_bodies
+from relay.transform.pipeline import optimize
+
+Method: TypeAlias = Literal["max", "percentile", "kl"]
+LARGEST = 127
+_BINS = 2048
+_LEVELS = 128  # of an absolute value in 8 bits
+
+
+@attrs.frozen
+class Layer:
+    """A product that computes in 8 bits.
+
+    `scales` are those of its operands, `times` says how often the samples computed it. `error` is what it loses by
+    itself, on the operands that the float program has, and `total` what the quantised program has lost there: the root
+    of the mean square of the difference, relative to that of the float program's values. (Where a choice of the run
+    falls otherwise in the quantised program, `total` is of those times that both compute the product.)
+    """
+
+    operator: str
+    span: Span | None
+    scales: tuple[float, float]
+    error: float
+    total: float
+    times: int = 1
+
+    def __str__(self) -> str:
+        place = f"{self.span}: " if self.span is not None else ""
+        return f"{place}{self.operator}: error {self.error:.2%}, in all {self.total:.2%}"
+
+
+class Quantised:
+    """A quantised program, which is called with arrays, and its layers, in order. `module` is in the core."""
+
+    def __init__(self, module: Module, layers: tuple[Layer, ...]) -> None:
+        self.module, self.layers = module, layers
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.layers))
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the compiled program."""
+        return self._program(list(arguments))
+
+    @functools.cached_property
+    def _program(self) -> Any:
+        from relay.codegen.runtime.cpu import compile_module
+
+        return compile_module(optimize(self.module))
+
+
+def quantise(
+    function: RelayFunction | Module,
+    samples: Iterable[Sequence[Any]],
+    method: Method = "percentile",
+    percentile: float = 99.99,
+    *,
+    power_of_two: bool = True,
+) -> Quantised:
+    """The function with those products and convolutions in 8 bits that a sample reaches. `samples` are arguments for
+    it, each a sequence, of the types that it is to be compiled for. A module is one of the core, with its composite
+    operators expanded.
+
+    Raises ValueError without samples, for samples that give a product infinities or NaNs, for another method, or a
+    percentile that is none.
+    """
+    if method not in get_args(Method):
+        raise ValueError(f"the method is {', '.join(get_args(Method))}; found {method!r}")
+    if not 0 < percentile <= 100:
+        raise ValueError(f"a percentile is above 0 and at most 100, found {percentile}")
+    given = [[np.asarray(a) for a in arguments] for arguments in samples]
+    if not given:
+        raise ValueError("quantisation needs samples of the arguments")
+    module = function if isinstance(function, Module) else function.core(*given[0])
+    layers = _layers(module)
+    before = _observed(module, layers, given)
+    reached = {target: call for target, call in layers.items() if before[target]}
+    values: dict[Atom, list[np.ndarray]] = {}
+    for target, call in reached.items():
+        for position, atom in enumerate(call.arguments):
+            seen = [one.operands[position] for one in before[target]]
+            if not all(np.isfinite(array).all() for array in seen):
+                place = f"{call.span}: " if call.span is not None else ""
+                what = f"the samples give {call.operator} infinities or NaNs"
+                raise ValueError(f"{place}{what}, which 8 bits do not have")
+            values.setdefault(atom, []).extend(seen)
+    scales = {
+        atom: _scale(seen, "max" if isinstance(atom, Constant) else method, percentile, power_of_two)
+        for atom, seen in values.items()
+    }
+    made = map_bodies(module, lambda function: _Rewriting(reached, scales).block(function.body, {}))
+    after = _observed(made, reached, given)
+    found = []
+    for target, call in reached.items():
+        own = [scales[a] for a in call.arguments]
+        exact = [one.result for one in before[target]]
+        error = _error([_in_8_bits(call, one.operands, own) for one in before[target]], exact)
+        pairs = [
+            (new.result, old.result)
+            for run in range(len(given))
+            for new, old in zip(_of_run(after[target], run), _of_run(before[target], run), strict=False)
+        ]
+        total = _error([new for new, _ in pairs], [old for _, old in pairs])
+        found.append(Layer(call.operator, call.span, (own[0], own[1]), error, total, len(exact)))
+    return Quantised(made, tuple(found))
+
+
+# ---- what is quantised
+
+
+def _layers(module: Module) -> dict[Var, OpCall]:
+    """The products that 8-bit numbers have, too, by their results."""
+    return {
+        b.targets[0]: b.value
+        for function in module.functions.values()
+        if isinstance(function, Function)
+        for b in walk(function.body)
+        if isinstance(b.value, OpCall) and len(b.value.arguments) == 2 and _quantised_type(b.value) is not None
+    }
+
+
+def _quantised_type(call: OpCall) -> TensorType | None:
+    """The type of the product in 8 bits; None where there is none."""
+    operator = lookup(call.operator)
+    types = [a.type if isinstance(a, Var | Constant) else None for a in call.arguments]
+    if operator.quantised is None or not all(isinstance(t, TensorType) and _is_float(t) for t in types):
+        return None
+    emitter = Emitter()
+    operands = [
+        emitter.value(Var("q", TensorType(INT8, t.shape))) for t in types if isinstance(t, TensorType)
+    ]  # fmt: skip
+    try:
+        made = operator.quantised(*operands, **call.attributes)
+    except (RelayError, TypeError):
+        return None
+    return made.tensor if isinstance(made, Value) else None
+
+
+def _is_float(type_: TensorType) -> bool:
+    return isinstance(type_.base, BaseType) and type_.base.name in ("float32", "float64")
+
+
+@attrs.frozen(eq=False)
+class _Time:
+    """One time that a product was computed: in which run, from what, and what it was."""
+
+    run: int
+    operands: Sequence[np.ndarray]
+    result: np.ndarray
+
+
+def _observed(
+    module: Module, layers: Mapping[Var, OpCall], given: Sequence[Sequence[np.ndarray]]
+) -> dict[Var, list[_Time]]:
+    """The times that these results are computed, in order."""
+    times: dict[Var, list[_Time]] = {target: [] for target in layers}
+
+    def wanted(binding: Binding) -> bool:
+        return bool(binding.targets) and binding.targets[0] in times
+
+    for run, arguments in enumerate(given):
+
+        def notice(binding: Binding, operands: Sequence[np.ndarray], result: np.ndarray, run: int = run) -> None:
+            times[binding.targets[0]].append(_Time(run, operands, result))
+
+        watch(module, arguments, notice, wanted)
+    return times
+
+
+def _of_run(times: Iterable[_Time], run: int) -> list[_Time]:
+    return [time for time in times if time.run == run]
+
+
+# ---- scales
+
+
+def _scale(values: Sequence[np.ndarray], method: str, percentile: float, power_of_two: bool) -> float:
+    """What times `LARGEST` covers the range of values: a power of two, if that is wanted."""
+    absolute = np.abs(np.concatenate([np.asarray(v, np.float64).ravel() for v in values]))
+    largest = float(absolute.max(initial=0.0))
+    if largest == 0:
+        return 1.0
+    limit = largest
+    if method == "percentile":
+        limit = float(np.percentile(absolute, percentile)) or largest
+    elif method == "kl":
+        limit = _least_divergence(absolute, largest)
+    return float(2.0 ** math.ceil(math.log2(limit / LARGEST))) if power_of_two else limit / LARGEST
+
+
+def _least_divergence(absolute: np.ndarray, largest: float) -> float:
+    """The range whose histogram in `_LEVELS` steps is nearest to that of the values."""
+    counts, edges = np.histogram(absolute, _BINS, (0.0, largest))
+    best, found = math.inf, largest
+    for end in range(_LEVELS, _BINS + 1, _LEVELS // 8):
+        inside = counts[:end].astype(np.float64)
+        reference = inside.copy()
+        reference[-1] += counts[end:].sum()  # what is clipped
+        level = np.arange(end) * _LEVELS // end
+        filled = inside > 0
+        sums = np.bincount(level, inside, _LEVELS)
+        sizes = np.bincount(level, filled, _LEVELS)
+        spread = np.where(filled, sums[level] / np.maximum(sizes[level], 1), 0.0)
+        divergence = _divergence(reference, spread)
+        if divergence < best:
+            best, found = divergence, float(edges[end])
+    return found
+
+
+def _divergence(one: np.ndarray, other: np.ndarray) -> float:
+    """The sum of p log(p / q) of two histograms; a bin that only the first has counts as nearly empty in the other."""
+    p, q = one / one.sum(), np.maximum(other / max(other.sum(), 1.0), 1e-12)
+    here = p > 0
+    return float(np.sum(p[here] * np.log(p[here] / q[here])))
+
+
+# ---- the program
+
+
+class _Rewriting:
+    """Puts 8-bit products in place of those in `layers`."""
+
+    def __init__(self, layers: Mapping[Var, OpCall], scales: Mapping[Atom, float]) -> None:
+        self.layers = layers
+        self.scales = scales
+
+    def block(self, block: Block, around: Mapping[Atom, Atom]) -> Block:
+        """A block in which the operands `around` are quantised already."""
+        bindings: list[Binding] = []
+        done = dict(around)
+        for binding in block.bindings:
+            target = binding.targets[0] if binding.targets else None
+            if target is None or target not in self.layers:
+                inside: Expr = map_blocks(binding.value, lambda inner: self.block(inner, done))
+                bindings.append(Binding(binding.targets, inside))
+                continue
+            bindings += self._product(target, self.layers[target], done)
+        return Block(tuple(bindings), block.terminator)
+
+    def _product(self, target: Var, call: OpCall, done: dict[Atom, Atom]) -> list[Binding]:
+        emitter = Emitter(call.span)
+        operands = []
+        for atom in call.arguments:
+            if atom not in done:
+                done[atom] = _quantised_operand(emitter, atom, self.scales[atom])
+            operands.append(emitter.value(done[atom]))
+        product = _product(call, operands)
+        one, other = (self.scales[a] for a in call.arguments)
+        assert isinstance(target.type, TensorType) and isinstance(target.type.base, BaseType)
+        scale = emitter.constant(one * other, target.type.base)
+        emitter.call(lookup("dequantize"), (product, scale, emitter.constant(0, INT32)), {"axis": -1})
+        *before, last = emitter.bindings
+        return [*before, Binding((target,), last.value)]
+
+
+def _quantised_operand(emitter: Emitter, atom: Atom, scale: float) -> Atom:
+    value = emitter.value(atom)
+    attributes: dict[str, AttributeValue] = {"axis": -1, "out_dtype": INT8}
+    if isinstance(atom, Constant):
+        return Constant(_quantised_array(atom.value, scale), atom.span)
+    operands = (value, emitter.constant(scale, value.base), emitter.constant(0, INT32))
+    return emitter.call(lookup("quantize"), operands, attributes).atom
+
+
+def _product(call: OpCall, operands: Sequence[Any]) -> Any:
+    quantised = lookup(call.operator).quantised
+    assert quantised is not None
+    return quantised(*operands, **call.attributes)
+
+
+# ---- errors
+
+
+def _quantised_array(array: np.ndarray, scale: float) -> np.ndarray:
+    operands = [array, np.asarray(scale, array.dtype), np.asarray(0, np.int32)]
+    return np.asarray(lookup("quantize").evaluate(operands, {"axis": -1, "out_dtype": INT8}))
+
+
+def _in_8_bits(call: OpCall, arrays: Sequence[np.ndarray], scales: Sequence[float]) -> np.ndarray:
+    """What a product gives in 8 bits."""
+    emitter = Emitter()
+    constants = [emitter.value(Constant(_quantised_array(a, s))) for a, s in zip(arrays, scales, strict=True)]
+    _product(call, constants)
+    values: dict[Atom, np.ndarray] = {}
+    result = np.zeros(0)
+    for binding in emitter.bindings:
+        assert isinstance(binding.value, OpCall)
+        operands = [a.value if isinstance(a, Constant) else values[a] for a in binding.value.arguments]
+        result = np.asarray(lookup(binding.value.operator).evaluate(operands, binding.value.attributes))
+        values[binding.targets[0]] = result
+    return np.asarray(result.astype(arrays[0].dtype) * math.prod(scales), arrays[0].dtype)
+
+
+def _error(found: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
+    one, other = (np.concatenate([np.asarray(a, np.float64).ravel() for a in part]) for part in (found, exact))
+    norm = float(np.sqrt(np.mean(other**2))) if other.size else 0.0
+    difference = float(np.sqrt(np.mean((one - other) ** 2))) if other.size else 0.0
+    return difference / norm if norm else float(difference > 0)

@@ -1,0 +1,299 @@
+"""What Python's arguments are to the compiler.
+
+An argument is an array, a number, a structure of them, a value of a data type, a reference, or something that
+specialises the program: None, a string, a dtype, a function, the value of a static parameter. What it adds to a call's
+signature is its `key`.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from relay.calling import marshalling
+from relay.calling.array import Array
+from relay.calling.closures import ReturnedFunction
+from relay.calling.dlpack import imported
+from relay.errors import Label, RelayError, TypeMismatch
+from relay.ir.annotation import Ref
+from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.expr import Function
+from relay.ir.structure import field_names, fields_of, form_of, is_record_class
+from relay.ir.types import (
+    ANY,
+    BaseType,
+    Form,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    base_of_dtype,
+    prune,
+)
+from relay.operator import Operator
+from relay.typecheck.elaboration import Argument, Content, Fixed, Items, Returned, Scalar, Structure, holds_returned
+from relay.typecheck.elaboration.closures.returned_closures import holds_closures
+from relay.typecheck.elaboration.values.objects import is_meaningful
+
+if TYPE_CHECKING:
+    pass
+
+NUMPY = ("numpy", "numpy.linalg")
+"""The modules of functions that programs may mention, if they are not written in C."""
+
+
+@attrs.frozen
+class Described:
+    """An argument to the compiler: its part of the signature, what elaboration knows of it, and the value."""
+
+    key: object
+    argument: Argument
+    value: Any
+
+
+def describe(
+    value: Any,
+    function: Function,
+    position: int,
+    path: str = "",
+    annotation: Type | None = None,
+    held: bool = False,
+) -> Described:
+    """What an argument, or the part of one that `path` reads, is to the compiler.
+
+    `annotation`: what is written of its type; there `list[A]` is a list of any length, and in a reference or such a
+    list (`held`), an `Any` is any size. Raises TypeMismatch at the parameter for what Relay cannot take.
+    """
+    annotation = None if annotation is None else prune(annotation)  # type: ignore[assignment]
+    if isinstance(value, TensorType):
+        if not isinstance(value.base, BaseType) or not all(isinstance(dim, int) for dim in value.shape):
+            raise _bad_argument(function, position, f"is the type {value}, in which something is open", path=path)
+        return Described((value.base.name, value.shape), value, None)
+    if isinstance(value, RefType | StackType):
+        return Described(value, value, None)
+    if isinstance(value, Array):
+        value = value.numpy()
+    if isinstance(value, np.ma.MaskedArray):
+        raise _bad_argument(
+            function, position, "is a masked array, whose mask would be lost", path=path, help="pass x.filled(0.0)"
+        )
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        base = base_of_dtype(array.dtype)
+        if base is None:
+            text = f"has dtype {array.dtype}, which Relay does not have"
+            help = "convert it: x.astype(np.float64)" if array.dtype.kind == "f" else None
+            raise _bad_argument(function, position, text, help, path)
+        if not array.dtype.isnative:
+            array = array.astype(base.dtype)
+        shape = _with_any(array.shape, annotation) if held else array.shape
+        return Described((base.name, shape), TensorType(base, shape), array)
+    if isinstance(value, bool):
+        return Described(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
+    if isinstance(value, int | float):
+        return Described(type(value), Scalar(value), value)
+    if marshalling.is_value(value):
+        return _describe_data(value, function, position, path)
+    if isinstance(value, ReturnedFunction):
+        captured = [
+            Described(("chosen", type_), type_, v)
+            if holds_closures(type_)
+            else describe(v, function, position, path, type_, held)
+            for v, type_ in zip(value.values, value.types, strict=True)
+        ]
+        own = ("returned", value.node, *(p.key for p in captured))
+        held_values = tuple(() if isinstance(p.argument, Fixed) else p.argument for p in captured)
+        return Described(own, Returned(value.node, held_values), tuple(p.value for p in captured))
+    if isinstance(value, Ref):
+        content = annotation.content if isinstance(annotation, RefType) else None
+        part = describe(value.value, function, position, path + ".value", content, True)
+        _refuse_fixed(part, function, position, path + ".value", "a reference")
+        return Described(("reference", part.key), Content(part.argument), value)
+    form = form_of(value)
+    if isinstance(annotation, StackType) and form is not None and form.cls is list:
+        return _describe_items(value, annotation, function, position, path)
+    if form is not None or isinstance(value, tuple):
+        inside = value if form is None else fields_of(value, form)
+        names = _part_names(form, len(inside))
+        written: Sequence[Any] = [None] * len(inside)
+        if isinstance(annotation, TupleType) and len(annotation.items) == len(inside):
+            written = annotation.items
+        parts = [
+            describe(v, function, position, path + name, type_, held)
+            for v, name, type_ in zip(inside, names, written, strict=True)
+        ]
+        for name, part in zip(names, parts, strict=True):
+            _refuse_fixed(part, function, position, path + name, "a structure")
+        items = tuple(p.argument for p in parts)
+        values = tuple(None if isinstance(p.argument, Fixed) else p.value for p in parts)
+        structure = ("tuple", form, *(p.key for p in parts))
+        return Described(structure, items if form is None else Structure(form, items), values)
+    if isinstance(value, Fixed):
+        inner = value.value
+        key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
+        return Described(("fixed", key), value, None)
+    if value is None or isinstance(value, str | BaseType):
+        return Described(("fixed", value), Fixed(value), None)
+    if is_function(value):
+        return Described(("function", value), Fixed(value), value)  # the key keeps it alive
+    if hasattr(value, "__dlpack__"):
+        try:
+            array = imported(value)
+        except TypeMismatch as error:
+            raise _bad_argument(function, position, f"is {error.message}", error.help, path) from None
+        return describe(array, function, position, path)
+    help = "decorate it with @relay" if callable(value) else None
+    if isinstance(value, Collection | memoryview) and not isinstance(value, bytes | Mapping):
+        help = "pass an array: np.array(x)" if isinstance(value, Sequence | memoryview) else "pass np.array(list(x))"
+    if help is None and type(value).__module__ != "builtins":
+        help = f"make {type(value).__name__} a data type: decorate the class with @relay.data or @dataclass"
+    raise _bad_argument(
+        function, position, f"is a Python {type(value).__name__}, which Relay cannot take", path=path, help=help
+    )
+
+
+def _refuse_fixed(part: Described, function: Function, position: int, path: str, holder: str) -> None:
+    """Raise TypeMismatch if a part of an argument is no value of the run, nor None."""
+    argument = part.argument
+    if holder == "a structure" and isinstance(argument, Fixed) and is_function(argument.value):
+        return
+    if isinstance(argument, Fixed) or holder != "a structure":
+        if not holds_returned(argument):
+            return
+        found = repr(argument.value) if isinstance(argument, Fixed) else "a function"
+        text = f"is {found}, and {holder} holds arrays, numbers and None"
+        raise _bad_argument(function, position, text, path=path, help="give it as a static argument of its own")
+
+
+def _with_any(shape: tuple[int, ...], annotation: Type | None) -> tuple[Any, ...]:
+    """The shape with `Any` where the annotation has it."""
+    if not isinstance(annotation, TensorType) or len(annotation.shape) != len(shape):
+        return shape
+    return tuple(ANY if dim is ANY else size for dim, size in zip(annotation.shape, shape, strict=True))
+
+
+def _describe_items(value: list[Any], annotation: StackType, function: Function, position: int, path: str) -> Described:
+    """What a list whose length only the run knows is to the compiler: each kind of its elements once."""
+    element = annotation.element.content if isinstance(annotation.element, RefType) else None
+    found: dict[object, Argument] = {}
+    for index, item in enumerate(value):
+        part = describe(item, function, position, f"{path}[{index}]", element, True)
+        _refuse_fixed(part, function, position, f"{path}[{index}]", "a list")
+        found.setdefault(part.key, part.argument)
+    return Described(("list", frozenset(found)), Items(tuple(found.values())), value)
+
+
+def _part_names(form: Form | None, count: int) -> Sequence[str]:
+    """How the parts of a structure are read."""
+    if form is None or not form.names:
+        return [f"[{index}]" for index in range(count)]
+    return [f"[{name!r}]" if form.cls is dict else f".{name}" for name in form.names]
+
+
+def _describe_data(value: Any, function: Function, position: int, path: str) -> Described:
+    """What a value of a data type is to the compiler."""
+
+    def part(field: Any, declared: Type) -> tuple[object, Argument]:
+        described = describe(field, function, position, path, declared, True)
+        if holds_returned(described.argument):
+            text = f"holds {field!r}, and data holds arrays, numbers and None"
+            raise _bad_argument(function, position, text, path=path)
+        return described.key, () if isinstance(described.argument, Fixed) else described.argument
+
+    key, argument = marshalling.describe(value, part)
+    return Described(key, argument, value)
+
+
+def describe_static(value: Any, function: Function, position: int) -> Described:
+    """What the argument of a static parameter is to the compiler: a Python value that specialises the program."""
+    fixed = value if isinstance(value, Fixed) else Fixed(python_value(value))
+    value = fixed.value
+    key: object = ("default",) if fixed.default else static_key(value)
+    if key is None:
+        text = (
+            "is static, so it must be a Python number, string, None, dtype, function, or a tuple of them;"
+            f" found {type(value).__name__}"
+        )
+        name = function.parameters[position].name
+        help = f"keep {name} out of static_argnames and off the lines with `# relay: static`, or give one of these"
+        raise _bad_argument(function, position, text, help)
+    return Described(("static", key), fixed, None)
+
+
+def python_value(value: Any) -> Any:
+    """A static argument with NumPy's numbers as Python's, and lists as tuples."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray | Array) and value.ndim == 0):
+        return value.item()
+    return tuple(map(python_value, value)) if isinstance(value, list | tuple) else value
+
+
+def static_key(value: Any) -> object:
+    """What the value of a static parameter adds to a call's signature; None for what is no such value."""
+    if isinstance(value, tuple):
+        parts = [static_key(v) for v in value]
+        return None if None in parts else tuple(parts)
+    if value is None or isinstance(value, int | float | str | BaseType | np.dtype | type):
+        return (type(value).__name__, value)
+    return ("function", value) if is_function(value) else None  # the key keeps it alive
+
+
+def too_deep(given: Sequence[Any], function: Function) -> RelayError:
+    """The error for arguments one of which contains itself, or that are nested more deeply than Python's stack."""
+    for position, argument in enumerate(given):
+        if _contains_itself(argument):
+            return _bad_argument(function, position, "contains itself", help="pass it without the cycle")
+    return TypeMismatch(
+        f"an argument of {function.name} is nested too deeply",
+        function.span,
+        help="make what is nested a data type, by @relay.data, or pass it as one list",
+    )
+
+
+def _contains_itself(value: Any) -> bool:
+    """Whether lists, tuples, dicts and records lead back to where they came from."""
+    around: set[int] = set()
+    pending: list[tuple[bool, Any]] = [(False, value)]
+    finished: set[int] = set()
+    while pending:
+        leaves, item = pending.pop()
+        if leaves:
+            around.discard(id(item))
+            finished.add(id(item))
+            continue
+        if id(item) in around:
+            return True
+        if id(item) in finished:
+            continue
+        parts: Sequence[Any] = ()
+        if isinstance(item, list | tuple):
+            parts = item
+        elif isinstance(item, dict):
+            parts = list(item.values())
+        elif is_record_class(type(item)) or isinstance(item, Ref):
+            parts = [item.value] if isinstance(item, Ref) else [getattr(item, name) for name in field_names(type(item))]
+        around.add(id(item))
+        pending.append((True, item))
+        pending += [(False, part) for part in parts]
+    return False
+
+
+def _bad_argument(function: Function, position: int, text: str, help: str | None = None, path: str = "") -> RelayError:
+    if position >= len(function.parameters):
+        return TypeMismatch(f"the cotangent of {function.name} {text}", function.span, help=help)
+    parameter = function.parameters[position]
+    labels = (Label(function.span, ""),) if parameter.span is None and function.span is not None else ()
+    return TypeMismatch(
+        f"argument {parameter.name}{path} of {function.name} {text}", parameter.span, labels=labels, help=help
+    )
+
+
+def is_function(value: Any) -> bool:
+    """Whether it is a decorated function, an operator, or a function of Python or NumPy that programs may call."""
+    if isinstance(value, np.ufunc | types.BuiltinFunctionType) or getattr(value, "__module__", None) in NUMPY:
+        return is_meaningful(value)
+    return isinstance(value, Operator) or isinstance(getattr(value, "__relay__", None), Definition | DerivedDefinition)

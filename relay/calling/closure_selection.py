@@ -1,0 +1,103 @@
+"""Results of calls that hold functions of which only the run knows which they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from relay.calling.closures import Maker, closure_class, identifier, written
+from relay.compilation.stages import Lowered
+from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.expr import Module, Parameter
+from relay.ir.structure import build
+from relay.ir.types import FunctionType, TupleType, Type
+from relay.transform.core.specialization import opened
+from relay.typecheck.elaboration import Elaborated
+from relay.typecheck.elaboration.closures.returned_functions import holds_functions
+
+Run = Callable[[str, int | None], Any]
+"""Runs `r = f(a); return <expression of r>` for the arguments a of a call; with a number of parameters, what it returns
+is a function of so many that calls the expression's value."""
+
+
+def chosen(
+    of: Definition | DerivedDefinition,
+    name: str,
+    given: Sequence[tuple[str, Parameter]],
+    result: str,
+    parameters: int | None,
+) -> Definition:
+    """What `Run` runs, for a function of which some parameters are given."""
+    listed = ", ".join(parameter for parameter, _ in given)
+    passed = ", ".join(f"{p}={p}" if s.kind == "keyword_only" else p for p, s in given)
+    if parameters is None:
+        body = f"    r__ = f__({passed})\n    return {result}\n"
+    else:
+        more = ", ".join(f"x{i}__" for i in range(parameters))
+        inner = f"        r__ = f__({passed})\n        return {result}({more})\n"
+        body = f"    def {identifier(name)}({more}):\n{inner}    return {identifier(name)}\n"
+    made = written(f"{identifier(name)}_", listed, body, {"f__": of})
+    signature = tuple(Parameter(static=s.static) for _, s in given)
+    return attrs.evolve(made, function=attrs.evolve(made.function, signature=signature))  # type: ignore[misc]
+
+
+def must_be_opened(made: Elaborated) -> bool:
+    """Whether a program returns functions that only the run chooses, and which it cannot choose anew: it or one of them
+    has other effects than failing, or they are in data, references and lists, which are not looked into."""
+    if made.returned is not None or not holds_functions(made.result):
+        return False
+    effects = {effect.kind for effect in made.effects} | made.effects_of_functions
+    inside = (part for _, part in _leaves(made.result, "") if not isinstance(part, FunctionType))
+    return not effects <= {"assert"} or any(map(holds_functions, inside))
+
+
+def opened_module(made: Elaborated, maker: Maker, effects: frozenset[str]) -> Module:
+    """The program with values of data types in place of the functions in its result, which Python calls by programs of
+    their own (`ReturnedFunction`). Raises CompileError for functions that take functions."""
+    found = opened(made.module)
+    for definition in found.module.data:
+        if definition.origin is None:
+            applied = found.applied.get(definition)
+            definition.origin = closure_class(definition, found.module, applied, effects, maker)
+    return found.module
+
+
+def chosen_result(lowered: Lowered, run: Run) -> Any:
+    """The result of a call, which holds functions that only the run chooses.
+
+    Each of them keeps the arguments, and a call of it chooses anew: `lambda x: f(a)(x)`. That is the same as long as
+    there are no effects but failing.
+    """
+    leaves = list(_leaves(lowered.result, ""))
+    plain = [path for path, part in leaves if not isinstance(part, FunctionType)]
+    values = iter(run(f"({''.join(f'r__{path}, ' for path in plain)})", None) or ())
+
+    def made(part: Type, path: str) -> Any:
+        match part:
+            case TupleType(items, form) if items:
+                parts = tuple(made(item, path + key) for item, key in zip(items, _keys(part), strict=True))
+                return parts if form is None else build(form, parts)
+            case FunctionType(parameters):
+                return run(f"r__{path}", len(parameters))
+            case _:
+                return next(values)
+
+    return made(lowered.result, "")
+
+
+def _leaves(type_: Type, path: str) -> Iterator[tuple[str, Type]]:
+    """The parts of a structure, with how they are read."""
+    if isinstance(type_, TupleType) and type_.items:
+        for item, key in zip(type_.items, _keys(type_), strict=True):
+            yield from _leaves(item, path + key)
+    else:
+        yield path, type_
+
+
+def _keys(type_: TupleType) -> list[str]:
+    form = type_.form
+    if form is None or not form.names:
+        return [f"[{index}]" for index in range(len(type_.items))]
+    return [f"[{name!r}]" if form.cls is dict else f".{name}" for name in form.names]

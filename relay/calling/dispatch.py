@@ -1,0 +1,219 @@
+"""Calls, and the short way of those that are like an earlier one.
+
+The description of a call's arguments costs much more than the run of a small program. So a call is remembered by what
+is quickly seen of its arguments, their Python types and structure, and the next one like it gives them to the same
+program at once. A program refuses arguments that it is not for; such a call goes the long way, as the first did.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from relay.calling.array import Array
+from relay.calling.data_marshalling import DataCall, Unpackable
+from relay.calling.fast_path import (
+    DIRECT,
+    MISFIT,
+    Repeat,
+    Unsuited,
+    flatten,
+    flatten_with_static,
+    holds_data,
+    holds_lists,
+    holds_references,
+    repeat,
+    repeat_with_data,
+    repeat_with_references,
+    unwrapping,
+)
+from relay.calling.reference_marshalling import lists_as_leaves
+from relay.calling.results import Values, wrap
+from relay.compilation.stages import Lowered, ResultBuilder
+from relay.errors import InternalError
+from relay.ir.definition import Definition
+from relay.ir.expr import Function
+
+_KEYWORDS = "keywords"
+"""What the kinds of arguments begin with where some have keywords."""
+
+
+class Repeating(abc.ABC):
+    """What is called with the arguments of `function` and `seeds` cotangents after them, and runs the programs of
+    earlier calls again.
+
+    It is a base class rather than an object that a function holds: handing the call on to one would make the fastest
+    calls a tenth slower.
+    """
+
+    __name__: str
+
+    def __init__(self, function: Function, seeds: int) -> None:
+        self._function = function
+        self._seeds = seeds
+        self._has_static = any(parameter.static for parameter in function.signature)
+        self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
+        self._direct: dict[object, Repeat] = {}  # the same where nothing is nested, by their types
+        self._orders: dict[tuple[object, ...], tuple[str, ...]] = {}  # of keywords, in that of the parameters
+        self._listed: dict[tuple[object, ...], Repeat] = {}  # the same for lists of any length
+        self._data: dict[tuple[object, ...], DataCall] = {}  # those among them with values of data types
+
+    @abc.abstractmethod
+    def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
+        """The long way: a program that code generation takes, for these arguments, and their run-time values."""
+
+    @abc.abstractmethod
+    def _instead(self, error: InternalError, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """The result of a call that cannot be compiled. Raises the error, unless the interpreter is to run it."""
+
+    @abc.abstractmethod
+    def _choose(
+        self, lowered: Lowered, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
+    ) -> Any:
+        """The result of a call that returns functions of which only the run knows which they are."""
+
+    @abc.abstractmethod
+    def make_once(self, key: object, make: Callable[[], Definition]) -> Any:
+        """A decorated function that is made of this one; the same one each time."""
+
+    def _forget_calls(self) -> None:
+        """Let the next calls go the long way."""
+        self._known.clear()
+        self._data.clear()
+        self._listed.clear()
+        self._direct.clear()
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
+        __tracebackhide__ = True
+        leaves: list[Any] = []
+        kinds: list[Any] = []
+        if not keywords:
+            given: tuple[Any, ...] | None = arguments
+            # A tuple of types takes longer than a type, and most functions that are called often take one array.
+            call = self._direct.get(type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments)))
+            if call is not None:
+                result = call(list(arguments))
+                if result is not MISFIT:
+                    return result
+        else:
+            given = self._in_order(arguments, keywords, kinds)
+        plain = given is not None and self._flatten(given, leaves, kinds)
+        signature = tuple(kinds)
+        if plain:
+            known = self._known.get(signature)
+            if known is not None:
+                result = known(leaves)
+                if result is not MISFIT:
+                    return result
+            elif self._listed and (together := lists_as_leaves(signature, leaves)) is not None:
+                listed = self._listed.get(together[0])
+                result = MISFIT if listed is None else listed(together[1])
+                if result is not MISFIT:
+                    return result
+        try:
+            lowered, values = self._compiled(arguments, keywords)
+            if lowered.chooses_functions:
+                return self._choose(lowered, arguments, keywords, False)
+            program = lowered.program
+        except InternalError as error:
+            return self._instead(error, arguments, keywords)
+        try:
+            found = program(values)
+        finally:
+            values.give_back(lowered.parameters)
+        result = wrap(found, lowered.result)
+        if lowered.returned is not None:
+            result = lowered.returned(result, self)
+        if plain:
+            assert given is not None
+            self._remember(given, signature, leaves, lowered)
+        return result
+
+    def _flatten(self, given: tuple[Any, ...], leaves: list[Any], kinds: list[Any]) -> bool:
+        """As `flatten`, also for static parameters, if these arguments are in the order of all parameters."""
+        try:
+            if not self._has_static:
+                return flatten(given, leaves, kinds)
+            static = [parameter.static for parameter in self._function.signature]
+            return len(given) <= len(static) and flatten_with_static(given, static, leaves, kinds)
+        except RecursionError:  # which is told where the arguments are described
+            return False
+
+    def _in_order(
+        self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], kinds: list[Any]
+    ) -> tuple[Any, ...] | None:
+        """The arguments in the order of the parameters; None where that is not all that is to be done. Which parameters
+        they are for is added to `kinds`, as the program depends on those that are missing."""
+        pattern = len(arguments), *keywords
+        order = self._orders.get(pattern)
+        if order is None:
+            names = [parameter.name for parameter in self._function.parameters]
+            missing = len(arguments) + len(keywords) < len(names)
+            if self._seeds or not {*keywords} <= {*names[len(arguments) :]} or (missing and self._has_static):
+                return None
+            order = self._orders[pattern] = tuple(name for name in names if name in keywords)
+        kinds += _KEYWORDS, (len(arguments), *order)
+        return (*arguments, *[keywords[name] for name in order])
+
+    def _remember(
+        self, arguments: Sequence[Any], kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered
+    ) -> None:
+        """Try this program first at the next call with arguments of these kinds."""
+        if holds_data(kinds):
+            if lowered.returned is not None:
+                return
+            self._remember_data(kinds, leaves, lowered)
+            return
+        values = kinds[2:] if kinds and kinds[0] == _KEYWORDS else kinds
+        if any(map(holds_lists, lowered.parameters)):
+            self._remember_lists(kinds, leaves, lowered)
+            return
+        make, given = (repeat_with_references, values) if holds_references(kinds) else (repeat, kinds)
+        try:
+            call = make(lowered.program, given, lowered.parameters, lowered.result)
+        except Unsuited:
+            return
+        if (returned := lowered.returned) is not None:
+            call = self._returning(call, returned)
+        if len(kinds) != len(arguments) or not DIRECT.issuperset(map(type, arguments)):
+            self._known[kinds] = call
+        else:  # nothing is nested
+            wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
+            key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
+            self._direct[key] = unwrapping(call, wrapped) if wrapped else call
+
+    def _remember_lists(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered) -> None:
+        """The same for programs that take lists of any length."""
+        together = lists_as_leaves(kinds, leaves)
+        if together is None:
+            return
+        own = together[0]
+        values = own[2:] if own[0] == _KEYWORDS else own
+        try:
+            call = repeat_with_references(lowered.program, values, lowered.parameters, lowered.result)
+        except Unsuited:
+            return
+        self._listed[own] = call if lowered.returned is None else self._returning(call, lowered.returned)
+
+    def _returning(self, call: Repeat, returned: ResultBuilder) -> Repeat:
+        def run(leaves: list[Any]) -> Any:
+            values = call(leaves)
+            return MISFIT if values is MISFIT else returned(values, self)
+
+        return run
+
+    def _remember_data(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered) -> None:
+        """The same for calls with values of data types."""
+        known = self._data.get(kinds)
+        values = kinds[2:] if kinds[0] == _KEYWORDS else kinds
+        try:
+            if known is None or known.program is not lowered.program:
+                known, call = repeat_with_data(lowered.program, values, lowered.result)
+                known.learn(leaves)
+                self._data[kinds], self._known[kinds] = known, call
+            else:
+                known.learn(leaves)
+        except (Unsuited, Unpackable):
+            return

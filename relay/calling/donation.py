@@ -1,0 +1,127 @@
+"""Donated arguments: their memory is the function's to use, so that results can be made in it.
+
+An `Array` that was donated cannot be used afterwards. NumPy's arrays cannot be taken from those who hold them: their
+contents are whatever the call left there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from relay.calling import marshalling
+from relay.calling.array import Array
+from relay.calling.dlpack import imported
+from relay.errors import ExecutionError, FrontendError, InternalError, RelayError, TypeMismatch
+from relay.ir.expr import Function
+from relay.ir.structure import fields_of, form_of
+
+_ONLY = 2
+"""What `sys.getrefcount` says of an array that only its `Array` holds."""
+
+
+def donated_names(function: Function, names: str | Sequence[str], positions: int | Sequence[int]) -> frozenset[str]:
+    """The parameters that `donate_argnames` and `donate_argnums` say.
+
+    Raises FrontendError for what is no parameter, and for static ones.
+    """
+    known = [parameter.name for parameter in function.parameters]
+    found: set[str] = set()
+    for position in (positions,) if isinstance(positions, int) else positions:
+        if not -len(known) <= position < len(known):
+            count = f"{len(known)} parameter{'s' * (len(known) != 1)}"
+            raise FrontendError(f"donate_argnums: {function.name} has {count}, and none at {position}", function.span)
+        found.add(known[position])
+    for name in (names,) if isinstance(names, str) else names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            help = f"did you mean {close[0]!r}?" if close else None
+            raise FrontendError(f"donate_argnames: {function.name} has no parameter {name!r}", function.span, help=help)
+        found.add(name)
+    for parameter, description in zip(function.parameters, function.signature, strict=False):
+        if description.static and parameter.name in found:
+            raise FrontendError(f"{parameter.name} is static, so it has no memory to donate", function.span)
+    return frozenset(found)
+
+
+class Donated:
+    """The donated arguments of one call.
+
+    Raises TypeMismatch if one shares memory with another argument. An array that others hold beside its `Array`, as
+    after `a.numpy()`, is not theirs to lose: the `Array` gets a copy.
+    """
+
+    def __init__(self, function: str, names: Sequence[str], arguments: Sequence[Any], donated: Iterable[str]) -> None:
+        self._function = function
+        wanted = frozenset(donated)
+        self._arrays: list[Array] = []
+        spans: list[tuple[int, int, bool, str]] = []
+        for name, argument in zip(names, arguments, strict=False):
+            for leaf in _leaves(argument):
+                is_donated = name in wanted
+                if isinstance(leaf, Array):
+                    if is_donated:
+                        self._arrays.append(leaf)
+                    leaf = leaf.numpy()
+                if leaf.size > 1:
+                    spans.append((*_span(leaf), is_donated, name))
+        self._refuse_overlap(spans)
+        for array in self._arrays:
+            if sys.getrefcount(array._value) > _ONLY:
+                array._value = array._value.copy()
+
+    def _refuse_overlap(self, spans: list[tuple[int, int, bool, str]]) -> None:
+        end, before = -1, ""
+        donated_end, donated_name = -1, ""
+        for first, last, is_donated, name in sorted(spans):
+            other = before if is_donated and first < end else donated_name if first < donated_end else None
+            if other is not None:
+                which, rest = (name, other) if is_donated else (other, name)
+                text = "other parts of it share" if which == rest else f"argument {rest} shares"
+                raise TypeMismatch(
+                    f"argument {which} of {self._function} is donated, and {text} its memory",
+                    help="pass a copy of one of them",
+                )
+            if last > end:
+                end, before = last, name
+            if is_donated and last > donated_end:
+                donated_end, donated_name = last, name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Once the program has run, also if it failed there, the arrays are used up."""
+        if isinstance(error, RelayError | InternalError) and not isinstance(error, ExecutionError):
+            return
+        for array in self._arrays:
+            array.donate(self._function)
+
+
+def _span(array: np.ndarray) -> tuple[int, int]:
+    """The addresses from which on, and up to which, an array lies."""
+    if array.flags.c_contiguous:
+        start: int = array.__array_interface__["data"][0]
+        return start, start + array.nbytes
+    return np.lib.array_utils.byte_bounds(array)
+
+
+def _leaves(argument: Any) -> Iterator[Any]:
+    """The arrays in an argument. Those in values of recursive data types are copied by each call."""
+    if isinstance(argument, Array | np.ndarray):
+        yield argument
+    elif marshalling.is_value(argument):
+        if not marshalling.is_recursive(type(argument).__relay_data__):
+            for name in type(argument).__match_args__:
+                yield from _leaves(argument.__dict__[name])
+    elif hasattr(argument, "__dlpack__"):
+        yield imported(argument)
+    else:
+        form = form_of(argument)
+        if form is not None or isinstance(argument, tuple):
+            for part in argument if form is None else fields_of(argument, form):
+                yield from _leaves(part)

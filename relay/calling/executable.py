@@ -1,0 +1,213 @@
+"""Compiled functions by themselves: what `f.compile(..)` and `relay.load(..)` return.
+
+An executable has no source and no program, only machine code and the types of its arguments and result, so a process
+that loads one needs NumPy and TVM's runtime, not its compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relay.calling.array import Array
+from relay.calling.dlpack import imported
+from relay.calling.donation import Donated
+from relay.calling.fast_path import MISFIT, Repeat, Unsuited, flatten, repeat, repeat_with_references
+from relay.calling.results import Values, holds_references, run_time_value, wrap
+from relay.codegen.runtime.header import header as c_header
+from relay.errors import CompileError, TypeMismatch
+from relay.eval.values import Data, Reference
+from relay.ir.dims import TypeId, evaluate
+from relay.ir.structure import fields_of, form_of
+from relay.ir.types import DataType, TensorType, TupleType, Type, show
+
+if TYPE_CHECKING:
+    from relay.codegen.runtime.cpu import Program
+
+
+class Executable:
+    """A compiled function for arguments of certain types. Call it as the function.
+
+    `parameters` are the names and types of its arguments, `result` is its result's type.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        parameters: Sequence[tuple[str, Type]],
+        result: Type,
+        donated: frozenset[str] = frozenset(),
+        structures: Sequence[Type] | None = None,
+    ) -> None:
+        """`structures` are the parameters' types with the structures of Python that tuples stand for."""
+        self.name = name
+        self.parameters = tuple(parameters)
+        self.result = result
+        self._program = program
+        self._donated = donated
+        self._structures = [type_ for _, type_ in parameters] if structures is None else structures
+        self._known: dict[tuple[object, ...], Repeat] = {}  # by the arguments' structure and Python types
+
+    @property
+    def workspace(self) -> int | None:
+        """The bytes that a call takes beside its arguments and results, as planned before the run. None where the run
+        decides: for symbolic sizes, recursion, and data that grows."""
+        native = self._program.native
+        return None if native.dims or native.recursive or native.pools else native.workspace
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it. Raises TypeMismatch for arguments of other types, ExecutionError for what the run finds."""
+        __tracebackhide__ = True
+        if self._donated:
+            with Donated(self.name, [name for name, _ in self.parameters], arguments, self._donated):
+                return self._run(arguments)
+        return self._run(arguments)
+
+    def _run(self, arguments: tuple[Any, ...]) -> Any:
+        __tracebackhide__ = True
+        leaves: list[Any] = []
+        kinds: list[Any] = []
+        try:
+            plain = flatten(arguments, leaves, kinds)
+        except RecursionError:  # of an argument that contains itself, which is of another type than is wanted
+            plain = False
+        signature = tuple(kinds)
+        known = self._known.get(signature) if plain else None
+        if known is not None:
+            result = known(leaves)
+            if result is not MISFIT:
+                return result
+        if len(arguments) != len(self.parameters):
+            raise TypeMismatch(f"{self.name} takes {len(self.parameters)} arguments, found {len(arguments)}")
+        sizes: dict[TypeId, tuple[int, str]] = {}
+        values = Values()
+        for argument, (name, type_) in zip(arguments, self.parameters, strict=True):
+            if holds_references(type_):
+                values.add(argument, type_, name)
+            else:
+                values.pass_on(argument, _value(argument, type_, name, sizes))
+        try:
+            found = self._program(values)
+        finally:
+            values.give_back(self._structures)
+        result = wrap(found, self.result)
+        if plain and signature not in self._known:
+            try:
+                make = repeat_with_references if any(map(holds_references, self._structures)) else repeat
+                self._known[signature] = make(self._program, kinds, self._structures, self.result)
+            except Unsuited:
+                pass
+        return result
+
+    def export(self, path: str | Path, header: str | Path | None = None) -> str:
+        """Write a shared library that `load` reads; also a C header with which C and C++ call it.
+
+        The library holds the captured arrays, and runs on processors that have all vector instructions of this one.
+        Returns the SHA-256 of the file, which `load` checks before it loads anything.
+
+        Raises CompileError for what cannot be written: programs that call Python, data types, and where there is no
+        linker.
+        """
+        from relay.codegen.runtime import library
+
+        native = self._program.native
+        try:
+            for _, type_ in (*self.parameters, ("result", self.result)):
+                _check_exported(type_)
+            if header is not None and native.dims:
+                raise library.Unwritable("it has symbolic sizes; a C header is for sizes that are numbers")
+            text = None if header is None else c_header(native, self.name)
+            about = self.name, self.parameters, self.result, self._donated
+            digest = library.export(native, self.name, about, Path(path))
+        except library.Unwritable as reason:
+            raise CompileError(f"{self.name} cannot be exported: {reason}") from None
+        if header is not None and text is not None:
+            Path(header).write_text(text)
+        return digest
+
+    def __repr__(self) -> str:
+        types = ", ".join(f"{name}: {show(type_)}" for name, type_ in self.parameters)
+        return f"<relay executable {self.name}({types}) -> {show(self.result)}>"
+
+
+def load(path: str | Path, *, sha256: str | None = None, trusted: bool = False) -> Executable:
+    """What `Executable.export` wrote. A library is a program: loading one runs it, with all rights of this process.
+
+    So the file has to be of this user (or of root), in a folder where nobody else can write. One of elsewhere is loaded
+    if it has the SHA-256 that `export` returned, given as `sha256`, or if it is said to be `trusted`. A digest that is
+    given is checked in any case, before anything is loaded.
+
+    Raises CompileError for a file that is none, that others could have written, that has another digest, or that was
+    made for other processors or versions, OSError if it cannot be read.
+    """
+    from relay.codegen.runtime import library
+    from relay.codegen.runtime.cpu import Program
+
+    try:
+        native, (name, parameters, result, donated) = library.load(Path(path), sha256, trusted)
+    except library.Unreadable as reason:
+        raise CompileError(f"{path}: {reason}") from None
+    except library.Untrusted as reason:
+        raise CompileError(
+            f"{path} is not loaded: {reason}",
+            help="a library is a program: pass sha256=.., which export returned, or trusted=True for one that you know",
+        ) from None
+    return Executable(name, Program(native, Data, Reference), parameters, result, donated)
+
+
+def _check_exported(type_: Type) -> None:
+    from relay.codegen.runtime.library import Unwritable
+
+    match type_:
+        case TupleType(items, form):
+            if form is not None and form.cls not in (dict, list, tuple):
+                raise Unwritable(f"{form.cls.__name__} is a class of this program; pass tuples, lists or dicts")
+            for item in items:
+                _check_exported(item)
+        case DataType(definition):
+            raise Unwritable(f"{definition.name} is a data type of this program; pass tensors and tuples")
+        case _:
+            pass
+
+
+def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int, str]]) -> Any:
+    """An argument as the run-time value of its type. Raises TypeMismatch. `sizes` are those of symbolic dims so far,
+    and which axis shows them."""
+    if isinstance(type_, TupleType):
+        form = form_of(argument)
+        parts = fields_of(argument, form) if form is not None else list(argument) if isinstance(argument, tuple) else []
+        names = form.names if form is not None and form.names else range(len(parts))
+        if len(parts) != len(type_.items) or (form is None and not isinstance(argument, tuple | None)):
+            raise TypeMismatch(f"argument {name} must be {show(type_)}, found {type(argument).__name__}")
+        pairs = zip(parts, type_.items, names, strict=True)
+        return tuple(_value(part, item, f"{name}[{where!r}]", sizes) for part, item, where in pairs)
+    if not isinstance(type_, TensorType):
+        return run_time_value(argument, type_, name)
+    if isinstance(argument, int | float) and not isinstance(argument, bool | np.generic) and not type_.rank:
+        return run_time_value(argument, type_, name)
+    if isinstance(argument, Array):
+        argument = argument.numpy()
+    if not hasattr(argument, "__dlpack__"):
+        argument = np.asarray(argument)
+    array = imported(argument) if not isinstance(argument, np.ndarray | np.generic) else np.asarray(argument)
+    fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank
+    for axis, (dim, size) in enumerate(zip(type_.shape, array.shape, strict=False)):
+        if isinstance(dim, TypeId):
+            known, where = sizes.setdefault(dim, (size, f"axis {axis} of {name}"))
+            if fits and known != size:
+                raise TypeMismatch(f"axis {axis} of {name} must be {known}, as {where}; found {size}")
+        elif isinstance(dim, int):
+            fits = fits and dim == size
+        elif fits:
+            wanted = evaluate(dim, {variable: number for variable, (number, _) in sizes.items()})
+            fits = wanted == size
+    if not fits:
+        raise TypeMismatch(f"argument {name} must be {show(type_)}, found {array.dtype} {array.shape}")
+    return array
+
+
+__all__ = ["Executable", "load"]

@@ -1,0 +1,171 @@
+"""Values of data types between Python and a program: any depth, without recursion on it.
+
+What is neither data nor a tuple of a field's type is the caller's to describe, accept and give back.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from relay.errors import InternalError
+from relay.eval.values import Data
+from relay.frontend.data.values import is_value, make
+from relay.ir.annotation import Ref
+from relay.ir.definition import DataClass, completed, data_class
+from relay.ir.types import (
+    Constructor,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    RefType,
+    Type,
+    mentioned_definitions,
+    prune,
+)
+from relay.operator.relation import substitute
+from relay.typecheck.elaboration import Argument, DataValue
+from relay.typecheck.elaboration.closures.returned_closures import ClosureClass, plain
+from relay.typecheck.unification import resolve
+
+__all__ = ["classes", "describe", "fields", "from_data", "is_recursive", "is_value", "may_be", "plain", "to_data"]
+
+
+def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -> tuple[object, DataValue]:
+    """What a value is to the compiler: a key, and the types of its parts. Its size and form do not matter.
+
+    `part` describes what a field holds, whose declared type it gets. Values of the same type in it, and those of types
+    without parameters, are gone through here, also in references: they make chains, and lead back.
+    """
+    owner: DataClass = type(value).__relay_data__
+    owner.complete()
+    definition = owner.definition
+    own = DataType(definition, definition.parameters)
+    parts: dict[tuple[Type, object], Argument] = {}
+    seen: set[int] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        for field, declared in _held(current):
+            inside, content = declared, field
+            while isinstance(inside, RefType) and isinstance(content, Ref):
+                inside, content = inside.content, content.value
+            if isinstance(inside, DataType) and is_value(content):
+                other = type(content).__relay_data__.definition
+                if other is inside.definition and (inside == own or not (inside.arguments or other.parameters)):
+                    pending.append(content)
+                    continue
+            key, argument = part(field, declared)
+            parts[declared, key] = argument
+    return ("data", definition, frozenset(parts)), DataValue(
+        definition, tuple((declared, argument) for (declared, _), argument in parts.items())
+    )
+
+
+def _held(value: Any) -> Iterator[tuple[Any, Type]]:
+    """What the fields of a value hold, with their declared types."""
+    owner: DataClass = type(value).__relay_data__
+    owner.complete()
+    name = type(value).__relay_constructor__
+    constructor = owner.definition.constructors[owner.definition.index(name)]
+    for field, declared in zip(constructor.names, constructor.fields, strict=True):
+        yield vars(value)[field], declared
+
+
+@functools.cache
+def is_recursive(owner: DataClass) -> bool:
+    """Whether values of a data type may hold values of it. Raises FrontendError as `DataClass.complete` does."""
+    owner.complete()
+    seen: set[DataDefinition] = set()
+    pending = [owner.definition]
+    while pending:
+        inside = mentioned_definitions(t for c in pending.pop().constructors for t in c.fields)
+        if owner.definition in inside:
+            return True
+        pending += [completed(d) for d in inside if d not in seen]
+        seen.update(inside)
+    return False
+
+
+def classes(definition: DataDefinition) -> list[tuple[type, tuple[str, ...]]]:
+    """The Python classes of a data type's constructors, in order, each with its attributes; none if it has none."""
+    owner = data_class(definition)
+    if owner is None:
+        return []
+    return [(owner.constructors[c.name], c.names) for c in definition.constructors]
+
+
+def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Data:
+    """A Python object as the run-time value of a (monomorphic) type. `part` converts what is no data."""
+    done: dict[tuple[int, DataType], Data] = {}
+    pending: list[tuple[Any, DataType]] = [(value, type_)]
+    while pending:
+        current, expected = pending[-1]
+        if (id(current), expected) in done:
+            pending.pop()
+            continue
+        name = type(current).__relay_constructor__
+        definition = expected.definition
+        constructor = definition.constructors[definition.index(name)]
+        held = [(plain(vars(current)[n]), t) for n, t in zip(constructor.names, constructor.fields, strict=True)]
+        missing = [(f, t) for f, t in held if isinstance(t, DataType) and (id(f), t) not in done]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        done[id(current), expected] = Data(
+            definition, name, tuple(done[id(f), t] if isinstance(t, DataType) else part(f, t) for f, t in held)
+        )
+    return done[id(value), type_]
+
+
+def may_be(value: Any, type_: DataType) -> bool:
+    """Whether a value of a data type may be of this one. A function that another program has chosen may not."""
+    owner: DataClass = type(value).__relay_data__
+    return not isinstance(owner, ClosureClass) or owner.definition is type_.definition
+
+
+def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any], interpreted: bool = False) -> Any:
+    """A run-time value as the Python object that its type stands for. `type_` may have arguments of a data type, or be
+    that of a function, if the value is one; it runs on the interpreter if `interpreted`."""
+    done: dict[int, Any] = {}
+    layouts: dict[tuple[Type, str], tuple[DataClass, Constructor, list[Type]]] = {}
+    pending: list[tuple[Data, Type]] = [(value, type_)]
+    while pending:
+        current, found = pending[-1]
+        if id(current) in done:
+            pending.pop()
+            continue
+        layout = layouts.get((found, current.constructor))
+        if layout is None:
+            known = DataType(current.definition) if isinstance(prune(found), FunctionType) else found
+            layout = layouts[found, current.constructor] = fields(known, current.constructor)
+        owner, constructor, types = layout
+        held = list(zip(current.fields, types, strict=True))
+        missing = [(f, t) for f, t in held if isinstance(f, Data) and id(f) not in done]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        values = [done[id(f)] if isinstance(f, Data) else part(f, t) for f, t in held]
+        made = make(owner, current.constructor, dict(zip(constructor.names, values, strict=True)))
+        is_function = isinstance(owner, ClosureClass) and owner.applied is not None
+        done[id(current)] = owner.function(made, interpreted) if is_function else made  # type: ignore[attr-defined]
+    return done[id(value)]
+
+
+def fields(type_: Type, name: str) -> tuple[DataClass, Constructor, list[Type]]:
+    """A constructor of a data type, and the types of its fields at the type's arguments."""
+    known = prune(type_)
+    assert isinstance(known, DataType)
+    definition = known.definition
+    owner = data_class(definition)
+    if owner is None:
+        raise InternalError(f"{known} has no class in Python")
+    constructor = definition.constructors[definition.index(name)]
+    bound = dict(zip(definition.parameters, known.arguments, strict=True))
+    return owner, constructor, [resolve(substitute(t, bound)) for t in constructor.fields]

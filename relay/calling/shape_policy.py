@@ -1,0 +1,136 @@
+"""Which programs a function has, and which one a call runs.
+
+The first call with certain dtypes and ranks gets a program for its very sizes, which is the fastest. A later call with
+other sizes gets a program in which those axes are symbolic that have had different sizes so far; it serves all calls
+whose sizes satisfy what it assumes. So a function that is called with every size is elaborated a few times only.
+
+The sizes inside of values of data types are always those of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from relay.errors import ShapeError
+from relay.ir.dims import TypeId, evaluate, variables
+from relay.ir.expr import Module
+from relay.ir.extents import Place, places, symbolic_dims
+from relay.ir.types import BASE_TYPES, Form, TensorType
+from relay.typecheck.elaboration import Argument, Fixed, Items, Returned, Structure, holds_returned
+from relay.typecheck.guards import LARGEST, SMALLEST
+
+
+def axes(arguments: Sequence[Argument]) -> dict[Place, int]:
+    """The sizes of the axes that may be symbolic."""
+    return {place: size for position, a in enumerate(arguments) for place, size in _axes(a, position, ())}
+
+
+def _axes(argument: Argument, position: int, path: tuple[int, ...]) -> Iterator[tuple[Place, int]]:
+    match argument:
+        case TensorType(_, shape):
+            for axis, dim in enumerate(shape):
+                assert isinstance(dim, int)
+                yield Place(position, path, axis), dim
+        case tuple() | Structure() | Returned():
+            for index, item in enumerate(argument if isinstance(argument, tuple) else argument.items):
+                yield from _axes(item, position, (*path, index))
+        case _:
+            pass
+
+
+def kind(key: object) -> object:
+    """What calls have in common that one program can serve: a signature's part with ranks in place of shapes."""
+    match key:
+        case (str() as dtype, tuple() as shape) if dtype in BASE_TYPES:
+            return dtype, len(shape)
+        case ("tuple", form, *parts):
+            return ("tuple", form, *map(kind, parts))
+        case ("returned", node, *parts):
+            return ("returned", node, *map(kind, parts))
+        case _:
+            return key
+
+
+def of_any_length(key: object, argument: Argument) -> tuple[object, Argument]:
+    """A signature's part and its argument with lists of any length in place of those whose elements are all alike."""
+    match key, argument:
+        case ("tuple", form, *keys), tuple() | Structure():
+            items = argument.items if isinstance(argument, Structure) else argument
+            parts = [of_any_length(k, item) for k, item in zip(keys, items, strict=True)]
+            found = [k for k, _ in parts]
+            is_list = isinstance(form, Form) and form.cls is list and len(set(found)) == 1
+            if is_list and not isinstance(parts[0][1], Fixed) and not holds_returned(parts[0][1]):
+                return ("list", frozenset(found)), Items((parts[0][1],))
+            inside = tuple(item for _, item in parts)
+            changed = Structure(argument.form, inside) if isinstance(argument, Structure) else inside
+            return ("tuple", form, *found), changed
+        case _:
+            return key, argument
+
+
+def refuse_sizes(name: str, general: Module, arguments: Sequence[Argument]) -> None:
+    """Raise ShapeError if the sizes of a call are none that the type of a function allows: `where n >= 1`. What only a
+    branch or a round of a loop needs, which may not run, is no reason.
+
+    `general`: its program for all sizes.
+    """
+    given = axes([a for a in arguments if not isinstance(a, Fixed)])
+    shown = symbolic_dims(general)
+    sizes = {dim: given[place] for dim, place in shown.items() if place in given}
+    for constraint in general.where:
+        mentioned = [*variables(constraint.left), *variables(constraint.right)]
+        if not constraint.always or any(v not in sizes for v in mentioned):
+            continue
+        if not constraint.holds(evaluate(constraint.left, sizes), evaluate(constraint.right, sizes)):
+            found = {v: shown[v] for v in mentioned if isinstance(v, TypeId)}
+            values = " and ".join(f"{dim} is {sizes[dim]}" for dim in found)
+            notes = tuple(
+                f"{dim} is the extent of axis {place.axis} of {general.main.parameters[place.parameter].name}"
+                for dim, place in found.items()
+            )
+            raise ShapeError(f"{name} needs {constraint}, and {values}", constraint.span, notes=notes)
+
+
+@attrs.frozen(eq=False)
+class Symbolic:
+    """What a program with symbolic sizes is for."""
+
+    module: Module
+
+    def refusal(self, arguments: Sequence[Argument]) -> str | None:
+        """Why the program is not for these arguments, whose dtypes and structure it has; None if it is."""
+        given = axes([a for a in arguments if not isinstance(a, Fixed)])
+        shown = symbolic_dims(self.module)
+        sizes = {dim: given[place] for dim, place in shown.items()}
+        for dim, size in sizes.items():
+            if not SMALLEST <= size <= LARGEST:
+                return f"{dim} = {size}, and it is for sizes from {SMALLEST} on"
+        return self._misfit(given, sizes) or self._violated(sizes)
+
+    def _misfit(self, given: Mapping[Place, int], sizes: Mapping[TypeId, int]) -> str | None:
+        for place, dim in places(self.module.main.type.parameters, numbers=True):
+            if place in given and given[place] != evaluate(dim, sizes):
+                name = self.module.main.parameters[place.parameter].name
+                return f"axis {place.axis} of {name} is {given[place]}, and it is for {dim}"
+        return None
+
+    def _violated(self, sizes: Mapping[TypeId, int]) -> str | None:
+        for constraint in self.module.where:
+            if not constraint.holds(evaluate(constraint.left, sizes), evaluate(constraint.right, sizes)):
+                place = f" (at {constraint.span})" if constraint.span is not None else ""
+                return f"it assumes {constraint}{place}"
+        return None
+
+
+@attrs.define(eq=False)
+class History:
+    """The sizes that calls of one kind have had: those of the first, and the axes in which others differed."""
+
+    first: dict[Place, int]
+    varying: set[Place] = attrs.field(factory=set)
+
+    def with_call(self, given: Mapping[Place, int]) -> set[Place]:
+        """The axes that vary if there is this call, too."""
+        return self.varying | {place for place, size in given.items() if self.first[place] != size}

@@ -1,0 +1,214 @@
+"""Elementwise stages that are computed one behind the other, block by block; the last one may be added up.
+
+    for each block of x: e[..] = exp(x[block]); y[block] = tanh(e[..])
+    for each block of x: e[..] = exp(x[block]); total[lane] += tanh(e[..])
+
+One loop would have two polynomials in each round, whose steps wait for each other, and a processor finds fewer rounds
+to do meanwhile: tanh(exp(x)) takes 1.5 times as long as two loops. Two loops over everything would write e to memory
+and read it again. A block of e stays in the nearest cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from relay.codegen.kernels.clusters import Cluster, Step, stands_in_place
+from relay.codegen.kernels.elementwise.pointwise import made
+from relay.codegen.kernels.emission import Emission, Place
+from relay.codegen.kernels.loops import cast, loop, number, shared
+from relay.codegen.kernels.reduction.reductions import Finish, are_plain, combined, finish, folded, registers_of
+from relay.codegen.kernels.reduction.tree_reduction import in_parts
+from relay.codegen.kernels.stage import Extent, Stage, is_one, same, volume
+from relay.codegen.tvm.tir import STACK_BYTES, Expression, Statement, tirx
+
+VECTORS = (STACK_BYTES - 1) // 64
+"""The vectors of a block: as many as arrays on the stack have room for. Half as many take a tenth longer."""
+
+
+def in_blocks(e: Emission, steps: Sequence[Step], remembered: Sequence[Any]) -> list[Statement] | None:
+    """Clusters of elementwise stages over the same elements, in blocks; None if they are something else. Those in
+    `remembered` have no memory but for a block."""
+    combining = steps[-1] if steps and isinstance(steps[-1], Cluster) and steps[-1].reductions else None
+    elementwise = steps if combining is None else steps[:-1]
+    parts = [step.whole for step in elementwise if isinstance(step, Cluster) and not step.reductions]
+    stages = [stage for part in parts for stage in part]
+    if len(steps) < 2 or len(parts) < len(elementwise) or not _go_together(e, stages):
+        return None
+    if combining is not None and not _combines(e, combining, stages):
+        return None
+    total = volume(stages[0].extents)
+    width = min(e.lanes(dtype) for stage in stages for dtype in stage.dtypes)
+    buffers: dict[Any, Any] = {}
+    allocations: list[Statement] = []
+    for stage in stages:
+        if stage.op in remembered:
+            buffers[stage.op], statements = e.local(stage.dtypes[0], VECTORS * width)
+            allocations += statements
+            e.places[stage.op, 0] = Place(buffers[stage.op], stage.extents)
+
+    def run(extent: Callable[[Body], list[Statement]], begin: Expression, into: Sequence[Any]) -> list[Statement]:
+        """Each part in a loop of its own, from one position on; the last one may go into totals."""
+        statements: list[Statement] = []
+        for position in range(len(steps)):
+            before = [s.op for p in parts[:position] for s in p if s.op in buffers]
+
+            def at(
+                local: Expression, lane: Expression, position: int = position, before: Sequence[Any] = before
+            ) -> list[Statement]:
+                known = {(op, 0): tirx.BufferLoad(buffers[op], [local]) for op in before}
+                e.values.update(known)
+                if position < len(parts):
+                    made_ = _elements(e, parts[position], begin + local, local, buffers)
+                else:
+                    assert combining is not None
+                    made_ = _added(e, combining, into, begin + local, lane)
+                for name in known:
+                    del e.values[name]
+                return made_
+
+            statements += extent(at)
+        return statements
+
+    def over(begin: Expression, extent: Extent, totals: Sequence[Any], rests: Sequence[Any]) -> list[Statement]:
+        """All blocks of so many elements."""
+        vectors = _quotient(extent, width, e.index)
+        blocks = _quotient(vectors + (VECTORS - 1), VECTORS, e.index)
+
+        def block(i: Expression) -> list[Statement]:
+            left = number(vectors, e.index) - i * VECTORS
+            whole = isinstance(vectors, int) and vectors % VECTORS == 0
+            count = VECTORS if whole else tirx.min(left, tirx.const(VECTORS, e.index))
+            return run(
+                lambda at: loop(
+                    count, e.index, lambda j: loop(width, e.index, lambda v: at(j * width + v, v), "VECTORIZED")
+                ),
+                begin + i * (VECTORS * width),
+                totals,
+            )
+
+        whole = vectors * width
+        rest = run(
+            lambda at: loop(
+                extent - whole, e.index, lambda v: at(v, v), "VECTORIZED" if isinstance(extent, int) else "SERIAL"
+            ),
+            begin + whole,
+            rests,
+        )
+        return [*loop(blocks, e.index, block), *rest]
+
+    zero = tirx.const(0, e.index)
+    if combining is None:
+        return shared(
+            *(total, total, e.threads, e.index),
+            lambda _, begin, end: [*allocations, *over(begin, end - begin, (), ())],
+            lambda: [*allocations, *over(zero, total, (), ())],
+            step=VECTORS * width,
+        )
+    cluster = combining
+
+    def combined_from(begin: Expression, extent: Extent, keep: Finish) -> list[Statement]:
+        totals, cleared = registers_of(e, cluster, width)
+        rests, cleared_too = registers_of(e, cluster, width)
+        made_ = [*allocations, *cleared, *cleared_too, *over(begin, extent, totals, rests)]
+        results = []
+        for stage, whole, rest in zip(cluster.reductions, totals, rests, strict=True):
+            made_ += folded(e, stage, [whole], [rest], width, width)
+            results.append(tirx.Var("result", stage.dtypes[0]))
+            made_.append(tirx.Bind(results[-1], tirx.BufferLoad(rest, [0])))
+        return [*made_, *keep([zero for _ in cluster.lead.extents], results)]
+
+    if e.threads == 1 or (isinstance(total, int) and total < 2 * VECTORS * width * e.threads):
+        return combined_from(zero, total, finish(e, cluster, ()))
+    return in_parts(
+        *(e, cluster, total, VECTORS * width),
+        lambda begin, end, keep: combined_from(begin, end - begin, keep),
+        lambda: combined_from(zero, total, finish(e, cluster, ())),
+    )
+
+
+Body = Callable[[Expression, Expression], list[Statement]]
+"""Makes the element at a place in a block, and the lane of vectors that it is in."""
+
+
+def _go_together(e: Emission, stages: Sequence[Stage]) -> bool:
+    """Whether stages have the same elements, each made of the same element of the others, in vectors."""
+    ops = {stage.op for stage in stages}
+    return all(
+        stage.op.num_outputs == 1
+        and bool(stage.extents)
+        and same(stage.extents, stages[0].extents)
+        and str(stage.dtypes[0]) not in ("bool", "bfloat16")
+        and e.vectorises(stage.op.body)
+        and all(stands_in_place(stage, indices) for tensor, indices in e.reads(stage) if tensor.op in ops)
+        and e.flat(stage, ()) is not None
+        for stage in stages
+    )
+
+
+@attrs.frozen(eq=False)
+class _Source:
+    """What a reduction combines, as an operation of its own."""
+
+    body: tuple[Expression, ...]
+
+
+def _source(stage: Stage) -> Stage:
+    """What a reduction combines, as a stage over the elements."""
+    axes, extents = (*stage.axes, *stage.reduced_axes), (*stage.extents, *stage.reduced)
+    return Stage(_Source(tuple(stage.op.body[0].source)), axes, extents, (), ())
+
+
+def _combines(e: Emission, cluster: Cluster, stages: Sequence[Stage]) -> bool:
+    """Whether a cluster makes one number of all elements, in vectors, and nothing else."""
+    ops = {stage.op for stage in stages}
+    if cluster.whole or not all(map(is_one, cluster.lead.extents)) or not are_plain(e, cluster):
+        return False
+    for stage in cluster.reductions:
+        condition, source = stage.op.body[0].condition, _source(stage)
+        if not (isinstance(condition, tirx.IntImm) and int(condition.value)) or str(stage.dtypes[0]) == "bool":
+            return False
+        if str(stage.dtypes[0]) == "bfloat16" or not same(stage.reduced, stages[0].extents):
+            return False
+        if e.lanes(stage.dtypes[0]) != min(e.lanes(s.dtypes[0]) for s in stages) or e.flat(source, ()) is None:
+            return False
+        for tensor, indices in e.memory_reads(source.op.body[0]):
+            places = zip(indices, stage.reduced_axes, stage.reduced, strict=True)
+            if tensor.op in ops and not all(i.same_as(axis) or is_one(size) for i, axis, size in places):
+                return False
+    return True
+
+
+def _added(
+    e: Emission, cluster: Cluster, totals: Sequence[Any], position: Expression, lane: Expression
+) -> list[Statement]:
+    """The elements at a position, in a lane of the totals."""
+    statements = []
+    for stage, total in zip(cluster.reductions, totals, strict=True):
+        value = e.flat(_source(stage), ())
+        assert value is not None
+        (result,) = combined(e, stage, [tirx.BufferLoad(total, [lane])], [value(position)])
+        statements.append(tirx.BufferStore(total, result, [lane]))
+    return statements
+
+
+def _elements(
+    e: Emission, part: Sequence[Stage], position: Expression, local: Expression, buffers: dict[Any, Any]
+) -> list[Statement]:
+    """Compute and store an element of each stage of a part: at its position, or at that in the block."""
+
+    def element(stage: Stage) -> tuple[Expression, Expression]:
+        value = e.flat(stage, ())
+        assert value is not None
+        return (local if stage.op in buffers else position), value(position)
+
+    with made(e, part, element) as statements:
+        return statements
+
+
+def _quotient(extent: Extent, divisor: int, dtype: str) -> Extent:
+    if isinstance(extent, int):
+        return extent // divisor
+    return tirx.indexdiv(cast(extent, dtype), tirx.const(divisor, dtype))

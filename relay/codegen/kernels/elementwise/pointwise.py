@@ -1,0 +1,159 @@
+"""Stages without reductions: one vectorised loop over all elements, or the innermost axis vectorised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from relay.codegen.kernels.emission import Emission
+from relay.codegen.kernels.intervals import divided
+from relay.codegen.kernels.loops import loop, nested, number, shared, vectors
+from relay.codegen.kernels.registers import named
+from relay.codegen.kernels.stage import Stage, volume
+from relay.codegen.tvm.tir import Expression, Statement, tirx
+
+Element = Callable[[Stage], "tuple[Expression, Expression]"]
+"""The position of an element of a stage in memory, and what it is."""
+
+
+@contextmanager
+def made(e: Emission, stages: Sequence[Stage], element: Element, *, read: bool = False) -> Iterator[list[Statement]]:
+    """The statements that compute an element of each stage and store those that have a place in memory. Within the
+    context these elements are what is read of the stages.
+
+    All are computed before any is stored: a result may lie where an operand does. Bools and bfloat16 are no names in
+    vectors: they are computed where they are read, and stored first. `read`: whether more than the stages reads them.
+    """
+    names: list[Statement] = []
+    first: list[Statement] = []
+    stores: list[Statement] = []
+    known: list[Any] = []
+    for stage in stages:
+        position, value = element(stage)
+        place = e.places[stage.op, 0]
+        direct = str(value.ty) in ("bool", "bfloat16")
+        if not direct and (read or len(stages) > 1):
+            name, statement = named(value)
+            names.append(statement)
+            value = name
+        if place.buffer is not None:
+            (first if direct else stores).append(tirx.BufferStore(place.buffer, value, [position]))
+        e.values[stage.op, 0] = value
+        known.append((stage.op, 0))
+    yield [*names, *first, *stores]
+    for one in known:
+        del e.values[one]
+
+
+def at(e: Emission, indices: Sequence[Any]) -> Element:
+    """The elements of stages with these indices."""
+
+    def element(stage: Stage) -> tuple[Expression, Expression]:
+        place = e.places[stage.op, 0]
+        value = e.element(stage.op.body[0], e.bound(stage.axes, indices))
+        return e.position(place, indices), value
+
+    return element
+
+
+def stored(e: Emission, stages: Sequence[Stage], indices: Sequence[Any]) -> list[Statement]:
+    """Compute and store the elements of stages at these indices."""
+    (first, *_) = stages
+    if first.op.num_outputs == 1:
+        with made(e, stages, at(e, indices)) as statements:
+            return statements
+    variables = e.bound(first.axes, indices)
+    statements = []
+    for output, body in enumerate(first.op.body):
+        place = e.places[first.op, output]
+        position = e.position(place, indices)
+        statements.append(tirx.BufferStore(place.buffer, e.element(body, variables), [position]))
+    return statements
+
+
+def flat(e: Emission, stages: Sequence[Stage], fixed: Sequence[Any]) -> Callable[[Expression], list[Statement]] | None:
+    """What stores the elements of stages by their position among those with the first indices `fixed`; None if they
+    are not just computed from elements at the same position and from what is the same for all."""
+    count = len(fixed)
+
+    def element(stage: Stage, position: Expression) -> tuple[Expression, Expression]:
+        place, found = e.places[stage.op, 0], e.flat(stage, fixed)
+        assert found is not None
+        ahead = count - place.skipped
+        if not ahead:
+            return position, found(position)
+        size = number(volume(stage.extents[count:]), e.index)
+        return e.offset(fixed[place.skipped :], place.dims[:ahead]) * size + position, found(position)
+
+    def whole(position: Expression) -> list[Statement]:
+        with made(e, stages, lambda stage: element(stage, position)) as statements:
+            return statements
+
+    if any(stage.op.num_outputs != 1 or e.flat(stage, fixed) is None for stage in stages):
+        return None
+    return whole
+
+
+def outer_axes(e: Emission, stages: Sequence[Stage]) -> int:
+    """How many first axes of stages have loops of their own, so that the others are one loop, through memory if it is
+    more than the last of them."""
+    most = len(stages[0].extents) - 1
+    for count in range(1, most):
+        if flat(e, stages, [tirx.Var("at", e.index) for _ in range(count)]) is not None:
+            return count
+    return max(most, 0)
+
+
+def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) -> list[Statement]:
+    """All elements with these first indices of stages over the same axes."""
+    count, lead = len(fixed), stages[0]
+    rest = lead.extents[count:]
+    whole = flat(e, stages, fixed) if rest else None
+    vectorises, width = e.vectorises(lead.op.body), lanes(e, stages)
+    if whole is not None:
+        return vectors(volume(rest), width, e.index, whole) if vectorises else loop(volume(rest), e.index, whole)
+
+    def one(indices: Sequence[Expression]) -> list[Statement]:
+        return stored(e, stages, [*fixed, *indices])
+
+    if not rest:
+        return one(())
+    last = rest[-1]
+    cuts = isinstance(last, int) and not any(dtype == "bfloat16" for stage in stages for dtype in stage.dtypes)
+
+    def row(outer: Sequence[Expression]) -> list[Statement]:
+        parts = divided(last, width, e.index, lambda i: one([*outer, i])) if cuts else None
+        if parts is not None:
+            return parts
+        return (
+            vectors(last, width, e.index, lambda i: one([*outer, i]))
+            if vectorises
+            else (loop(last, e.index, lambda i: one([*outer, i])))
+        )
+
+    return nested(rest[:-1], e.index, row)
+
+
+def lanes(e: Emission, stages: Sequence[Stage]) -> int:
+    """How many elements of stages are computed at once: as many as a vector holds of the longest."""
+    return min(e.lanes(dtype) for stage in stages for dtype in stage.dtypes)
+
+
+def share_flat(e: Emission, stages: Sequence[Stage]) -> list[Statement] | None:
+    """Stages that are one loop over all elements, shared among threads; None if they are not."""
+    one = flat(e, stages, ()) if stages[0].extents else None
+    if one is None:
+        return None
+    total = volume(stages[0].extents)
+    width = lanes(e, stages) if e.vectorises(stages[0].op.body) else 1
+
+    def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+        if width == 1:
+            return loop(end - begin, e.index, lambda i: one(begin + i))
+        return vectors(end - begin, width, e.index, lambda i: one(begin + i))
+
+    def serial() -> list[Statement]:
+        return vectors(total, width, e.index, one) if width > 1 else loop(total, e.index, one)
+
+    return shared(total, total, e.threads, e.index, part, serial, step=width)

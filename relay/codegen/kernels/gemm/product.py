@@ -1,0 +1,346 @@
+"""Sums of products, such as matrix products and convolutions, written out as loops: tiles of the result stay in
+registers while the inner axes are run through.
+
+    for each batch, for panels of `width` columns:            shared among threads, or the rows are
+        packed[inner, width] = right[inner, columns]          if many rows use it; zeros beyond the last column
+        for tiles of `height` rows:
+            sums[height][width] = 0                           in registers
+            for inner: sums[r] += left[row r, inner] * right[inner, columns]
+            out[rows, columns] = epilogue(sums)               what lies beyond the last row or column is not stored
+
+This is the outer half of Goto and van de Geijn's algorithm (Anatomy of High-Performance Matrix Multiplication, 2008):
+a packed panel fits the second-level cache for thousands of inner elements, so the inner axes are not cut, and rows are
+read in place. With few rows the right operand is read where it lies, in panels as wide as the registers hold.
+Packing the windows of a convolution makes it such a product. A right operand that is a constant is packed before the
+program runs (`packing`).
+
+Extents may be symbolic; then the run decides whether to pack and whether to use threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import attrs
+import numpy as np
+
+from relay.codegen.kernels.clusters import Cluster
+from relay.codegen.kernels.emission import Emission, Given, Place
+from relay.codegen.kernels.gemm import gemv, skinny_gemm, winograd
+from relay.codegen.kernels.gemm.packing import NoArithmetic, packing
+from relay.codegen.kernels.gemm.panels import Panel, inner_loops, operand_at, right, unravelled
+from relay.codegen.kernels.gemm.recognition import (
+    PACKED_ROWS,
+    Product,
+    constant_right,
+    pieces,
+    recognise,
+    registers,
+    size,
+    tile_height,
+)
+from relay.codegen.kernels.loops import cast, decoded, enough, loop, number
+from relay.codegen.kernels.reduction.reductions import Finish, finish
+from relay.codegen.kernels.stage import Extent, rewritten, volume
+from relay.codegen.tiling import DEFAULT, Options
+from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx, vector_registers
+
+PARALLEL_PRODUCTS = 1 << 20  # multiplications from which a second thread pays
+REPEATED = 2  # how many times as large as it is a constant may become where it is packed ahead
+
+
+def emit(e: Emission, product: Product, cluster: Cluster) -> list[Statement]:
+    """The statements of a product, with what is computed from each of its elements."""
+    done = finish(e, cluster, ())
+    constant = constant_right(e, product)
+    if constant is not None and e.choice == DEFAULT:
+        convolution = winograd.recognise(e, product, constant)
+        if convolution is not None and convolution.pays:
+            many = not isinstance(product.stage.work, int) or product.stage.work >= PARALLEL_PRODUCTS
+            threads = e.threads if many else 1
+            return winograd.Generator(e, convolution, done, threads, *registers(product.dtype)).statements()
+
+    special = (skinny_gemm.emit(e, product, done) or gemv.emit(e, product, done)) if e.choice == DEFAULT else None
+    if special is not None:
+        return special
+
+    def made(threads: int, packed: bool) -> list[Statement]:
+        return Generator(e, product, done, threads, packed).statements()
+
+    rows, work = size(product.rows), product.stage.work
+    many = not product.contiguous or (isinstance(rows, int) and rows >= PACKED_ROWS)
+    e.options = _options(e, product)
+    if e.choice.packed is not None:
+        many = e.choice.packed or not product.contiguous
+    if e.choice.parallel is not None:
+        return made(e.threads if e.choice.parallel else 1, many)
+
+    def serial() -> list[Statement]:
+        if many or isinstance(rows, int) or constant is not None:
+            return made(1, many)
+        return enough(rows, PACKED_ROWS, lambda: made(1, True), lambda: made(1, False))
+
+    if e.threads == 1:
+        return serial()
+    packed = many or not isinstance(rows, int)
+    return enough(work, PARALLEL_PRODUCTS, lambda: made(e.threads, packed), serial)
+
+
+def _options(e: Emission, product: Product) -> Options | None:
+    """Other ways to cut the loops of a product; None where its sizes are not known before the run."""
+    rows, columns = size(product.rows), size(product.columns)
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return None
+    lanes, _ = registers(product.dtype)
+    most = vector_registers()[1] - 3  # for an element of the left operand and a vector of the right one, too
+    tiles = [
+        (height, vectors)
+        for vectors in range(1, min(4, int(pieces(columns, lanes))) + 1)
+        for height in dict.fromkeys(min(h, rows) for h in (1, 2, 3, 4, 6, 8, 10, 12, 14))
+        if most // 3 <= height * vectors <= most or (height == rows and height * vectors <= most)
+    ]
+    packed = (True, False) if product.contiguous else (True,)
+    return Options(tuple(tiles), packed, (True, False) if e.threads > 1 else (False,))
+
+
+class Generator:
+    """Generates the statements of one product for a number of threads."""
+
+    def __init__(self, e: Emission, product: Product, done: Finish, threads: int, packed: bool) -> None:
+        self.e = e
+        self.product = product
+        self.done = done
+        self.rows, self.columns = size(product.rows), size(product.columns)
+        self.lanes, accumulators = registers(product.dtype)
+        self.height = e.choice.height or tile_height(self.rows, accumulators)
+        self.vectors = e.choice.vectors or max(1, accumulators // self.height)
+        constant = constant_right(e, product)
+        if isinstance(self.columns, int):
+            self.vectors = max(1, min(self.vectors, int(pieces(self.columns, self.lanes))))
+            if constant is not None:  # panels are whole, so they have as much to do as possible
+                panels = pieces(self.columns, self.vectors * self.lanes)
+                self.vectors = int(pieces(pieces(self.columns, int(panels)), self.lanes))
+        self.width = self.vectors * self.lanes
+        self.ragged = not isinstance(self.columns, int) or self.columns % self.width != 0
+        tiles, panels = pieces(self.rows, self.height), pieces(self.columns, self.width)
+        if isinstance(tiles, int) and isinstance(panels, int):
+            threads = min(threads, max(panels, tiles))
+        self.parts = threads
+        by_panel = not isinstance(panels, int) or panels >= self.parts
+        self.panels = _Share(e, panels, self.parts if by_panel else 1)
+        self.tiles = _Share(e, tiles, 1 if by_panel else self.parts)
+        self.packs = packed
+        self.packed: Place | None = None
+        self.start: Any = tirx.const(0, e.index)  # of a panel, where several are packed
+        self.ahead = constant is not None and self._pack_ahead(constant)
+
+    def statements(self) -> list[Statement]:
+        """The whole product."""
+        zero = tirx.const(0, self.e.index)
+        batch = [axis.extent for axis in self.product.batch]
+
+        def part(number_: Any) -> list[Statement]:
+            statements: list[Statement] = []
+            if self.packs and not self.ahead:
+                dims = (size(self.product.inner), self.width)
+                name = (self.product.stage.op, "packed")
+                self.packed, statements = self.e.scratch(name, str(self.product.right.ty), dims, number_, 0)
+
+            def one(at: Any) -> list[Statement]:
+                indices = decoded(at, batch, self.e.index) if batch else []
+                found = {axis.variable: i for axis, i in zip(self.product.batch, indices, strict=True)}
+                return self._part(cast(number_, self.e.index), at, found)
+
+            return [*statements, *(loop(volume(batch), self.e.index, one) if batch else one(zero))]
+
+        return part(zero) if self.parts == 1 else loop(self.parts, self.e.index, part, "PARALLEL")
+
+    def _part(self, part: Any, number_: Any, batch: dict[Any, Expression]) -> list[Statement]:
+        """What one thread does, for one place of the batch."""
+
+        def panel(own: Any) -> list[Statement]:
+            column, place = tirx.Var("column", self.e.index), self.panels.first(part) + own
+            statements = [tirx.Bind(column, place * self.width)]
+            if self.ahead:
+                self.start = tirx.Var("start", self.e.index)
+                panels = number(self.panels.total, self.e.index)
+                size_ = number(size(self.product.inner), self.e.index) * self.width
+                statements.append(tirx.Bind(self.start, (number_ * panels + place) * size_))
+            elif self.packed is not None:
+                form = self.vectors, self.lanes, self.ragged
+                statements += Panel(self.e, self.product, self.packed.buffer, batch, column, *form).statements()
+            tiles = loop(self.tiles.count(part), self.e.index, partial(self._tile, part, column, batch))
+            return [*statements, *tiles]
+
+        return loop(self.panels.count(part), self.e.index, panel)
+
+    # ---- the operands
+
+    def _inside(self, end: Expression) -> Expression:
+        """Whether columns up to here are there."""
+        return tirx.LE(end, number(self.columns, self.e.index))
+
+    def _pack_ahead(self, constant: Given) -> bool:
+        """Let the right operand, a constant, be packed before the run; False if that is not possible."""
+        product, columns, panels = self.product, self.columns, self.panels.total
+        assert isinstance(columns, int) and isinstance(panels, int)
+        outer, inner = ([(axis.variable, axis.extent) for axis in part] for part in (product.batch, product.inner))
+        sizes = [extent for _, extent in (*outer, *inner)]
+        if not all(isinstance(extent, int) for extent in sizes):
+            return False
+        total = int(volume(sizes)) * panels * self.width
+        column = tirx.Var("column", self.e.index)
+        same = {axis.variable: axis.variable for axis in (*product.batch, *product.inner)}
+        element = right(self.e, self.product, same, {}, column)
+        if constant in self.e.packings:  # with threads and without
+            self.packed = self.e.pack(constant, self.e.packings[constant], total)
+            return True
+        if total > REPEATED * constant.elements + self.width * int(volume(sizes)):
+            return False
+        try:
+            found = packing(element.indices[0], outer, inner, column, columns, self.width)
+        except NoArithmetic:
+            return False
+        self.packed = self.e.pack(constant, found, total)
+        return True
+
+    # ---- a tile
+
+    def _tile(self, part: Any, column: Any, batch: dict[Any, Expression], number_: Any) -> list[Statement]:
+        """`height` rows and `width` columns. Without packing, the columns beyond the last panel are done by
+        themselves."""
+        row = (self.tiles.first(part) + number_) * self.height
+        whole = self._sums(row, column, batch, self.vectors, self.lanes)
+        if self.packed is not None or not self.ragged:
+            return whole
+        if isinstance(self.columns, int):
+            rest = self._narrow(row, column, batch, self.columns % self.width)
+            if self.columns < self.width:
+                return rest
+        else:
+            rest = self._sums(row, column, batch, self.vectors, self.lanes, guarded=True)
+        return [tirx.IfThenElse(self._inside(column + self.width), sequence(whole), sequence(rest))]
+
+    def _narrow(self, row: Any, column: Any, batch: dict[Any, Expression], left: int) -> list[Statement]:
+        """The last columns, less than a panel: whole vectors, then smaller ones."""
+        statements: list[Statement] = []
+        lanes = self.lanes
+        while left:
+            if vectors := left // lanes:
+                statements += self._sums(row, column, batch, vectors, lanes)
+                column, left = column + vectors * lanes, left - vectors * lanes
+            lanes //= 2
+        return statements
+
+    def _sums(
+        self, row: Any, column: Any, batch: dict[Any, Expression], vectors: int, lanes: int, guarded: bool = False
+    ) -> list[Statement]:
+        """Compute and store a tile of so many vectors; `guarded` where some columns may not be there."""
+        dtype = self.product.dtype
+        alignment = np.dtype(dtype).itemsize * lanes
+        sums = [
+            tirx.decl_buffer((vectors * lanes,), dtype, f"sums{r}", data_alignment=alignment)
+            for r in range(self.height)
+        ]
+        whole = isinstance(self.rows, int) and self.rows % self.height == 0
+        last = None if whole else number(self.rows, self.e.index) - 1
+        rows = [
+            unravelled(self.product.rows, row + r if last is None else tirx.Min(row + r, last), self.e.index)
+            for r in range(self.height)
+        ]
+        end = number(self.columns, self.e.index) - 1
+
+        def each(body: Callable[[Any], list[Statement]]) -> list[Statement]:
+            return [s for v in range(vectors) for s in _vector(self.e.index, v * lanes, lanes, body)]
+
+        def step(place: Any, inner: dict[Any, Expression]) -> list[Statement]:
+            statements: list[Statement] = []
+            for r, accumulator in enumerate(sums):
+                factor = tirx.Var("left", str(self.product.left.ty))
+                statements.append(tirx.Bind(factor, operand_at(self.e, self.product.left, batch, inner, rows[r])))
+
+                def add(at: Any, accumulator: Any = accumulator, factor: Any = factor) -> list[Statement]:
+                    if self.packed is not None:
+                        element = tirx.BufferLoad(self.packed.buffer, [self.start + place * self.width + at])
+                    elif guarded:
+                        element = right(self.e, self.product, batch, inner, tirx.Min(column + at, end))
+                    else:
+                        element = right(self.e, self.product, batch, inner, column + at)
+                    update, old = self.product.update, tirx.BufferLoad(accumulator, [at])
+                    value = rewritten(update.value, {update.old: old, update.left: factor, update.right: element})
+                    return [tirx.BufferStore(accumulator, value, [at])]
+
+                statements += each(add)
+            return statements
+
+        def clear(accumulator: Any) -> list[Statement]:
+            return each(lambda at: [tirx.BufferStore(accumulator, tirx.const(0, dtype), [at])])
+
+        statements: list[Statement] = [tirx.AllocBuffer(accumulator) for accumulator in sums]
+        statements += [statement for accumulator in sums for statement in clear(accumulator)]
+        statements += inner_loops(self.e, self.product, step)
+        for r, accumulator in enumerate(sums):
+            stores = self._stores(accumulator, row + r, column, batch, vectors, lanes)
+            statements += stores if last is None else [tirx.IfThenElse(row + r <= last, sequence(stores), None)]
+        return statements
+
+    # ---- the result
+
+    def _stores(
+        self, sums: Any, row: Any, column: Any, batch: dict[Any, Expression], vectors: int, lanes: int
+    ) -> list[Statement]:
+        """Store what the epilogue makes of the sums of a row."""
+
+        def element(at: Any) -> list[Statement]:
+            place = {
+                **batch,
+                **unravelled(self.product.rows, row, self.e.index),
+                **unravelled(self.product.columns, column + at, self.e.index),
+            }
+            return self.done([place[v] for v in self.product.stage.axes], [tirx.BufferLoad(sums, [at])])
+
+        statements: list[Statement] = []
+        for v in range(vectors):
+            start = v * lanes
+            stores = _vector(self.e.index, start, lanes, element)
+            if self.ragged and (self.packed is not None or not isinstance(self.columns, int)):
+                left = tirx.Max(number(self.columns, self.e.index) - (column + start), tirx.const(0, self.e.index))
+                rest = loop(left, self.e.index, lambda lane, start=start: element(lane + start))  # type: ignore[misc]
+                inside = self._inside(column + (start + lanes))
+                stores = [tirx.IfThenElse(inside, sequence(stores), sequence(rest))]
+            statements += stores
+        return statements
+
+
+@attrs.frozen
+class _Share:
+    """Pieces that threads share: each gets as many, the last ones fewer."""
+
+    e: Emission
+    total: Extent
+    threads: int
+
+    @property
+    def _each(self) -> Extent:
+        return pieces(self.total, self.threads)
+
+    def first(self, thread: Any) -> Any:
+        """The first piece of a thread."""
+        return tirx.const(0, self.e.index) if self.threads == 1 else thread * number(self._each, self.e.index)
+
+    def count(self, thread: Any) -> Extent:
+        """How many it has."""
+        if self.threads == 1 or (isinstance(self.total, int) and self.total % self.threads == 0):
+            return self._each
+        left = number(self.total, self.e.index) - self.first(thread)
+        return tirx.Max(tirx.Min(number(self._each, self.e.index), left), tirx.const(0, self.e.index))
+
+
+def _vector(index: str, start: int, lanes: int, body: Callable[[Any], list[Statement]]) -> list[Statement]:
+    """Statements for each lane of one vector."""
+    return loop(lanes, index, lambda lane: body(lane + start), "VECTORIZED")
+
+
+__all__ = ["Generator", "emit", "recognise"]

@@ -1,0 +1,183 @@
+"""Products of a matrix and a few columns, such as the last layers of networks with few classes: sums along the rows.
+
+    packed[column, inner] = right[inner, column]
+    for tiles of `height` rows:                                         shared among threads
+        for vectors of inner: sums[row][column][lane] += left[row, inner] * packed[column, inner]
+        out[row, column] = epilogue(the lanes of sums[row][column] added up)
+
+A vector of so few columns would be half empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm_ffi import structural_walk
+
+from relay.codegen.kernels.elementwise.transposition import halves, run
+from relay.codegen.kernels.emission import Emission
+from relay.codegen.kernels.gemm.panels import operand_at, right, unravelled
+from relay.codegen.kernels.gemm.recognition import Product, is_contiguous, registers, size
+from relay.codegen.kernels.loops import decoded, loop, shared
+from relay.codegen.kernels.reduction.reductions import Finish
+from relay.codegen.kernels.stage import volume
+from relay.codegen.tvm.tir import Expression, Statement, tirx, vector_registers
+
+LEAST_ROWS = 32  # below, packing the columns takes too long
+LEAST_VECTORS = 4  # of a row, such that adding lanes up takes a small part of the time
+
+
+def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
+    """The statements of such a product; None for others."""
+    rows, columns = size(product.rows), size(product.columns)
+    lanes, _ = registers(product.dtype)
+    dtypes = {product.dtype, str(product.left.ty), str(product.right.ty)}
+    if len(product.inner) != 1 or dtypes not in ({"float32"}, {"float64"}) or not _is_plain(product):
+        return None
+    (last,) = product.inner
+    sizes = (rows, columns, last.extent, *(axis.extent for axis in product.batch))
+    if not all(isinstance(extent, int) for extent in sizes):
+        return None
+    if 2 * columns > lanes or rows < LEAST_ROWS or last.extent < LEAST_VECTORS * lanes:
+        return None
+    if not is_contiguous(e, product.left, last.variable):
+        return None
+    height = max(1, vector_registers()[1] * 3 // 4 // columns)
+    loops = _Loops(e, product, done, int(columns), int(last.extent), lanes)
+    packed, made = e.scratch((product.stage.op, "columns"), product.dtype, (columns, loops.padded), None, 0)
+    batch = [axis.extent for axis in product.batch]
+
+    def one(number_: Expression) -> list[Statement]:
+        indices = decoded(number_, batch, e.index) if batch else []
+        found = {axis.variable: i for axis, i in zip(product.batch, indices, strict=True)}
+
+        def some(begin: Any, count: Any) -> list[Statement]:
+            tiles = count // height if isinstance(count, int) else tirx.indexdiv(count, tirx.const(height, e.index))
+            whole = loop(tiles, e.index, lambda n: loops.tile(packed.buffer, begin + n * height, height, found))
+            start = begin + tiles * height
+            return [
+                *whole,
+                *loop(count - tiles * height, e.index, lambda n: loops.tile(packed.buffer, start + n, 1, found)),
+            ]
+
+        def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+            return some(begin, end - begin)
+
+        shares = shared(
+            rows, rows * columns * last.extent, e.threads, e.index, part,
+            lambda: some(tirx.const(0, e.index), rows), height,
+        )  # fmt: skip
+        return [*loops.pack(packed.buffer, found), *shares]
+
+    return [*made, *(loop(volume(batch), e.index, one) if batch else one(tirx.const(0, e.index)))]
+
+
+def _is_plain(product: Product) -> bool:
+    """Whether nothing is done with the sum and the factors but to multiply and add."""
+    casts: list[Any] = []
+    structural_walk(product.update.value, ((tirx.Cast, casts.append),))
+    return not casts
+
+
+class _Loops:
+    def __init__(self, e: Emission, product: Product, done: Finish, columns: int, inner: int, lanes: int) -> None:
+        self.e = e
+        self.product = product
+        self.done = done
+        self.columns = columns
+        self.inner = inner
+        self.lanes = lanes
+        self.whole = inner // lanes
+        self.left_over = inner % lanes
+        self.padded = (self.whole + bool(self.left_over)) * lanes
+
+    def pack(self, buffer: Any, batch: dict[Any, Expression]) -> list[Statement]:
+        """The columns behind each other. The last vector of each ends with the last element, and has zeros instead of
+        what is in the one before, too."""
+        e, (last,) = self.e, self.product.inner
+
+        def element(k: Expression, column: Expression) -> Expression:
+            return right(e, self.product, batch, {last.variable: k}, column)
+
+        def row(k: Expression) -> list[Statement]:
+            def store(column: Expression) -> list[Statement]:
+                return [tirx.BufferStore(buffer, element(k, column), [column * self.padded + k])]
+
+            return loop(self.columns, e.index, store)
+
+        def rest(column: Expression) -> list[Statement]:
+            def store(lane: Expression) -> list[Statement]:
+                at = column * self.padded + self.whole * self.lanes + lane
+                found = element(lane + (self.inner - self.lanes), column)
+                counts = lane >= self.lanes - self.left_over
+                return [tirx.BufferStore(buffer, tirx.Select(counts, found, tirx.const(0, self.product.dtype)), [at])]
+
+            return loop(self.lanes, e.index, store)
+
+        statements = loop(self.whole * self.lanes, e.index, row)
+        return statements + (loop(self.columns, e.index, rest) if self.left_over else [])
+
+    def tile(self, packed: Any, first: Expression, height: int, batch: dict[Any, Expression]) -> list[Statement]:
+        """So many rows."""
+        e, dtype, lanes, (last,) = self.e, self.product.dtype, self.lanes, self.product.inner
+        zero = tirx.const(0, e.index)
+        statements: list[Statement] = []
+        sums: list[list[Any]] = []
+        for _ in range(height):
+            sums.append([])
+            for _ in range(self.columns):
+                buffer, made = e.local(dtype, lanes)
+                clear = tirx.BufferStore(buffer, tirx.Broadcast(tirx.const(0, dtype), lanes), [run(zero, lanes)])
+                statements += [*made, clear]
+                sums[-1].append(buffer)
+        rows = [unravelled(self.product.rows, first + r, e.index) for r in range(height)]
+
+        def add(start: Expression, at: Expression, counts: Any = None) -> list[Statement]:
+            made: list[Statement] = []
+            factors = []
+            for row in rows:
+                load = operand_at(e, self.product.left, batch, row, {last.variable: start})
+                vector: Any = tirx.BufferLoad(load.source, [run(load.indices[0], lanes)])
+                if counts is not None:
+                    vector = tirx.Select(counts, vector, tirx.Broadcast(tirx.const(0, dtype), lanes))
+                factors.append(tirx.Var("left", f"{dtype}x{lanes}"))
+                made.append(tirx.Bind(factors[-1], vector))
+            for column in range(self.columns):
+                right_ = tirx.Var("right", f"{dtype}x{lanes}")
+                made.append(tirx.Bind(right_, tirx.BufferLoad(packed, [run(at + column * self.padded, lanes)])))
+                for row_sums, factor in zip(sums, factors, strict=True):
+                    old = tirx.BufferLoad(row_sums[column], [run(zero, lanes)])
+                    made.append(tirx.BufferStore(row_sums[column], old + factor * right_, [run(zero, lanes)]))
+            return made
+
+        statements += loop(self.whole, e.index, lambda n: add(n * lanes, n * lanes))
+        if self.left_over:
+            each = tirx.Ramp(tirx.const(0, "int32"), tirx.const(1, "int32"), lanes)
+            counts = tirx.GE(each, tirx.Broadcast(tirx.const(lanes - self.left_over, "int32"), lanes))
+            statements += add(tirx.const(self.inner - lanes, e.index), tirx.const(self.whole * lanes, e.index), counts)
+        for row, row_sums in zip(rows, sums, strict=True):
+            for column, buffer in enumerate(row_sums):
+                total, folded = self._folded(buffer)
+                statements += folded
+                columns = unravelled(self.product.columns, tirx.const(column, e.index), e.index)
+                place = {**batch, **row, **columns}
+                result = tirx.Var("result", dtype)
+                statements.append(tirx.Bind(result, total))
+                statements += self.done([place[v] for v in self.product.stage.axes], [result])
+        return statements
+
+    def _folded(self, buffer: Any) -> tuple[Expression, list[Statement]]:
+        """The sum of all lanes, as in `reduction.folded`."""
+        dtype, lanes = self.product.dtype, self.lanes
+        total: Expression = tirx.BufferLoad(buffer, [run(tirx.const(0, self.e.index), lanes)])
+        statements: list[Statement] = []
+        while lanes > 1:
+            vector = tirx.Var("lanes", f"{dtype}x{lanes}")
+            statements.append(tirx.Bind(vector, total))
+            lower, upper = halves(vector, lanes)
+            total, lanes = lower + upper, lanes // 2
+        return total, statements
+
+
+__all__: Sequence[str] = ["emit"]

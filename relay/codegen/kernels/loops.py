@@ -1,0 +1,125 @@
+"""Loops: nested, as vectors with what is left over, shared among threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relay.codegen.kernels.stage import Extent
+from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
+
+PARALLEL_WORK = 1 << 17
+"""Scalar operations below which starting a second thread does not pay."""
+
+Body = Callable[[Expression], Sequence[Statement]]
+
+
+def number(value: Extent, dtype: str) -> Expression:
+    """An extent as an expression."""
+    return tirx.const(value, dtype) if isinstance(value, int) else cast(value, dtype)
+
+
+def cast(value: Expression, dtype: str) -> Expression:
+    return value if str(value.ty) == dtype else tirx.Cast(dtype, value)
+
+
+def loop(extent: Extent, dtype: str, body: Body, kind: str = "SERIAL") -> list[Statement]:
+    """body(0), body(1), .. body(extent - 1)"""
+    if isinstance(extent, int) and extent <= 1:
+        return list(body(tirx.const(0, dtype))) if extent == 1 else []
+    variable = tirx.Var("i", dtype)
+    inner = body(variable)
+    if kind == "VECTORIZED" and any(_repeats_bfloat16(statement, variable) for statement in inner):
+        kind = "SERIAL"
+    return [
+        tirx.For(variable, tirx.const(0, dtype), number(extent, dtype), tirx.ForKind[kind], sequence(inner))
+    ] if inner else []  # fmt: skip
+
+
+def _repeats_bfloat16(statement: Statement, variable: Expression) -> bool:
+    """Whether a number of bfloat16 is stored that is the same in all rounds: of these TVM makes no vectors."""
+    if not isinstance(statement, tirx.BufferStore) or str(statement.value.ty) != "bfloat16":
+        return False
+    return not any(used.same_as(variable) for used in tirx.analysis.undefined_vars(statement.value, []))
+
+
+def nested(
+    extents: Sequence[Extent], dtype: str, body: Callable[[list[Expression]], Sequence[Statement]]
+) -> list[Statement]:
+    """Loops around body(indices)."""
+
+    def level(position: int, indices: list[Expression]) -> Sequence[Statement]:
+        if position == len(extents):
+            return body(indices)
+        return loop(extents[position], dtype, lambda i: level(position + 1, [*indices, i]))
+
+    return list(level(0, []))
+
+
+def vectors(extent: Extent, width: int, dtype: str, body: Body) -> list[Statement]:
+    """`loop` in vectors of a width, and what is left over."""
+    if isinstance(extent, int):
+        whole, rest = divmod(extent, width)
+        made = loop(whole, dtype, lambda i: loop(width, dtype, lambda v: body(i * width + v), "VECTORIZED"))
+        return made + loop(rest, dtype, lambda v: body(v + whole * width), "VECTORIZED")
+    steps = tirx.Var("steps", dtype)
+    made = loop(steps, dtype, lambda i: loop(width, dtype, lambda v: body(i * width + v), "VECTORIZED"))
+    made += loop(cast(extent, dtype) - steps * width, dtype, lambda i: body(steps * width + i))
+    return [tirx.Bind(steps, tirx.indexdiv(cast(extent, dtype), tirx.const(width, dtype))), *made]
+
+
+def decoded(index: Expression, extents: Sequence[Extent], dtype: str) -> list[Expression]:
+    """The indices of nested loops by the number of the round."""
+    indices: list[Expression] = []
+    for position in range(len(extents) - 1, 0, -1):
+        size = number(extents[position], dtype)
+        indices.insert(0, tirx.indexmod(index, size))
+        index = tirx.indexdiv(index, size)
+    return [index, *indices]
+
+
+def shared(
+    total: Extent,
+    work: Extent,
+    threads: int,
+    dtype: str,
+    part: Callable[[Expression, Expression, Expression], Sequence[Statement]],
+    serial: Callable[[], Sequence[Statement]],
+    step: int = 1,
+    least: int | None = None,
+) -> list[Statement]:
+    """part(number, begin, end) on each thread if there is enough work, else `serial()`. `begin` is a multiple of
+    `step`. `least`: what is enough work, unless it is `PARALLEL_WORK`."""
+    least = PARALLEL_WORK if least is None else least
+    if threads == 1 or (isinstance(total, int) and total < 2 * step):
+        return list(serial())
+
+    def on_thread(number_: Expression) -> list[Statement]:
+        steps = tirx.indexdiv(number(total, "int64") + (step - 1), tirx.const(step, "int64"))
+        begin, end = tirx.Var("begin", dtype), tirx.Var("end", dtype)
+        first = tirx.indexdiv(steps * cast(number_, "int64"), tirx.const(threads, "int64")) * step
+        last = tirx.indexdiv(steps * (cast(number_, "int64") + 1), tirx.const(threads, "int64")) * step
+        return [
+            tirx.Bind(begin, cast(first, dtype)),
+            tirx.Bind(end, cast(tirx.min(last, number(total, "int64")), dtype)),
+            *part(number_, begin, end),
+        ]
+
+    return enough(work, least, lambda: loop(threads, "int32", on_thread, "PARALLEL"), serial)
+
+
+def enough(
+    work: Extent, least: int, then: Callable[[], Sequence[Statement]], orelse: Callable[[], Sequence[Statement]]
+) -> list[Statement]:
+    """One of two, by whether there is so much work: decided now if it is known."""
+    if isinstance(work, int):
+        return list(then() if work >= least else orelse())
+    condition = tirx.GE(number(work, "int64"), tirx.const(least, "int64"))
+    return [tirx.IfThenElse(condition, sequence(list(then())), sequence(list(orelse())))]
+
+
+def between(begin: Expression, end: Expression, dtype: str, body: Body) -> list[Statement]:
+    """body(begin), .. body(end - 1)"""
+    return loop(end - begin, dtype, lambda i: body(begin + i))
+
+
+__all__ = ["between", "cast", "decoded", "enough", "loop", "nested", "number", "shared", "vectors"]

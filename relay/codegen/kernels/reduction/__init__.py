@@ -1,0 +1,1 @@
+"""Reductions: rows, trees over threads, short rows."""

@@ -1,0 +1,273 @@
+"""Loops for the te stages of a kernel.
+
+What is computed elementwise becomes part of what reads it. The stages that are left are kept in memory, and each gets
+loops by what it is: a sum of products (`product`), another reduction (`reduction`), or neither (`elementwise`). Stages
+that have their first axes in common, as the rows of a softmax, share the loops over these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relay.codegen.kernels.clusters import Cluster, Step, clusters
+from relay.codegen.kernels.elementwise import transposed_access
+from relay.codegen.kernels.elementwise.blocks import in_blocks
+from relay.codegen.kernels.elementwise.pointwise import elements, outer_axes, share_flat
+from relay.codegen.kernels.emission import Emission, Given, Place, key
+from relay.codegen.kernels.gemm import product as products
+from relay.codegen.kernels.gemm.packing import Packing
+from relay.codegen.kernels.gemm.recognition import recognise
+from relay.codegen.kernels.loops import decoded, loop, nested, shared
+from relay.codegen.kernels.reduction import short_rows
+from relay.codegen.kernels.reduction.reductions import TOGETHER, goes_along_columns, goes_together, reduce, together
+from relay.codegen.kernels.reduction.tree_reduction import reduce_in_parts
+from relay.codegen.kernels.registers import with_registers
+from relay.codegen.kernels.stage import (
+    Extent,
+    extent,
+    in_order,
+    is_compute,
+    is_one,
+    loads,
+    renamed,
+    same,
+    stage_of,
+    volume,
+)
+from relay.codegen.tvm.tir import Expression, Statement, tirx
+
+__all__ = ["Emission", "Given", "Packing", "Place", "emit", "extent", "key", "renamed", "volume", "with_registers"]
+
+
+def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> list[Statement]:
+    """The loops that compute tensors. `e` knows where they and their inputs are. The `wanted` operations are computed
+    once for each place, in any case."""
+    results = {output.op: None for output in outputs}
+    ops = [op for op in in_order(outputs) if ((op, 0) not in e.places and (op, 0) not in e.values) or op in results]
+    kept = {**_kept(ops, results), **dict.fromkeys(op for op in ops if any(op.same_as(w) for w in wanted))}
+    steps = _steps(e, [op for op in ops if op in kept], results)
+    remembered = _remembered(e, steps, results)
+    blocks = in_blocks(e, steps, remembered)
+    if blocks is not None:
+        return blocks
+    common = _common(e, steps)
+    if common:
+        return _nest(e, steps, common, remembered)
+    statements: list[Statement] = []
+    for step in steps:
+        statements += _memory(e, step, remembered, 0, None)
+        statements += _alone(e, step)
+    return statements
+
+
+def _kept(ops: Sequence[Any], results: Mapping[Any, None]) -> dict[Any, None]:
+    """The operations that are computed once: results, reductions, and what these read if others read it, too, or if
+    they read each element often; and what statements read and write."""
+    readers: dict[Any, list[Any]] = {}
+    for op in ops:
+        for tensor in {t.op: t for t in op.input_tensors}.values():
+            readers.setdefault(tensor.op, []).append(op)
+    kept: dict[Any, None] = {}
+    for op in ops:
+        consumers = readers.get(op, [])
+        if (
+            op in results
+            or not is_compute(op)
+            or op.reduce_axis
+            or op.num_outputs > 1
+            or any(not is_compute(c) for c in consumers)
+            or (len(consumers) > 1 and any(is_compute(c) and c.reduce_axis for c in consumers))
+            or (not _moves_only(op) and any(_is_product(c) for c in consumers))
+        ):
+            kept[op] = None
+    return kept
+
+
+def _moves_only(op: Any) -> bool:
+    """Whether an operation only moves data (or makes it from nothing)."""
+    body = op.body[0]
+    while isinstance(body, tirx.Cast):
+        body = body.value
+    return any(True for _ in loads(body)) is False or getattr(getattr(body, "op", None), "name", "") == "te.tensor_load"
+
+
+def _is_product(op: Any) -> bool:
+    return bool(is_compute(op) and op.reduce_axis and isinstance(op.body[0].source[0], tirx.Mul))
+
+
+def _steps(e: Emission, ops: Sequence[Any], results: Mapping[Any, None]) -> list[Step]:
+    """The stages in clusters, in order."""
+    for op in ops:  # what is kept has a place from here on; where, is decided later
+        for n in range(op.num_outputs):
+            tensor = op.output(n)
+            e.places.setdefault((op, n), Place(None, tuple(map(extent, tensor.shape))))
+    return clusters(e, ops, {op: stage_of(op) if is_compute(op) else None for op in ops}, results)
+
+
+def _remembered(e: Emission, steps: Sequence[Step], results: Mapping[Any, None]) -> list[Any]:
+    """The operations for which the kernel needs memory of its own: those that other clusters read."""
+    where = {op: n for n, step in enumerate(steps) for op in _ops(step)}
+    read: set[Any] = set()
+    for n, step in enumerate(steps):
+        if isinstance(step, Cluster):
+            found = [tensor.op for stage in step.stages for tensor, _ in e.reads(stage)]
+        else:
+            found = [tensor.op for tensor in step.input_tensors]
+        read.update(op for op in found if where.get(op, n) != n)
+    several = [op for op in where if op.num_outputs > 1 or not is_compute(op)]
+    return [op for op in where if (op in read or op in several) and op not in results]
+
+
+def _ops(step: Step) -> list[Any]:
+    return [stage.op for stage in step.stages] if isinstance(step, Cluster) else [step]
+
+
+# ---- stages with axes in common
+
+
+def _common(e: Emission, steps: Sequence[Step]) -> int:
+    """How many first axes several stages have in common, so that all can be computed within loops over these."""
+    if len(steps) < 2 or not all(isinstance(step, Cluster) for step in steps):
+        return 0
+    stages = [stage for step in steps for stage in step.stages]
+    if any(recognise(e, stage) for stage in stages if stage.is_reduction):
+        return 0
+    made = {s.op for s in stages}
+    count = min(len(s.extents) for s in stages)
+    for stage in stages:
+        shared_axes = 0
+        while shared_axes < count and same([stage.extents[shared_axes]], [stages[0].extents[shared_axes]]):
+            shared_axes += 1
+        count = min(count, shared_axes)
+        for tensor, indices in e.reads(stage):
+            if tensor.op in made:
+                matching = 0
+                while matching < count and (
+                    indices[matching].same_as(stage.axes[matching]) or is_one(stage.extents[matching])
+                ):
+                    matching += 1
+                count = min(count, matching)
+    columns = [
+        s for s in stages
+        if s.is_reduction and len(s.extents) == count and goes_along_columns(e, s)
+    ]  # fmt: skip
+    if columns:  # their last axis is to be vectorised
+        count -= 1
+    return 0 if all(is_one(x) for x in stages[0].extents[:count]) else count
+
+
+def _nest(e: Emission, steps: Sequence[Cluster], count: int, remembered: Sequence[Any]) -> list[Statement]:
+    short = short_rows.recognise(e, steps, count, remembered)
+    if short is not None:
+        return short_rows.share(e, short)
+    extents = steps[0].lead.extents[:count]
+    work: Extent = 0
+    for step in steps:
+        work = step.lead.work if isinstance(work, int) and work == 0 else work + step.lead.work
+    places = dict(e.places)
+
+    def row(indices: Sequence[Expression], part: Expression) -> list[Statement]:
+        statements: list[Statement] = []
+        for step in steps:
+            statements += _memory(e, step, remembered, count, part)
+        for step in steps:
+            statements += reduce(e, step, indices) if step.reductions else elements(e, step.whole, indices)
+        e.places.clear()
+        e.places.update(places)
+        return statements
+
+    def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+        return loop(end - begin, e.index, lambda i: row(decoded(begin + i, extents, e.index), number_))
+
+    def serial() -> list[Statement]:
+        return nested(extents, e.index, lambda indices: row(indices, tirx.const(0, "int32")))
+
+    return shared(volume(extents), work, e.threads, e.index, part, serial)
+
+
+def _memory(
+    e: Emission, step: Step, remembered: Sequence[Any], skipped: int, part: Expression | None
+) -> list[Statement]:
+    """Give what a step computes a place in memory, where it needs one."""
+    statements: list[Statement] = []
+    for op in _ops(step):
+        if op not in remembered:
+            continue
+        for n in range(op.num_outputs):
+            tensor = op.output(n)
+            dims = tuple(map(extent, tensor.shape))[skipped:]
+            e.places[op, n], made = e.scratch((op, n), str(tensor.dtype), dims, part, skipped)
+            statements += made
+    return statements
+
+
+# ---- single clusters
+
+
+def _alone(e: Emission, step: Step) -> list[Statement]:
+    if not isinstance(step, Cluster):
+        return _statement(e, step)
+    lead = step.lead
+    if not step.reductions:
+        flat = share_flat(e, step.whole)
+        if flat is not None:
+            return flat
+        squares = transposed_access.recognise(e, step.whole)
+        if squares is not None:
+            return transposed_access.share(e, squares)
+        count = outer_axes(e, step.whole)
+    else:
+        found = recognise(e, lead)
+        made = products.emit(e, found, step) if found is not None else None
+        if made is not None:
+            return made
+        short = short_rows.recognise(e, [step], len(lead.extents), []) if short_rows.pays_alone(step) else None
+        if short is not None and not goes_along_columns(e, lead):
+            return short_rows.share(e, short)
+        if len(lead.extents) == 1 and goes_together(e, step):
+            return _rows_together(e, step)
+        in_parts = reduce_in_parts(e, step)
+        if in_parts is not None:
+            return in_parts
+        count = len(lead.extents) - (goes_along_columns(e, lead) or goes_together(e, step))
+
+    def row(indices: Sequence[Expression]) -> list[Statement]:
+        return reduce(e, step, indices) if step.reductions else elements(e, step.whole, indices)
+
+    extents = lead.extents[:count]
+    if not extents:
+        return row(())
+
+    def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+        return loop(end - begin, e.index, lambda i: row(decoded(begin + i, extents, e.index)))
+
+    return shared(volume(extents), lead.work, e.threads, e.index, part, lambda: nested(extents, e.index, row))
+
+
+def _rows_together(e: Emission, cluster: Cluster) -> list[Statement]:
+    """A reduction of the rows of a matrix, several at once."""
+    (count,) = cluster.lead.extents
+
+    def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+        return together(e, cluster, (), begin, end - begin)
+
+    def serial() -> list[Statement]:
+        return together(e, cluster, (), tirx.const(0, e.index), count)
+
+    return shared(count, cluster.lead.work, e.threads, e.index, part, serial, step=TOGETHER)
+
+
+def _statement(e: Emission, op: Any) -> list[Statement]:
+    """The statement of a te.extern, on its operands in memory."""
+    statements: list[Statement] = []
+    for tensor in op.inputs:
+        if key(tensor) in e.values:  # statements read memory
+            buffer, made = e.local(str(tensor.dtype), 1)
+            statements += [*made, tirx.BufferStore(buffer, e.values[key(tensor)], [0])]
+            e.places[key(tensor)] = Place(buffer, (1,) * len(tensor.shape))
+    pairs = [(b, e.places[key(t)]) for b, t in zip(op.input_placeholders, op.inputs, strict=True)]
+    pairs += [(b, e.places[op, n]) for n, b in enumerate(op.output_placeholders)]
+    for buffer, place in pairs:
+        statements.append(tirx.DeclBuffer(buffer, data=place.buffer.data))
+    return [*statements, op.body]

@@ -1,0 +1,510 @@
+"""The code of one native function while it is generated: its statements, workspace, and access to values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, assert_never
+
+import attrs
+
+from relay.codegen.lowering.context import BUDGET, FIRST_FAILURE, FIRST_FREE, RUNNING_OUT_OF_MEMORY, STATUS
+from relay.codegen.lowering.layout import (
+    ROW,
+    DataLayout,
+    Layout,
+    Pool,
+    RowLayout,
+    StackLayout,
+    TensorLayout,
+    TupleLayout,
+    leaves,
+)
+from relay.codegen.lowering.memory import Slot, Workspace
+from relay.codegen.lowering.values import DataValue, Immediate, Leaf, Memory, Place, Register, StackValue, Value, pairs
+from relay.codegen.tvm import tir
+from relay.codegen.tvm.tir import Expression, Statement, integer, tirx
+from relay.errors import Span
+from relay.ir.data_dependent import made_in
+from relay.ir.dims import WIDEST_SIZE, Dim, DimExpr, MadeDim, TypeId
+from relay.ir.types import INT64
+from relay.ir.upper_bounds import may_overflow
+
+TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were asked for
+
+
+_NUMBERS = (tirx.IntImm, tirx.FloatImm)
+
+
+class Reserving(Protocol):
+    """What gives memory for tensors whose size the run makes."""
+
+    def reserve(self, code: Code, size: Expression) -> Expression:
+        """The address of so many bytes."""
+        ...
+
+
+@attrs.frozen(eq=False)
+class KernelCall:
+    """A call of a kernel that cannot fail, with arguments that are the same anywhere in the function: slots of the
+    workspace, constants, sizes, and the function's own parameters."""
+
+    function: Any
+    operands: Sequence[Leaf]
+    outputs: Sequence[Leaf]
+    sizes: Sequence[Dim]
+    temporaries: Sequence[Leaf]
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """All that is read or written."""
+        return (*self.operands, *self.outputs, *self.temporaries)
+
+
+class Code:
+    """Statements of one function. `context` is the parameter that holds the address of the context table."""
+
+    def __init__(self, places: Mapping[TypeId, int] | None = None, arena: Reserving | None = None) -> None:
+        """`places`: where the sizes of symbolic dims stand in the context table. `arena` has the memory of tensors
+        whose size the run makes."""
+        self._arena = arena
+        self.made: dict[MadeDim, Expression] = {}  # the sizes that are in scope
+        self.context = tirx.Var("context", "int64")
+        self.frame = tirx.Var("frame", "int64")
+        self.workspace = Workspace()
+        self._table, self._declarations = tir.view("table", (TABLE_SIZE,), "int64", self.context)
+        self.parameters: set[Place] = set()  # the places that the function's parameters are, or are the addresses of
+        self.places = places or {}
+        self.statements: list[Statement | KernelCall] = []  # KernelCalls outside of constructs only
+        self._depth = 0
+        self._placed: Dim | None = None
+        self._names = 0
+        self._first: list[Statement] = []
+        self._sizes: dict[Dim, Expression] = {}
+        self._size_bindings: list[Statement] = []
+
+    # ---- statements
+
+    def emit(self, *statements: Statement) -> None:
+        self.statements += statements
+
+    def define_context(self, *statements: Statement) -> None:
+        """What computes the context's address, in a function that does not get it as a parameter."""
+        self._declarations = [*statements, *self._declarations]
+
+    @contextmanager
+    def collect(self) -> Iterator[list[Statement]]:
+        """What is emitted inside goes to a list of its own."""
+        outer = self.open()
+        collected = self.statements
+        yield collected
+        self.close(outer)
+
+    def open(self) -> list[Statement]:
+        """Collect from here; returns what was collected so far, for `close`."""
+        outer, self.statements = self.statements, []
+        self._depth += 1
+        return outer
+
+    def close(self, outer: list[Statement]) -> list[Statement]:
+        """Go back to what was collected before `open`; returns what was emitted since."""
+        collected, self.statements = self.statements, outer
+        self._depth -= 1
+        return collected
+
+    def when(self, condition: Expression, then: Sequence[Statement], orelse: Sequence[Statement] = ()) -> None:
+        """Emit an `if`."""
+        if then or orelse:
+            self.emit(tirx.IfThenElse(condition, tir.sequence(then), tir.sequence(orelse) if orelse else None))
+
+    def bind(self, expression: Expression, dtype: str = "int64", name: str = "t") -> Expression:
+        """Evaluate an expression now and name it."""
+        variable = tirx.Var(name, dtype)
+        self.emit(tirx.Bind(variable, expression))
+        return variable
+
+    def check(self, status: Expression) -> None:
+        """Leave the function if a call has failed. A status that is dropped makes wrong answers."""
+        found = self.bind(status, "int32", "status")
+        self.emit(tirx.IfThenElse(tirx.NE(found, integer(0, "int32")), tir.fail(), None))
+
+    def failure(self, status: int) -> list[Statement]:
+        """The statements that leave the function with a status for Python."""
+        return [tirx.BufferStore(self._table, integer(status), [STATUS]), tir.fail()]
+
+    def call_kernel(self, call: KernelCall, may_fail: bool) -> None:
+        """Call a kernel. The call can be moved to another function unless it may fail, stands in a construct, or reads
+        what is computed in this function."""
+        for leaf in (*call.outputs, *call.temporaries, *call.leaves):  # what is written lives with all that is read
+            self.touch(leaf)
+        if not may_fail and self._depth == 0 and self._is_movable(call):
+            self.statements.append(call)
+            return
+        operands, outputs = map(self.passed, call.operands), map(self.address, call.outputs)
+        sizes, temporaries = map(self.size, call.sizes), map(self.address, call.temporaries)
+        status = tir.call(call.function, [*operands, *outputs, *sizes, *temporaries])
+        if may_fail:
+            self.check(status)
+        else:
+            self.emit(tirx.Evaluate(status))
+
+    def _is_movable(self, call: KernelCall) -> bool:
+        for leaf in call.leaves:
+            match leaf.place:
+                case Memory(_, slot, entry):
+                    if slot is None and entry is None and leaf.place not in self.parameters:
+                        return False
+                case Immediate(expression):
+                    if leaf.place not in self.parameters and not isinstance(expression, _NUMBERS):
+                        return False
+                case Register():
+                    return False
+                case _:
+                    assert_never(leaf.place)
+        return not any(True for _ in made_in(tuple(call.sizes)))
+
+    def moved(self, call: KernelCall, parameter: Callable[[Place, Expression], Expression]) -> Statement:
+        """A kernel's call as a statement of this function; `parameter` gives what the place of a parameter is here."""
+
+        def argument(leaf: Leaf) -> Expression:
+            match leaf.place:
+                case Memory(_, Slot(offset=offset)):
+                    return self.frame + self.size(offset)
+                case Memory(_, _, int() as entry):
+                    return self.table(entry)
+                case Memory(known) | Immediate(known):
+                    return parameter(leaf.place, known)
+                case _:
+                    raise AssertionError("a call that cannot be moved")
+
+        given = [*map(argument, call.operands), *map(argument, call.outputs)]
+        arguments = [*given, *map(self.size, call.sizes), *map(argument, call.temporaries)]
+        return tirx.Evaluate(tir.call(call.function, arguments))
+
+    def place(self) -> Dim:
+        """Give the workspace's slots their offsets, after the last statement; returns the workspace's bytes."""
+        if self._placed is None:
+            self._placed = self.workspace.place()
+        return self._placed
+
+    def finish(self) -> tuple[list[Statement], Dim]:
+        """The function's body, and the bytes of its workspace."""
+        size = self.place()
+        statements = [self.moved(s, lambda _, e: e) if isinstance(s, KernelCall) else s for s in self.statements]
+        addresses = [
+            tirx.Bind(slot.address, self.frame + self.size(slot.offset))
+            for slot in self.workspace.slots
+            if slot.named and slot.first is not None
+        ]
+        return [*self._declarations, *self._first, *self._size_bindings, *addresses, *statements], size
+
+    # ---- sizes
+
+    def size(self, dim: Dim) -> Expression:
+        """A dim as a number. Symbolic ones are constants of a run, so a function computes them once, at its start; not
+        so what depends on sizes that the run makes."""
+        if isinstance(dim, int):
+            return integer(dim)
+        if isinstance(dim, MadeDim):
+            return self.made[dim]
+        if any(True for _ in made_in(dim)):
+            assert isinstance(dim, DimExpr)
+            return self.bind(tir.arithmetic(dim, self.size), name="size")
+        if dim not in self._sizes:
+            if isinstance(dim, TypeId):
+                found = self.table(self.places[dim])
+            else:
+                assert isinstance(dim, DimExpr)
+                found = tir.arithmetic(dim, self.size)
+            variable = tirx.Var("size", "int64")
+            self._size_bindings.append(tirx.Bind(variable, found))
+            self._sizes[dim] = variable
+        return self._sizes[dim]
+
+    def bytes(self, dim: Dim) -> Expression:
+        """A number of bytes that are taken. The run ends where there are more than any memory has."""
+        if may_overflow(dim):
+            self.limit_bytes(tir.magnitude(dim, self.size))
+        return self.size(dim)
+
+    def limit_bytes(self, count: Expression) -> None:
+        """Fail if a number of bytes, a float64, is larger than any memory."""
+        with self.collect() as exhausted:
+            self.emit(*self.failure(RUNNING_OUT_OF_MEMORY))
+        self.when(tirx.GT(count, tirx.const(float(WIDEST_SIZE), "float64")), exhausted)
+
+    # ---- the context table
+
+    def table(self, place: int) -> Expression:
+        """An entry of the context table, as it is now."""
+        return tirx.BufferLoad(self._table, [place])
+
+    def set_table(self, place: int, value: Expression) -> None:
+        self.emit(tirx.BufferStore(self._table, value, [place]))
+
+    def spend(self, size: Expression) -> None:
+        """Take so many bytes of what the program may have, or fail; less than none gives them back."""
+        left = self.bind(self.table(BUDGET) - size, name="left")
+        with self.collect() as exhausted:
+            self.emit(*self.failure(RUNNING_OUT_OF_MEMORY))
+        self.when(tirx.LT(left, integer(0)), exhausted)
+        self.set_table(BUDGET, left)
+
+    # ---- places
+
+    def leaf(self, layout: TensorLayout) -> Leaf:
+        """A new place for a tensor."""
+        self._names += 1
+        name = f"v{self._names}"
+        if tir.by_value(layout.base, layout.elements):
+            view, address, statements = tir.local(name, layout.base.name)
+            self._declarations += statements
+            return Leaf(layout, Register(view, address))
+        if any(True for _ in made_in(layout.dims)):
+            assert self._arena is not None
+            return Leaf(layout, Memory(self._arena.reserve(self, self.bytes(layout.bytes))))
+        variable = tirx.Var(name, "int64")
+        return Leaf(layout, Memory(variable, self.workspace.slot(layout.bytes, variable)))
+
+    def allocate(self, layout: Layout) -> Value:
+        """New places for a value."""
+        return build(layout, map(self.leaf, leaves(layout)))
+
+    def in_registers(self, places: Value) -> Value:
+        """The same places, but registers for the one-element tensors, which would be slow in memory."""
+        match places:
+            case Leaf(layout, Memory()) if tir.by_value(layout.base, layout.elements):
+                return self.leaf(layout)
+            case Leaf() | StackValue():
+                return places
+            case tuple():
+                return tuple(map(self.in_registers, places))
+            case DataValue(tag, fields):
+                return DataValue(tag, tuple(None if f is None else tuple(map(self.in_registers, f)) for f in fields))
+            case _:
+                assert_never(places)
+
+    def number(self, value: int, layout: TensorLayout) -> Leaf:
+        return Leaf(layout, Immediate(tir.literal(value, layout.base)))
+
+    # ---- reading and writing
+
+    def load(self, leaf: Leaf) -> Expression:
+        """The element of a one-element tensor. It must be evaluated before the place is written again."""
+        match leaf.place:
+            case Immediate(expression):
+                return expression
+            case Register(view):
+                return tirx.BufferLoad(view, [0])
+            case Memory(address, slot):
+                if slot is not None:
+                    self._name(slot)
+                view, statements = tir.view("m", (1,), leaf.layout.base.name, address)
+                self.emit(*statements)
+                return tirx.BufferLoad(view, [0])
+            case _:
+                assert_never(leaf.place)
+
+    def leaf_at(self, address: Expression | None) -> Leaf:
+        """A new place for a word; it holds the one at the address, if there is one."""
+        leaf = self.leaf(TensorLayout(INT64, ()))
+        if address is not None:
+            self.store(leaf, self.load_word(address))
+        return leaf
+
+    def load_word(self, address: Expression) -> Expression:
+        """The int64 at an address, as it is now."""
+        view, statements = tir.view("word", (1,), "int64", address)
+        self.emit(*statements)
+        return self.bind(tirx.BufferLoad(view, [0]), name="word")
+
+    def store_word(self, address: Expression, value: Expression) -> None:
+        """Write an int64 to an address."""
+        view, statements = tir.view("word", (1,), "int64", address)
+        self.emit(*statements, tirx.BufferStore(view, value, [0]))
+
+    def value(self, leaf: Leaf) -> Expression:
+        """The element of a one-element tensor, evaluated now."""
+        if isinstance(leaf.place, Immediate):
+            return leaf.place.expression
+        return self.bind(self.load(leaf), leaf.layout.base.name)
+
+    def store(self, leaf: Leaf, element: Expression) -> None:
+        match leaf.place:
+            case Register(view):
+                self.emit(tirx.BufferStore(view, element, [0]))
+            case Memory(address, slot):
+                if slot is not None:
+                    self._name(slot)
+                view, statements = tir.view("m", (1,), leaf.layout.base.name, address)
+                self.emit(*statements, tirx.BufferStore(view, element, [0]))
+            case Immediate():
+                raise AssertionError("an immediate place is not written")
+            case _:
+                assert_never(leaf.place)
+
+    def _name(self, slot: Slot) -> None:
+        """Use a slot through the variable that holds its address."""
+        self.workspace.use(slot)
+        slot.named = True
+
+    def passed(self, leaf: Leaf) -> Expression:
+        """A tensor as functions take it."""
+        in_register = tir.by_value(leaf.layout.base, leaf.layout.elements)
+        return self.load(leaf) if in_register else self.address(leaf)
+
+    def address(self, leaf: Leaf) -> Expression:
+        """Where a tensor lies."""
+        match leaf.place:
+            case Memory(address, slot):
+                if slot is not None:
+                    self._name(slot)
+                return address
+            case Register(_, address):
+                return address
+            case Immediate(expression):
+                spilled = self.leaf(leaf.layout)
+                self.store(spilled, expression)
+                return self.address(spilled)
+            case _:
+                assert_never(leaf.place)
+
+    def register(self, value: int) -> Leaf:
+        """An int64 register that holds a number when the function starts."""
+        leaf = self.leaf(ROW)
+        assert isinstance(leaf.place, Register)
+        self._first.append(tirx.BufferStore(leaf.place.view, integer(value), [0]))
+        return leaf
+
+    def copy(self, target: Leaf, source: Leaf) -> None:
+        """target := source, which do not overlap unless they are the same."""
+        if target.place is source.place or target.layout.elements == 0:
+            return
+        if tir.by_value(target.layout.base, target.layout.elements):
+            self.store(target, self.load(source))
+            return
+        size = self.size(target.layout.bytes)
+        with self.collect() as copied:
+            self.emit(tirx.Evaluate(tir.extern("memcpy", self.address(target), self.address(source), size)))
+        if isinstance(source.place, Memory) and source.place.optional:
+            self.when(tirx.NE(self.address(source), integer(0)), copied)
+        else:
+            self.emit(*copied)
+        self.touch(target)
+
+    def touch(self, leaf: Leaf) -> None:
+        """Keep a buffer alive until here."""
+        if isinstance(leaf.place, Memory) and leaf.place.slot is not None:
+            self.workspace.use(leaf.place.slot)
+
+    def assign(self, target: Value, source: Value) -> None:
+        """target := source, where the target holds nothing of the source."""
+        for left, right in pairs(target, source):
+            self.copy(left, right)
+
+    def assign_parallel(self, targets: Sequence[Value], sources: Sequence[Value]) -> None:
+        """All targets := all sources at once; a source may be another target's place."""
+        moves = [
+            (left, right)
+            for target, source in zip(targets, sources, strict=True)
+            for left, right in pairs(target, source)
+            if left.place is not right.place
+        ]
+        while moves:
+            blocked = {id(right.place) for _, right in moves}
+            ready = [(left, right) for left, right in moves if id(left.place) not in blocked]
+            if not ready:  # a cycle: save one place, then it can be written
+                left, _ = moves[0]
+                saved = self.leaf(left.layout)
+                self.copy(saved, left)
+                moves = [(a, saved if b.place is left.place else b) for a, b in moves]
+                continue
+            for left, right in ready:
+                self.copy(left, right)
+            done = {id(left.place) for left, _ in ready}
+            moves = [(left, right) for left, right in moves if id(left.place) not in done]
+
+    # ---- pools
+
+    def row(self, pool: Pool, row: Expression) -> Value:
+        """The value at a row of a pool: addresses that hold until the pool grows."""
+        assert pool.slot is not None
+        places = []
+        for position, layout in enumerate(leaves(pool.element)):
+            base = self.table(pool.slot + 2 + position)
+            address = self.bind(base + row * self.size(layout.bytes), "int64", "at")
+            places.append(Leaf(layout, Memory(address)))
+        return build(pool.element, iter(places))
+
+    def shadow_words(self, pool: Pool, slot: str, row: Expression) -> tuple[Expression, Expression]:
+        """The addresses of the words for a shadow in a row of a pool of references: see `Pool`."""
+        assert pool.slot is not None
+        first = pool.slot + 2 + sum(1 for _ in leaves(pool.element)) + 2 * pool.shadows.index(slot)
+        there, shadow = (self.table(first + n) + row * self.size(ROW.bytes) for n in range(2))
+        return self.bind(there, "int64", "at"), self.bind(shadow, "int64", "at")
+
+    def read(self, value: Value, keep: bool) -> Value:
+        """A value that lies in a pool, read now; with `keep`, larger tensors stay where they are."""
+        match value:
+            case Leaf(layout):
+                if keep and not tir.by_value(layout.base, layout.elements):
+                    return value
+                leaf = self.leaf(layout)
+                self.copy(leaf, value)
+                return leaf
+            case tuple():
+                return tuple(self.read(item, keep) for item in value)
+            case DataValue(tag, fields):
+                new_tag = self._read_leaf(tag)
+                new_fields = [None if f is None else tuple(self.read(item, keep) for item in f) for f in fields]
+                return DataValue(new_tag, tuple(new_fields))
+            case StackValue(offset, length):
+                return StackValue(self._read_leaf(offset), self._read_leaf(length))
+            case _:
+                assert_never(value)
+
+    def _read_leaf(self, leaf: Leaf) -> Leaf:
+        read = self.read(leaf, keep=False)
+        assert isinstance(read, Leaf)
+        return read
+
+
+def build(layout: Layout, places: Iterator[Leaf]) -> Value:
+    """A value of a layout from its leaves in order."""
+    match layout:
+        case TensorLayout() | RowLayout():
+            return next(places)
+        case TupleLayout(items):
+            return tuple(build(item, places) for item in items)
+        case DataLayout(_, fields):
+            tag = next(places)
+            return DataValue(tag, tuple(tuple(build(f, places) for f in constructor) for constructor in fields))
+        case StackLayout():
+            return StackValue(next(places), next(places))
+        case _:
+            assert_never(layout)
+
+
+class Failures:
+    """What can go wrong in a program: the error for each status."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Span | None], int] = {}
+
+    def status(self, message: str, span: Span | None) -> int:
+        return self._known.setdefault((message, span), FIRST_FAILURE + len(self._known))
+
+    def errors(self) -> list[tuple[str, Span | None]]:
+        return list(self._known)
+
+
+class Table:
+    """The places of the context table."""
+
+    def __init__(self) -> None:
+        self.size = FIRST_FREE
+
+    def reserve(self, count: int) -> int:
+        first = self.size
+        self.size += count
+        return first

@@ -1,0 +1,371 @@
+"""A structured first-order module as one native module: every function, and the entry that Python calls."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from relay.codegen.kernels.kernels import Kernels
+from relay.codegen.lowering.aliasing import share
+from relay.codegen.lowering.arena import Arena
+from relay.codegen.lowering.constants import Constants
+from relay.codegen.lowering.context import MISFIT, RESULT, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, STATUS, WORKSPACE
+from relay.codegen.lowering.donation import NOTHING
+from relay.codegen.lowering.donation import donation as plan_donation
+from relay.codegen.lowering.external import Externals
+from relay.codegen.lowering.function_builder import Code, Failures, Table
+from relay.codegen.lowering.functions import Shared, generate
+from relay.codegen.lowering.interrupts import let_python_raise
+from relay.codegen.lowering.layout import ROW, Pool, TensorLayout, analyse, has_fixed_rows, leaves, received_leaves
+from relay.codegen.lowering.memory import ALIGNMENT
+from relay.codegen.lowering.pool_growth import Growth
+from relay.codegen.lowering.pools import make_pools
+from relay.codegen.lowering.rounds import Rounds
+from relay.codegen.lowering.tail_calls import loops_for_tail_calls
+from relay.codegen.runtime.arrays import Arrays
+from relay.codegen.runtime.loading import Unloadable, load, loads_here
+from relay.codegen.runtime.marshalling import input_pools
+from relay.codegen.runtime.native import Native
+from relay.codegen.tiling import Choices, Options
+from relay.codegen.tvm import llvm_objects, tir
+from relay.codegen.tvm.tir import GlobalVar, integer, tirx
+from relay.errors import InternalError, refusals_of
+from relay.ir.analysis.metering import Meter
+from relay.ir.data_dependent import made_by
+from relay.ir.dims import ANY, TypeId
+from relay.ir.expr import Ascribe, Derivative, Function, Loop, Module
+from relay.ir.extents import symbolic_dims
+from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
+from relay.ir.traverse import walk
+from relay.support import progress
+from relay.support.locks import compiling
+from relay.support.signals import deferral
+from relay.transform.analysis.graph import call_graph, reachable, strong_components
+from relay.transform.analysis.implicit_dims import given_sizes
+
+log = logging.getLogger("relay.compile")
+
+SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
+
+
+def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> Native:
+    """Compile; `donated` are the positions of parameters whose memory results may take.
+
+    Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code.
+    """
+    with compiling:
+        with assuming(module.where), refusals_of(f"the code of {module.entry}", module.main.span):
+            generated = _generate(module, threads, choices, donated)
+        deferral.handle()
+        progress.say("machine code")
+        with refusals_of(f"the code of {module.entry}", module.main.span):
+            return generated.finish(*_machine_code(generated, threads, _repeats(module)))
+
+
+def text(module: Module, threads: int) -> str:
+    """The TIR that a module is compiled from, as TVM prints it. Raises CompileError for what cannot be compiled."""
+    with compiling:
+        return tir.text(_generate(module, threads, {}).functions)
+
+
+def options(module: Module, threads: int) -> Mapping[str, Options]:
+    """What the loops of a module's kernels might be, by the kernels' names. Raises CompileError."""
+    with compiling, assuming(module.where):
+        return _generate(module, threads, {}).kernels.options
+
+
+@attrs.frozen(eq=False)
+class _Generated:
+    """What a module is compiled from."""
+
+    functions: dict[Any, Any]  # TIR, by their global variables
+    kernels: Kernels
+    calls_python: bool
+    finish: Callable[[Any, tuple[bytes, ...] | None], Native]  # of what can be called, and its object code
+
+
+def _generate(module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> _Generated:
+    module = _prepared(module)
+    functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
+    entry = module.main
+    layouts = analyse(module)
+    table = Table()
+    dims = symbolic_dims(module)
+    sizes = {dim: table.reserve(1) for dim in dims}
+    pools = make_pools(layouts.pools(), table, sizes)
+    kernels = Kernels(threads, choices)
+    names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
+    inputs = input_pools([layouts.of[p] for p in entry.parameters])
+    graph = call_graph(module)
+    arena = Arena(table, any(made_by(f.body) for f in functions.values()))
+    growth = Growth(functions, layouts)
+    shared = Shared(
+        layouts,
+        kernels,
+        Externals(),
+        Constants(table),
+        pools,
+        growth,
+        Rounds(functions, layouts, growth),
+        Failures(),
+        Meter(module),
+        names,
+        {},
+        sizes,
+        arena,
+        given_sizes(functions, graph),
+        _packing(functions, graph),
+    )
+    native: dict[Any, Any] = {}
+    recursive: set[str] = set()
+    donation = NOTHING
+    for component in strong_components(graph):
+        if len(component) > 1 or component[0] in graph[component[0]]:
+            recursive.update(component)
+            shared.frames.update(dict.fromkeys(component, 0))
+        for name in component:
+            sharing = share(functions[name])
+            if name == entry.name and name not in recursive:
+                given = [layouts.of[p] for p in entry.parameters]
+                donation = plan_donation(entry, given, layouts.results[name], donated, sharing)
+            native.update(generate(functions[name], shared, name in recursive, sharing, donation))
+    arrays = Arrays(table)
+    received = list(received_leaves([layouts.of[p] for p in entry.parameters]))
+    shown = shown_by(received)
+    workspace = shared.frames[entry.name]
+    blocks = pools.slots
+    own: int | None = None
+    if not isinstance(workspace, int):
+        own = table.reserve(3)
+        blocks += ((own, 1),)
+    start = GlobalVar("start")
+    native[start] = _start(
+        entry, shared, inputs, arrays, shown, own, {dim: table.reserve(1) for dim in dims}, module.where
+    )
+    native[GlobalVar("main")] = _entry(start, [leaf for leaf, _ in received], arrays, sizes, shown)
+    native.update(pools.functions)
+    native.update(arena.functions)
+    native.update(kernels.functions)
+
+    def finish(machine: Any, code: tuple[bytes, ...] | None) -> Native:
+        return Native(
+            machine,
+            code,
+            tuple(layouts.of[p] for p in entry.parameters),
+            layouts.results[entry.name],
+            donation.pairs,
+            inputs,
+            table.size,
+            workspace if isinstance(workspace, int) else 0,
+            bool(recursive),
+            shared.constants.arrays,
+            arrays.dtypes,
+            blocks,
+            arena.place if arena.used else None,
+            dims,
+            shown,
+            shared.failures.errors(),
+            shared.externals if shared.externals.used else None,
+            len(kernels.functions),
+        )
+
+    return _Generated(native, kernels, bool(shared.externals.used), finish)
+
+
+def _machine_code(generated: _Generated, threads: int, repeats: bool) -> tuple[Any, tuple[bytes, ...] | None]:
+    """Machine code in memory, without the compiler's state, and its object code; what TVM's compiler keeps, and None,
+    where that cannot be loaded. `repeats`: whether code between kernels may run more than once."""
+    functions, kernels = generated.functions, generated.kernels
+    if not generated.calls_python and not repeats and loads_here():
+        code = llvm_objects.compiled(functions, kernels.functions, threads, kernels.calls)
+        if code is not None:
+            try:
+                return load(*code), code
+            except Unloadable as reason:
+                log.info("the program is compiled again, in one piece: %s", reason)
+    built = tir.build(functions, threads, kernels.calls, repeats)
+    if generated.calls_python:
+        return built, None
+    code = (tir.object_code(built.mod),)
+    try:
+        return load(*code), code
+    except Unloadable as reason:
+        log.info("TVM's compiler keeps the program: %s", reason)
+        return built, None
+
+
+def listing(module: Module, threads: int) -> str:
+    """The machine code of a module in assembler's notation. Raises CompileError for what cannot be compiled."""
+    with compiling, assuming(module.where):
+        generated = _generate(module, threads, {})
+        built = tir.build(generated.functions, threads, generated.kernels.calls, _repeats(module))
+        listing: str = built.mod.inspect_source("asm")
+    return listing
+
+
+def _repeats(module: Module) -> bool:
+    """Whether code between kernels may run more than once: in loops or recursive functions."""
+    graph = call_graph(module)
+    functions = [module.functions[name] for name in reachable(module, graph)]
+    return any(len(part) > 1 or part[0] in graph[part[0]] for part in strong_components(graph)) or any(
+        isinstance(binding.value, Loop) for f in functions if isinstance(f, Function) for binding in walk(f.body)
+    )
+
+
+def _packing(functions: Mapping[str, Function], graph: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """The functions in which a tensor becomes one of the arena, also in those that they call."""
+    found = {
+        name
+        for name, function in functions.items()
+        for binding in walk(function.body)
+        if isinstance(binding.value, Ascribe) and ANY in getattr(binding.targets[0].type, "shape", ())
+    }
+    while more := {name for name in functions if name not in found and not found.isdisjoint(graph[name])}:
+        found |= more
+    return frozenset(found)
+
+
+def _prepared(module: Module) -> Module:
+    """What the entry reaches, without tail calls. Functions go by the names of the module."""
+    wanted = reachable(module, call_graph(module))
+    functions: dict[str, Function | Derivative] = {}
+    for name, function in module.functions.items():
+        if name in wanted:
+            if not isinstance(function, Function):
+                raise InternalError(f"{name} has not been derived before code generation")
+            if function.name != name:
+                raise InternalError(f"function {function.name} goes by the name {name}")
+            functions[name] = loops_for_tail_calls(function)
+    return Module(functions, module.entry, module.data, module.where)
+
+
+def shown_by(received: Sequence[tuple[TensorLayout, bool]]) -> dict[TypeId, tuple[int, int]]:
+    """The first axis of a leaf that shows the size of each symbolic dim."""
+    found: dict[TypeId, tuple[int, int]] = {}
+    for position, (leaf, there) in enumerate(received):
+        for axis, dim in enumerate(leaf.dims):
+            if isinstance(dim, TypeId) and there:
+                found.setdefault(dim, (position, axis))
+    return found
+
+
+def _entry(
+    start: Any,
+    given: Sequence[TensorLayout],
+    arrays: Arrays,
+    sizes: Mapping[TypeId, int],
+    shown: Mapping[TypeId, tuple[int, int]],
+) -> Any:
+    """main(context, arguments, results): the addresses of the table and of two Python lists of NumPy arrays.
+
+    Only the arguments are checked: where dtype, shape or memory order are others, the status is MISFIT.
+    """
+    code = Code()
+    lists = tirx.Var("arguments", "int64"), tirx.Var("results", "int64")
+    misfit = arrays.misfit(code, given, arrays.items(code, lists[0], len(given)), sizes, shown)
+    code.set_table(STATUS, integer(0))
+    with code.collect() as run:
+        # A failure stands in the table; for TVM the call has succeeded, so that no exception is made of it.
+        status = code.bind(tir.call(start, [code.context, *lists]), "int32", "status")
+        code.set_table(RESULT, tirx.Cast("int64", status))
+        code.emit(*let_python_raise(code.table(STATUS)))
+    with code.collect() as refuse:
+        code.set_table(STATUS, integer(MISFIT))
+    code.when(tirx.EQ(misfit, integer(0)), run, refuse)
+    body, _ = code.finish()
+    return tir.public("main", [code.context, *lists], body)
+
+
+def _start(
+    entry: Function,
+    shared: Shared,
+    inputs: set[Pool],
+    arrays: Arrays,
+    shown: Mapping[TypeId, tuple[int, int]],
+    own: int | None,
+    previous: Mapping[TypeId, int],
+    where: Sequence[DimConstraint],
+) -> Any:
+    """start(context, arguments, results): what symbolic dims have to satisfy is checked, and the entry called.
+
+    `own` is the place of the workspace, if its size is symbolic: nothing, capacity, base. `previous` are those of the
+    last call's sizes.
+    """
+    code = Code(shared.sizes)
+    layouts = shared.layouts
+    given = [leaf for p in entry.parameters for leaf in leaves(layouts.of[p])]
+    lists = tirx.Var("arguments", "int64"), tirx.Var("results", "int64")
+    received = arrays.items(code, lists[0], len(given))
+    results = arrays.items(code, lists[1], sum(1 for _ in leaves(layouts.results[entry.name])))
+    with code.collect() as misfit:
+        code.emit(*code.failure(MISFIT))
+    for position, (layout, array) in enumerate(zip(given, received, strict=True)):
+        for axis, dim in enumerate(layout.dims):
+            if not isinstance(dim, int) and not (isinstance(dim, TypeId) and shown[dim] == (position, axis)):
+                code.when(tirx.NE(arrays.extent(code, array, axis), code.size(dim)), misfit)
+    for constraint in where:
+        left, right = code.size(constraint.left), code.size(constraint.right)
+        refused = {EQUAL: tirx.NE, DIFFERENT: tirx.EQ, AT_LEAST: tirx.LT}[constraint.relation](left, right)
+        code.when(refused, misfit)
+    if shared.arena.used:
+        shared.arena.reset(code)
+    filled = {pool.slot for pool in inputs}  # by the caller
+    for slot, _ in shared.pools.slots:
+        if slot not in filled:
+            code.set_table(slot, integer(0))
+    for pool in shared.pools.names:
+        if pool.free is not None:
+            code.set_table(pool.free, integer(0))
+    for pool in inputs:
+        assert pool.slot is not None
+        words = range(1) if pool.blocks else range(0, 2 * len(pool.shadows), 2)
+        for word in words:  # those of an earlier run are none of this one
+            base, count = code.table(pool.slot + 2 + sum(1 for _ in leaves(pool.element)) + word), code.table(pool.slot)
+            code.emit(tirx.Evaluate(tir.extern("memset", base, integer(0, "int32"), count * code.size(ROW.bytes))))
+    resized = [pool for pool in shared.pools.names if not has_fixed_rows(pool)]
+    if resized:  # their memory holds another number of rows than before, if sizes have changed
+        changed = integer(0)
+        with code.collect() as forget:
+            for dim in shown:
+                code.set_table(previous[dim], code.size(dim))
+            for pool in resized:
+                assert pool.slot is not None
+                code.set_table(pool.slot + 1, integer(0))
+        for dim in shown:
+            changed = changed | (code.table(previous[dim]) ^ code.size(dim))
+        code.when(tirx.NE(changed, integer(0)), forget)
+    with code.collect() as unknown:
+        code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))
+    code.when(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
+    if own is not None:
+        needed = code.bytes(shared.frames[entry.name])
+        with code.collect() as grow:
+            code.emit(tirx.Evaluate(tir.extern("free", code.table(own + 2))))
+            code.set_table(own + 2, integer(0))
+            code.set_table(own + 1, integer(0))
+            base = code.bind(tir.extern("malloc", needed + integer(ALIGNMENT)), name="base")
+            with code.collect() as exhausted:
+                code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
+            code.when(tirx.EQ(base, integer(0)), exhausted)
+            code.set_table(own + 2, base)
+            code.set_table(own + 1, needed)
+            code.set_table(WORKSPACE, (base + integer(ALIGNMENT - 1)) & integer(-ALIGNMENT))
+        code.when(tirx.LT(code.table(own + 1), needed), grow)
+    addresses = [arrays.data(code, array) for array in (*received, *results)]
+    arguments = [_argument(code, layout, at) for layout, at in zip(given, addresses, strict=False)]
+    whole = [code.context, code.table(WORKSPACE), *arguments, *addresses[len(given) :]]
+    code.check(tir.call(shared.names[entry.name], whole))
+    body, _ = code.finish()
+    return tir.function([code.context, *lists], body)
+
+
+def _argument(code: Code, layout: TensorLayout, address: Any) -> Any:
+    if not tir.by_value(layout.base, layout.elements):
+        return address
+    view, statements = tir.view("argument", (1,), layout.base.name, address)
+    code.emit(*statements)
+    return code.bind(tirx.BufferLoad(view, [0]), layout.base.name)

@@ -1,0 +1,1 @@
+"""Compiled programs: loading them, calling them, exporting them."""

@@ -1,0 +1,434 @@
+"""A C header with which C and C++ call an exported library.
+
+The library takes Python's objects in memory; the header's structures are laid out as their fields, with an empty head.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from relay.codegen.lowering.context import (
+    BUDGET,
+    DEPTH,
+    FIRST_FAILURE,
+    HEAD,
+    MISFIT,
+    RUNNING_OUT_OF_MEMORY,
+    STACK_LIMIT,
+    STATUS,
+    TOO_DEEP,
+    WORKSPACE,
+)
+from relay.codegen.lowering.layout import (
+    DataLayout,
+    Layout,
+    Pool,
+    RowLayout,
+    SizedLayout,
+    StackLayout,
+    TensorLayout,
+    TupleLayout,
+    leaves,
+)
+from relay.codegen.runtime.native import ALIGNMENT, Native
+from relay.ir.dims import ANY, TypeId, variables
+
+
+class Unwritable(Exception):
+    """Why machine code cannot be kept in a file, or has no header."""
+
+
+_C_TYPES = {
+    "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
+    "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "uint16_t",
+    "bfloat16": "uint16_t", "float32": "float", "float64": "double",
+}  # fmt: skip
+
+
+def identifier(name: str) -> str:
+    """A name as C takes it."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def symbol(name: str) -> str:
+    """The symbol of the library's captured arrays, one after the other, each at a multiple of 64 bytes."""
+    return f"_binary_{identifier(name)}_constants_start"
+
+
+def header(native: Native, name: str) -> str:
+    """The text of the header for a program."""
+    name = identifier(name)
+    inputs = [leaf for layout in native.parameters for leaf in leaves(layout)]
+    outputs = list(leaves(native.result))
+    sets = [f"  self->table[{HEAD}] = 0;", f"  self->table[{BUDGET}] = INT64_MAX;"]
+    codes = {base.name: place for place, base in native.dtypes.items()}
+    sets += [f"  self->table[{place}] = {place};" for place in codes.values()]
+    offset = 0
+    for place, array in native.constants.items():
+        sets.append(f"  self->table[{place}] = (int64_t)(constants + {offset});")
+        offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    messages = "".join(
+        f"    case {FIRST_FAILURE + n}: return {_quoted(_text(m, s))};\n" for n, (m, s) in enumerate(native.failures)
+    )
+    frees = "".join(
+        f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
+    )
+    cells: dict[Pool, int] = {}
+    given = dict(_given(native.parameters, cells))
+    tops = "".join(f"  self->table[{pool.slot}] = self->cells[{number}];\n" for pool, number in cells.items())
+    makers = "".join(_maker(name, number, pool) for pool, number in cells.items() if pool.cells)
+    makers += "".join(_list_maker(name, number, pool, cells) for pool, number in cells.items() if not pool.cells)
+    pools = dict(cells)
+    returned = dict(_returned(native.result, 0, pools))
+    made = [(position, layout) for position, layout in returned.items() if isinstance(layout, SizedLayout)]
+    makers += "".join(_content_of(name, number, pool, pools) for pool, number in pools.items())
+    if native.arena is not None:
+        frees += f"  {name}_free_arena(self->table[{native.arena + 2}]);\n"
+    free_arena = _FREE_ARENA.replace("NAME", name) if native.arena is not None else ""
+    readers = "".join(_reader(name, position, layout) for position, layout in made)
+    ranks = ", ".join(str(len(leaf.dims)) for leaf in inputs) or "0"
+    types = ", ".join(str(codes[leaf.base.name]) for leaf in inputs) or "0"
+    load_constants = (
+        f'  constants = (char*)dlsym(self->library, "{symbol(name)}");\n  if (!constants) return -1;\n'
+        if native.constants
+        else ""
+    )
+    return f"""/* How to call the function {name}, which Relay has compiled. Link with -ldl.
+
+   inputs:
+{_described(inputs, {p: _received_text(name, p, layout, cells) for p, layout in given.items()})}
+   outputs, whose memory the caller provides, row by row:
+{_described(outputs, {p: _returned_text(name, p, layout, pools) for p, layout in returned.items()}, native.replaced)}
+
+   TVM's runtime (libtvm_ffi.so, libtvm_runtime.so) has to be loaded before {name}_open, with dlopen(.., RTLD_GLOBAL) or
+   by linking with it. One {name}_t is for one call at a time. */
+#ifndef RELAY_{name.upper()}_H
+#define RELAY_{name.upper()}_H
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {{ const void* data; const int64_t* shape; }} {name}_array;
+
+typedef struct {{
+  void* library;
+  void* block; /* of the workspace */
+  int (*run)(void*, const void*, int32_t, void*);
+  int64_t cells[{len(cells) + 1}]; /* how many references of each kind there are */
+  int64_t table[{native.table_size}];
+}} {name}_t;
+
+/* 0, or -1 if the library cannot be loaded; dlerror() says why. */
+static inline int {name}_open({name}_t* self, const char* library) {{
+  char* constants = NULL;
+  memset(self, 0, sizeof(*self));
+  self->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!self->library) return -1;
+  *(void**)&self->run = dlsym(self->library, "__tvm_ffi_main");
+  if (!self->run) return -1;
+{load_constants}  (void)constants;
+  self->block = malloc({native.workspace} + 64);
+  if (!self->block) return -1;
+  self->table[{WORKSPACE}] = ((int64_t)self->block + 63) & -64;
+{chr(10).join(sets)}
+  return 0;
+}}
+
+/* 0, or the number of what went wrong, see {name}_message. */
+static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* const* outputs) {{
+  typedef struct {{ const void* data; int64_t rank; const int64_t* shape; void* strides; void* base; int64_t dtype;
+                   int32_t flags; }} array;
+  typedef struct {{ int64_t size; void** items; }} list;
+  typedef struct {{ int32_t kind, padding; int64_t value; }} any;
+  static const int ranks[] = {{{ranks}}};
+  static const int dtypes[] = {{{types}}};
+  array arrays[{len(inputs) + len(outputs) + 1}];
+  void* objects[{len(inputs) + len(outputs) + 1}];
+  list lists[2];
+  any arguments[3], result;
+  int n;
+  memset(arrays, 0, sizeof(arrays));
+  for (n = 0; n < {len(inputs) + len(outputs)}; ++n) objects[n] = &arrays[n];
+  for (n = 0; n < {len(inputs)}; ++n) {{
+    arrays[n].data = inputs[n].data;
+    arrays[n].rank = ranks[n];
+    arrays[n].shape = inputs[n].shape;
+    arrays[n].dtype = dtypes[n];
+    arrays[n].flags = 0x101; /* row by row, aligned */
+  }}
+  for (n = 0; n < {len(outputs)}; ++n) arrays[{len(inputs)} + n].data = outputs[n];
+  lists[0].size = {len(inputs)};
+  lists[0].items = objects;
+  lists[1].size = {len(outputs)};
+  lists[1].items = objects + {len(inputs)};
+  memset(arguments, 0, sizeof(arguments));
+  memset(&result, 0, sizeof(result));
+  for (n = 0; n < 3; ++n) arguments[n].kind = 1; /* kTVMFFIInt */
+  arguments[0].value = (int64_t)self->table;
+  arguments[1].value = (int64_t)&lists[0];
+  arguments[2].value = (int64_t)&lists[1];
+  self->table[{DEPTH}] = self->table[{STACK_LIMIT}] = 0;
+{tops}  if (self->run(NULL, arguments, 3, &result)) return -1;
+  return (int)self->table[{STATUS}];
+}}
+
+static inline const char* {name}_message(int status) {{
+  switch (status) {{
+    case 0: return "";
+    case {RUNNING_OUT_OF_MEMORY}: return "there is not enough memory";
+    case {TOO_DEEP}: return "recursion deeper than the stack allows";
+    case {MISFIT}: return "an input has another shape than the program is for";
+{messages}    default: return "the call failed";
+  }}
+}}
+
+{readers}{makers}{free_arena}static inline void {name}_close({name}_t* self) {{
+  if (!self->library) return;
+{frees}  free(self->block);
+  dlclose(self->library);
+  memset(self, 0, sizeof(*self));
+}}
+
+#endif
+"""
+
+
+_FREE_ARENA = """\
+static inline void NAME_free_arena(int64_t chunk) {
+  while (chunk) {
+    int64_t before = *(const int64_t*)chunk;
+    free((void*)chunk);
+    chunk = before;
+  }
+}
+
+"""
+
+
+Found = tuple[int, "SizedLayout | RowLayout | StackLayout"]
+"""The position of a part's first leaf, and the part."""
+
+
+def _given(parameters: Sequence[Layout], pools: dict[Pool, int]) -> Iterator[Found]:
+    """The references and lists among the arguments. Their pools, and those that these lead to, get numbers in `pools`.
+
+    Raises Unwritable for data, and where there is a tensor in a pool whose size is not known.
+    """
+    position = 0
+    for layout in parameters:
+        for place, part in _parts(layout, position, "it takes"):
+            if not isinstance(part, SizedLayout):
+                _number(part.pool, pools, "it takes", sized=False)
+                yield place, part
+        position += sum(1 for _ in leaves(layout))
+
+
+def _returned(layout: Layout, position: int, pools: dict[Pool, int]) -> Iterator[Found]:
+    """The tensors whose size the run makes, references and lists in a result, as `_given`."""
+    for place, part in _parts(layout, position, "it returns"):
+        if not isinstance(part, SizedLayout):
+            _number(part.pool, pools, "it returns", sized=True)
+        yield place, part
+
+
+def _parts(layout: Layout, position: int, what: str) -> Iterator[Found]:
+    match layout:
+        case SizedLayout() | StackLayout():
+            yield position, layout
+        case TupleLayout(items):
+            for item in items:
+                yield from _parts(item, position, what)
+                position += sum(1 for _ in leaves(item))
+        case RowLayout(pool) if pool.cells:
+            yield position, layout
+        case RowLayout() | DataLayout():
+            raise Unwritable(f"{what} data; a C header is for tensors, tuples, references and lists")
+        case _:
+            pass
+
+
+def _number(pool: Pool, pools: dict[Pool, int], what: str, sized: bool) -> None:
+    """Give numbers to a pool and to those that its rows lead to."""
+    if pool in pools:
+        return
+    pools[pool] = len(pools)
+    for _, part in _parts(pool.element, 0, what):
+        if not isinstance(part, SizedLayout):
+            _number(part.pool, pools, what, sized)
+        elif not sized:
+            raise Unwritable("a reference or a list holds tensors whose size only the run knows")
+
+
+def _received_text(name: str, position: int, layout: Layout, pools: Mapping[Pool, int]) -> tuple[int, str]:
+    if isinstance(layout, StackLayout):
+        text = f"int64_t each, a list that {name}_list{pools[layout.pool]} has made, and its length"
+        return 2, f"     {position} and {position + 1}: {text}"
+    assert isinstance(layout, RowLayout)
+    return 1, f"     {position}: int64_t, a reference that {name}_cell{pools[layout.pool]} has made"
+
+
+def _returned_text(name: str, position: int, layout: Layout, pools: Mapping[Pool, int]) -> tuple[int, str]:
+    match layout:
+        case SizedLayout(_, base, dims):
+            words = 1 + dims.count(ANY)
+            shape = "".join("[any]" if dim is ANY else f"[{dim}]" for dim in dims)
+            return words, (
+                f"     {position} to {position + words - 1}: {_C_TYPES[base.name]} {shape}, whose size the run makes:"
+                f" an int64_t each, which {name}_read{position} reads"
+            )
+        case StackLayout():
+            number = pools[layout.pool]
+            text = f"a list: where it begins, b, and its length; its elements are {name}_item{number}(.., b + i)"
+            return 2, f"     {position} and {position + 1}: int64_t each, {text}"
+        case _:
+            assert isinstance(layout, RowLayout)
+            return 1, f"     {position}: int64_t, a reference, which {name}_content{pools[layout.pool]} reads"
+
+
+def _maker(name: str, number: int, pool: Pool) -> str:
+    """The function with which C makes references of a kind."""
+    sizes = [int(str(part.bytes)) for part in pool.leaves()]
+    lines = _growth(sizes)
+    clears = "".join(
+        f"  memset((char*)place[{2 + n}] + made * {size}, 0, {size});\n" for n, size in enumerate(sizes) if size
+    )
+    return f"""\
+/* References to {_content(pool)}.
+   A new one, which holds zeros: what an input is; -1 if there is not enough memory. */
+static inline int64_t {name}_cell{number}({name}_t* self) {{
+  int64_t* place = self->table + {pool.slot};
+  int64_t made = self->cells[{number}], room = made ? 2 * made : 4;
+  if (made == place[1]) {{
+    void* memory;
+{lines}    (void)memory;
+    place[1] = room;
+  }}
+{clears}  return self->cells[{number}]++;
+}}
+
+"""
+
+
+def _list_maker(name: str, number: int, pool: Pool, pools: Mapping[Pool, int]) -> str:
+    """The function with which C makes lists of a kind."""
+    row = _element(pool)
+    return f"""\
+/* A new list of so many elements, which are zeros: element i is the reference {name}_item{number}(.., list + i), to
+   {_content(row)}. -1 if there is not enough memory. */
+static inline int64_t {name}_list{number}({name}_t* self, int64_t count) {{
+  int64_t* place = self->table + {pool.slot};
+  int64_t made = self->cells[{number}], n;
+  if (made + count > place[1]) {{
+    void* memory;
+    int64_t room = 2 * (made + count);
+{_growth([8, 8])}    place[1] = room;
+  }}
+  for (n = 0; n < count; ++n) {{
+    int64_t cell = {name}_cell{pools[row]}(self);
+    if (cell < 0) return -1;
+    ((int64_t*)place[2])[made + n] = cell;
+  }}
+  self->cells[{number}] += count;
+  return made;
+}}
+
+"""
+
+
+def _growth(sizes: Sequence[int]) -> str:
+    """Room for more rows, whose parts have these sizes."""
+    return "".join(
+        f"    memory = realloc((void*)place[{2 + n}], (size_t)room * {max(size, 1)});\n"
+        f"    if (!memory) return -1;\n    place[{2 + n}] = (int64_t)memory;\n"
+        for n, size in enumerate(sizes)
+    )
+
+
+def _element(pool: Pool) -> Pool:
+    """The pool of the references that are the elements of a list."""
+    assert isinstance(pool.element, RowLayout)
+    return pool.element.pool
+
+
+def _content_of(name: str, number: int, pool: Pool, pools: Mapping[Pool, int]) -> str:
+    """The functions with which C reads and writes what references of a kind hold, or reads the elements of lists."""
+    if not pool.cells:
+        return f"""\
+/* An element of a list: a reference, which {name}_content{pools[_element(pool)]} reads. */
+static inline int64_t {name}_item{number}({name}_t* self, int64_t place) {{
+  return ((const int64_t*)self->table[{pool.slot} + 2])[place];
+}}
+
+"""
+    sizes = [int(str(part.bytes)) for part in pool.leaves()]
+    return f"""\
+/* Where a part of what a reference holds is, until the next run or the next reference is made: {_content(pool)}. */
+static inline void* {name}_content{number}({name}_t* self, int64_t cell, int part) {{
+  static const int64_t sizes[] = {{{", ".join(map(str, sizes)) or "0"}}};
+  return (char*)self->table[{pool.slot} + 2 + part] + cell * sizes[part];
+}}
+
+"""
+
+
+def _content(pool: Pool) -> str:
+    """What references of a kind hold, part by part."""
+    return "; ".join(f"{n}: {_type_text(leaf)}" for n, leaf in enumerate(leaves(pool.element))) or "nothing"
+
+
+def _reader(name: str, position: int, layout: SizedLayout) -> str:
+    """The structure and the function that C reads such a tensor with."""
+    c_type = _C_TYPES[layout.base.name]
+    words = itertools.count(position + 1)
+    shape = ", ".join(f"*(const int64_t*)outputs[{next(words)}]" if d is ANY else str(d) for d in layout.dims)
+    return f"""\
+/* A tensor whose size the run makes. Its memory is that of {name}_t, until the next run. */
+typedef struct {{ const {c_type}* data; int64_t shape[{len(layout.dims)}]; }} {name}_output{position};
+
+static inline {name}_output{position} {name}_read{position}(void* const* outputs) {{
+  {name}_output{position} found = {{ (const {c_type}*)*(const int64_t*)outputs[{position}], {{ {shape} }} }};
+  return found;
+}}
+
+"""
+
+
+def _text(message: str, span: object) -> str:
+    return message if span is None else f"{span}: {message}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.encode("unicode_escape").decode().replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _type_text(leaf: TensorLayout) -> str:
+    shape = "".join(f"[{dim}]" for dim in leaf.dims)
+    return f"{_C_TYPES[leaf.base.name]} {shape or '(one number)'}"
+
+
+def _described(
+    layouts: Sequence[TensorLayout],
+    parts: Mapping[int, tuple[int, str]],
+    replaced: Mapping[int, int] | None = None,
+) -> str:
+    """A line for each leaf. `parts` have lines of their own: how many leaves they are, by the first one's position."""
+    lines = []
+    words = 0  # of a part that has been described
+    for number, leaf in enumerate(layouts):
+        if number in parts:
+            words, line = parts[number]
+            lines.append(line)
+        words -= 1
+        if words >= 0:
+            continue
+        names = sorted({v.name for dim in leaf.dims for v in variables(dim) if isinstance(v, TypeId)})
+        note = f", for any {', '.join(names)} that the inputs agree in" if names else ""
+        if replaced and number in replaced:
+            note += f", in the memory of input {replaced[number]}, which is overwritten; give its pointer again"
+        lines.append(f"     {number}: {_type_text(leaf)}{note}")
+    return "\n".join(lines) or "     none"

@@ -1,0 +1,285 @@
+"""Machine code as a file: a shared library, followed by what is needed to call it.
+
+    the library | machine code that a linker takes, and description (codec.py) | length of both, digest of both | magic
+
+A file is code: whoever reads one has made sure whose it is (own_files.py). Damage is noticed, and is no danger.
+A loader of libraries does not look behind their end. The machine code is there a second time so that the program can be
+exported with other data; captured arrays of an export are in the library alone. Spans and data types of the description
+are numbers: places among those of the program that the code was compiled from, which the reader has, too. Nothing here
+imports TVM's compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import math
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relay.codegen.runtime import codec
+from relay.codegen.runtime.header import Unwritable, identifier, symbol
+from relay.codegen.runtime.native import ALIGNMENT, Native
+from relay.diagnostic import Span
+from relay.ir.analysis.alpha import data_in_order
+from relay.ir.expr import Function, Module
+from relay.ir.traverse import walk
+from relay.ir.types import DataDefinition, mentioned_definitions
+from relay.support import private_files
+from relay.support.private_files import UNFINISHED, Untrusted
+
+_MAGIC = b"relay library %d\n" % (1 + codec.VERSION)
+_FOOTER = struct.Struct("<QQ32s")
+
+_LINKERS = ("ld", "ld.lld", "lld")
+
+
+def write(native: Native, program: Module, path: Path) -> None:
+    """Write a program's machine code, in one step: a reader sees all of the file or nothing. Raises Unwritable."""
+    if native.externals is not None:
+        raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
+    object_code = native.object_code
+    description = codec.encode((path.name, object_code, native.description), _Places(program).number)
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED) as folder:
+        library = Path(folder, "library.so")
+        _link(object_code, library)
+        code = library.read_bytes()
+    private_files.write(path, _whole(code, description, _MAGIC))
+
+
+def read(path: Path, program: Module) -> Native | None:
+    """What `write` wrote for this program under this name; None if there is no such file, or it is not whole. Raises
+    Untrusted for a file of someone else."""
+    try:
+        content = private_files.read(path)
+    except OSError:
+        return None
+    try:
+        name, object_code, description = _described(content, _MAGIC, _Places(program).object)
+    except codec.Damaged:
+        return None
+    return Native.loaded(_load(path), object_code, description) if name == path.name else None
+
+
+def _whole(code: bytes, description: bytes, magic: bytes) -> bytes:
+    digest = hashlib.sha256(code + description).digest()
+    return b"".join((code, description, _FOOTER.pack(len(code), len(description), digest), magic))
+
+
+def _described(content: bytes, magic: bytes, inside: codec.Inside | None = None) -> Any:
+    """What stands behind the library in a file. Raises Damaged."""
+    tail = _FOOTER.size + len(magic)
+    if not content.endswith(magic) or len(content) < tail:
+        raise codec.Damaged("it has another ending")
+    size, described, digest = _FOOTER.unpack(content[-tail : -len(magic)])
+    if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
+        raise codec.Damaged("its digest is another one")
+    return codec.decode(content[size : size + described], inside)
+
+
+# ---- libraries that stand by themselves
+
+
+class Unreadable(Exception):
+    """Why a file is no library for this process."""
+
+
+_PARTS = 5  # of the description
+_EXPORTED = b"relay export %d\n " % (3 + codec.VERSION)
+
+
+def export(native: Native, name: str, about: Any, path: Path) -> str:
+    """Write a program's machine code, what is needed to call it, and `about`, in one step. Returns the SHA-256 of the
+    file, in hexadecimal digits. Raises Unwritable."""
+    if native.externals is not None:
+        raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
+    failures = [(message if span is None else f"{span}: {message}", None) for message, span in native.failures]
+    object_code = native.object_code
+    outline = [(place, array.dtype, array.shape) for place, array in native.constants.items()]
+    described = {**native.description, "failures": failures, "constants": outline}
+    description = codec.encode((_requirements(), object_code, described, name, about))
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
+        library = Path(folder, "library.so")
+        _link(object_code, library, _constants(native, name, Path(folder)))
+        content = _whole(library.read_bytes(), description, _EXPORTED)
+        library.write_bytes(content)
+        os.replace(library, path)
+    return hashlib.sha256(content).hexdigest()
+
+
+def load(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[Native, Any]:
+    """What `export` wrote, and its `about`. Nothing is loaded before all is checked. Raises Unreadable, Untrusted,
+    OSError."""
+    try:
+        if not trusted:
+            private_files.check_folder(path.parent, whole=False)
+        content = path.read_bytes() if trusted else private_files.read(path.resolve())
+    except private_files.Untrusted:
+        if sha256 is None:
+            raise
+        content, trusted = path.read_bytes(), False
+        return _loaded(content, sha256, None)
+    return _loaded(content, sha256, path)
+
+
+def _loaded(content: bytes, sha256: str | None, path: Path | None) -> tuple[Native, Any]:
+    """A library by its content. Without a path, others may change the file at any time: a copy is loaded."""
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256.strip().lower():
+        raise Unreadable("its SHA-256 is another one than the one that was given; nothing of it was loaded")
+    try:
+        parts = _described(content, _EXPORTED)
+        if not (isinstance(parts, tuple) and len(parts) == _PARTS and isinstance(parts[0], frozenset)):
+            raise codec.Damaged("it describes something else")
+    except codec.Damaged as reason:
+        whole = content.endswith(_EXPORTED)
+        text = f"the file is damaged: {reason}" if whole else "this is no library that relay exported"
+        raise Unreadable(text) from None
+    required, object_code, description, name, about = parts
+    missing = required - _requirements()
+    if missing:
+        raise Unreadable(f"it was compiled for a processor or version with {', '.join(sorted(missing))}")
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED) as folder:
+        if path is None:
+            path = Path(folder, "library.so")
+            path.write_bytes(content)
+        module = _load(path)
+        description["constants"] = _captured(path, name, description["constants"])
+    return Native.loaded(module, object_code, description), about
+
+
+def _requirements() -> frozenset[str]:
+    """What machine code needs of a process: the version of TVM's runtime, and the processor's vector instructions."""
+    found = {f"apache-tvm {metadata.version('apache-tvm')}", platform.machine()}
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return frozenset(found | {f for f in flags.split() if f.startswith(_VECTORS)})
+
+
+_VECTORS = ("avx", "fma", "f16c", "sse", "asimd", "sve", "bmi")
+
+
+def _load(path: Path) -> Any:
+    """A library's functions, through TVM's runtime alone."""
+    from relay.codegen.tvm import tvm_runtime
+
+    return tvm_runtime.load(path)
+
+
+def _constants(native: Native, name: str, folder: Path) -> Path | None:
+    """A file with the captured arrays, under the name that becomes their symbol."""
+    if not native.constants:
+        return None
+    path = folder / f"{identifier(name)}_constants"
+    with path.open("wb") as file:
+        for array in native.constants.values():
+            file.write(array.tobytes() + b"\0" * (-array.nbytes % ALIGNMENT))
+    return path
+
+
+def _captured(
+    path: Path, name: str, outline: Sequence[tuple[int, np.dtype[Any], tuple[int, ...]]]
+) -> dict[int, np.ndarray]:
+    """The captured arrays, where they lie in a library that is loaded, which stays so."""
+    if not outline:
+        return {}
+    base = ctypes.addressof(ctypes.c_char.in_dll(ctypes.CDLL(str(path.resolve())), symbol(name)))
+    arrays = {}
+    for place, dtype, shape in outline:
+        size = math.prod(shape) * dtype.itemsize
+        arrays[place] = np.frombuffer((ctypes.c_char * size).from_address(base), dtype).reshape(shape)  # type: ignore[call-overload]
+        base += -(-size // ALIGNMENT) * ALIGNMENT
+    return arrays
+
+
+def _link(object_code: Sequence[bytes], library: Path, data: Path | None = None) -> None:
+    """Make a library of machine code, and of a file that becomes part of it."""
+    linker = next(filter(None, map(shutil.which, _LINKERS)), None)
+    if linker is None:
+        raise Unwritable(f"there is no linker: none of {', '.join(_LINKERS)} is on the PATH")
+    flavour = ["-flavor", "gnu"] if Path(linker).name == "lld" else []
+    objects = [f"code{number}.o" for number in range(len(object_code))]
+    for name, code in zip(objects, object_code, strict=True):
+        library.with_name(name).write_bytes(code)
+    steps = []
+    if data is not None:  # an object first: only of these does a library show the symbols
+        objects.append("data.o")
+        library.with_name("aligned.ld").write_text(f"SECTIONS {{ .data : SUBALIGN({ALIGNMENT}) {{ *(.data) }} }}\n")
+        steps.append(["-r", "-T", "aligned.ld", "-o", "data.o", "-b", "binary", data.name, "-b", "default"])
+    # Its parts call each other, whatever else in the process has their names.
+    steps.append(["-shared", "-Bsymbolic", "-z", "noexecstack", "-o", library.name, *objects])
+    for step in steps:
+        command = [linker, *flavour, *step]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=library.parent)
+        if done.returncode != 0:
+            raise Unwritable(f"{linker} failed: {done.stderr.strip()}")
+
+
+# ---- what stands in the program
+
+
+def _spans(program: Module) -> Iterator[Span | None]:
+    """All places of a program, in a fixed order."""
+    for function in program.functions.values():
+        yield function.span
+        if isinstance(function, Function):
+            for parameter in function.parameters:
+                yield parameter.span
+            for binding in walk(function.body):
+                yield getattr(binding.value, "span", None)
+                for target in binding.targets:
+                    yield target.span
+
+
+def _definitions(program: Module) -> list[DataDefinition]:
+    """All data types of a program, in an order that is the same for programs that share a file."""
+    entry = program.main
+    mentioned = mentioned_definitions([*entry.type.parameters, entry.type.result])
+    return data_in_order(program) if program.data or mentioned else []
+
+
+class _Places:
+    """The places and data types of a program by numbers, which stand for them in a file."""
+
+    def __init__(self, program: Module) -> None:
+        self._spans: Sequence[Span | None] = list(_spans(program))
+        self._data = _definitions(program)
+        self._numbers: dict[Span, int] = {}
+        for place, span in enumerate(self._spans):
+            if span is not None:
+                self._numbers.setdefault(span, place)
+        self._data_numbers = {definition: place for place, definition in enumerate(self._data)}
+
+    def number(self, item: object) -> tuple[int, int] | None:
+        """What a file has for an object; None for what it holds itself. Raises Unwritable for one of elsewhere."""
+        if isinstance(item, Span):
+            if item not in self._numbers:
+                raise Unwritable(f"an error of it has a place outside of the program, {item}")
+            return 0, self._numbers[item]
+        if isinstance(item, DataDefinition):
+            if item not in self._data_numbers:
+                raise Unwritable(f"{item.name} is not a data type of the program that it was compiled from")
+            return 1, self._data_numbers[item]
+        return None
+
+    def object(self, kind: int, place: int) -> object:
+        """What such a number means. Raises IndexError."""
+        known: Sequence[object] = (self._spans, self._data)[kind]
+        if kind < 0 or place < 0:
+            raise IndexError
+        return known[place]
+
+
+__all__ = ["UNFINISHED", "Unreadable", "Untrusted", "Unwritable", "export", "load", "read", "write"]

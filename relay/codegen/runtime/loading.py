@@ -1,0 +1,280 @@
+"""Object code in memory, ready to be called: what a linker and a loader do for the code of one program.
+
+LLVM's own way to run what it has generated keeps its representation of the program and a generator of code, about a
+megabyte for each program. Here only the machine code stays. The files are of the ELF format for x86-64 (System V
+Application Binary Interface, AMD64 supplement, section 4.4); `Unloadable` is raised for all others.
+
+    code | jumps to functions of others || addresses of others' symbols | constants and data
+
+The first part is executable and not writable; the second one is never executable.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import platform
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from relay.codegen.tvm import tvm_runtime
+
+# isort: split
+from tvm_ffi import Function
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QIIq")  # offset, kind, symbol, addend
+_ELF, _X86_64 = b"\x7fELF\2\1", 62
+_SYMBOLS, _RELOCATIONS, _ZEROS, _RUN_AT_START = 2, 4, 8, (14, 15, 16)
+_WRITABLE, _NEEDED, _EXECUTABLE, _OF_THREADS = 1, 2, 4, 0x400
+_UNDEFINED, _ABSOLUTE, _SPECIAL = 0, 0xFFF1, 0xFF00
+_ADDRESS, _RELATIVE, _CALL, _RELATIVE_LONG, _BY_TABLE = 1, 2, 4, 24, (9, 41, 42)
+_WEAK_VARIABLE = 0x21
+_FUNCTION_OF_TVM = "__TVM"  # the names of variables that hold the addresses of functions, whose names are without __
+_UNWINDING = ".eh_frame"  # nobody unwinds generated code
+_JUMP = struct.Struct("<HiH")  # jmp *relative(%rip), and two bytes that nobody executes
+_PAGE = mmap.PAGESIZE
+
+
+class Unloadable(Exception):
+    """Why object code cannot be loaded here."""
+
+
+@attrs.frozen(eq=False)
+class Loaded:
+    """Object code in memory. Its functions keep it there."""
+
+    _memory: mmap.mmap
+    _symbols: dict[str, int]  # the addresses of those that others may use
+
+    def __getitem__(self, name: str) -> Any:
+        """A function that is called as TVM's functions are. Raises KeyError."""
+        return Function.__from_extern_c__(self._symbols[f"__tvm_ffi_{name}"], keep_alive_object=self._memory)
+
+
+def loads_here() -> bool:
+    """Whether `load` takes what this machine's compiler makes."""
+    return sys.platform.startswith("linux") and platform.machine() == "x86_64"
+
+
+def load(*files: bytes) -> Loaded:
+    """Put the contents of object files into memory, which may call each other's functions. Raises Unloadable."""
+    tvm_runtime.load_runtime()
+    objects = [_Object.read(file) for file in files]
+    defined = {name: (object_, symbol) for object_ in objects for name, symbol in object_.defined.items()}
+    place = _Places()
+    for object_ in objects:
+        for section in object_.kept:
+            if section.flags & _EXECUTABLE:
+                place.put(section, section.size, section.alignment)
+    # What a symbol of one file stands for: one of another file, or a name, whose address is that of a function outside.
+    others = {
+        (object_, symbol): defined.get(name, name) for object_ in objects for symbol, name in object_.external.items()
+    }
+    outside = dict.fromkeys(name for name in others.values() if isinstance(name, str))
+    for name in outside:
+        place.put(("jump", name), _JUMP.size, _JUMP.size)
+    executable = place.end_page()
+    for name in outside:
+        place.put(("address", name), 8, 8)
+    for object_ in objects:
+        for symbol in object_.by_table:
+            if not isinstance(others.get((object_, symbol)), str):
+                place.put(("address", object_, symbol), 8, 8)
+    for object_ in objects:
+        for section in object_.kept:
+            if not section.flags & _EXECUTABLE:
+                place.put(section, section.size, section.alignment)
+    memory = mmap.mmap(-1, max(place.end_page(), _PAGE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for object_ in objects:
+        for section in object_.kept:
+            if section.kind != _ZEROS:
+                at = place.of[section]
+                memory[at : at + section.size] = object_.code[section.start : section.start + section.size]
+
+    def address(object_: _Object, symbol: int) -> int:
+        other = others.get((object_, symbol))
+        if isinstance(other, str):
+            return _address(other)
+        if other is not None:
+            return address(*other)
+        _, _, _, section, value, _ = object_.symbols[symbol]
+        if section == _ABSOLUTE:
+            return int(value)
+        if section >= _SPECIAL or object_.sections[section] not in place.of:
+            raise Unloadable("a symbol has no place")
+        return base + place.of[object_.sections[section]] + int(value)
+
+    for key, at in place.of.items():
+        match key:
+            case ("address", str(name)):
+                struct.pack_into("<Q", memory, at, _address(name))
+            case ("address", _Object() as object_, int(symbol)):
+                struct.pack_into("<Q", memory, at, address(object_, symbol))
+            case ("jump", str(name)):
+                _JUMP.pack_into(memory, at, 0x25FF, place.of["address", name] - at - 6, 0xCCCC)
+    for object_ in objects:
+        for section, own in object_.relocations:
+            start = place.of[section]
+            for offset, kind, symbol, addend in own.relocations(object_.code):
+                at = start + offset
+                other = others.get((object_, symbol))
+                if kind in _BY_TABLE:
+                    key = ("address", other) if isinstance(other, str) else ("address", object_, symbol)
+                    target = base + place.of[key]
+                elif kind == _CALL and isinstance(other, str):
+                    target = base + place.of["jump", other]
+                else:
+                    target = address(object_, symbol)
+                relative = target + addend - (base + at)
+                if kind == _ADDRESS:
+                    struct.pack_into("<Q", memory, at, (target + addend) & (2**64 - 1))
+                elif kind == _RELATIVE_LONG:
+                    struct.pack_into("<q", memory, at, relative)
+                elif kind in (_RELATIVE, _CALL, *_BY_TABLE) and -(2**31) <= relative < 2**31:
+                    struct.pack_into("<i", memory, at, relative)
+                else:
+                    raise Unloadable(f"a relocation of kind {kind} cannot be made")
+        for symbol, (_, info, _, index, _, _) in enumerate(object_.symbols):
+            variable = object_.name(symbol) if info == _WEAK_VARIABLE and index != _UNDEFINED else ""
+            if variable.startswith(_FUNCTION_OF_TVM):
+                function = _address(variable.removeprefix("__"))
+                struct.pack_into("<Q", memory, address(object_, symbol) - base, function)
+            elif variable:
+                raise Unloadable(f"it has a variable {variable} that others set")
+    if executable and _protect()(base, executable, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+        raise Unloadable("the system does not let memory become executable")
+    shown = {
+        name: address(object_, symbol)
+        for name, (object_, symbol) in defined.items()
+        if object_.sections[object_.symbols[symbol][3]] in place.of
+    }
+    return Loaded(memory, shown)
+
+
+@attrs.frozen(eq=False)
+class _Object:
+    """An object file."""
+
+    code: bytes
+    sections: list[_Section]
+    symbols: list[tuple[int, int, int, int, int, int]]
+    _names: int  # where the symbols' names begin
+    kept: list[_Section]  # that go to memory
+    relocations: list[tuple[_Section, _Section]]  # what is changed, and how
+
+    @staticmethod
+    def read(code: bytes) -> _Object:
+        """Raises Unloadable for what is no object file of this machine, or what has to run before it is called."""
+        sections = _sections(code)
+        table = next((s for s in sections if s.kind == _SYMBOLS), None)
+        if table is None:
+            raise Unloadable("it has no symbols")
+        symbols = list(_SYMBOL.iter_unpack(code[table.start : table.start + table.size]))
+        kept = [s for s in sections if s.flags & _NEEDED and s.name != _UNWINDING]
+        if any(s.kind in _RUN_AT_START or s.flags & _OF_THREADS for s in kept if s.size):
+            raise Unloadable("something of it has to run first, or belongs to threads")
+        relocations = [(sections[s.info], s) for s in sections if s.kind == _RELOCATIONS and sections[s.info] in kept]
+        return _Object(code, sections, symbols, sections[table.link].start, kept, relocations)
+
+    def name(self, symbol: int) -> str:
+        return _text(self.code, self._names + self.symbols[symbol][0])
+
+    @property
+    def defined(self) -> dict[str, int]:
+        """The symbols that others may use, by name."""
+        return {
+            self.name(symbol): symbol
+            for symbol, (_, info, _, section, _, _) in enumerate(self.symbols)
+            if info >> 4 and _UNDEFINED < section < _SPECIAL
+        }
+
+    @property
+    def external(self) -> dict[int, str]:
+        """The names of the symbols that code uses and other files define."""
+        used = (symbol for _, s in self.relocations for _, _, symbol, _ in s.relocations(self.code))
+        return {symbol: self.name(symbol) for symbol in used if self.symbols[symbol][3] == _UNDEFINED}
+
+    @property
+    def by_table(self) -> list[int]:
+        """The symbols whose addresses code reads in a table."""
+        used = (s.relocations(self.code) for _, s in self.relocations)
+        return list(dict.fromkeys(symbol for of in used for _, kind, symbol, _ in of if kind in _BY_TABLE))
+
+
+@attrs.frozen(eq=False)
+class _Section:
+    name: str
+    kind: int
+    flags: int
+    start: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+
+    def relocations(self, code: bytes) -> Iterator[tuple[int, int, int, int]]:
+        return _RELOCATION.iter_unpack(code[self.start : self.start + self.size])
+
+
+def _sections(code: bytes) -> list[_Section]:
+    """Raises Unloadable for other files than object code of this machine."""
+    if len(code) < _HEADER.size or not code.startswith(_ELF):
+        raise Unloadable("it is no object file for 64 bits, little end first")
+    _, kind, machine, _, _, _, start, _, _, _, _, _, count, of_names = _HEADER.unpack_from(code)
+    if (kind, machine) != (1, _X86_64):
+        raise Unloadable("it is not for x86-64")
+    found = [_SECTION.unpack_from(code, start + n * _SECTION.size) for n in range(count)]
+    names = found[of_names][4]
+    return [
+        _Section(_text(code, names + name), kind, flags, offset, size, link, info, max(alignment, 1))
+        for name, kind, flags, _, offset, size, link, info, alignment, _ in found
+    ]
+
+
+class _Places:
+    """Where things are put, one behind the other, in pages."""
+
+    def __init__(self) -> None:
+        self.of: dict[object, int] = {}
+        self._end = 0
+
+    def put(self, what: object, size: int, alignment: int) -> None:
+        self._end += -self._end % alignment
+        self.of[what] = self._end
+        self._end += size
+
+    def end_page(self) -> int:
+        self._end += -self._end % _PAGE
+        return self._end
+
+
+def _text(code: bytes, start: int) -> str:
+    return code[start : code.index(b"\0", start)].decode()
+
+
+@functools.cache
+def _address(name: str) -> int:
+    """The address of a function of the C libraries or of TVM's runtime. Raises Unloadable."""
+    try:
+        found = ctypes.cast(ctypes.CDLL(None)[name], ctypes.c_void_p).value
+    except AttributeError:
+        found = None
+    if found is None:
+        raise Unloadable(f"there is no {name} in this process")
+    return found
+
+
+@functools.cache
+def _protect() -> Any:
+    protect = ctypes.CDLL(None).mprotect
+    protect.argtypes, protect.restype = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int], ctypes.c_int
+    return protect

@@ -1,0 +1,98 @@
+"""A compiled module: its machine code, and what is needed to call it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from relay.codegen.lowering.layout import Layout, Pool, leaves
+from relay.diagnostic import Span
+from relay.ir.dims import TypeId
+from relay.ir.expr import Var
+from relay.ir.extents import Place
+from relay.ir.types import BaseType
+from relay.support.locks import compiling
+
+if TYPE_CHECKING:
+    from relay.codegen.lowering.external import Externals
+
+ALIGNMENT = 64
+"""Bytes: constants lie at multiples of it."""
+
+
+@attrs.frozen(eq=False)
+class Native:
+    """A compiled module: a library, object code in memory, or what TVM's compiler holds; then `code` is None."""
+
+    module: Any
+    code: tuple[bytes, ...] | None  # files that a linker takes
+    parameters: tuple[Layout, ...]
+    result: Layout
+    replaced: Mapping[int, int]  # by the position of a result's leaf that of the argument's leaf whose memory it takes
+    inputs: set[Pool]  # those that hold parts of the arguments
+    table_size: int
+    workspace: int  # bytes
+    recursive: bool
+    constants: dict[int, np.ndarray]  # by place in the context table
+    dtypes: dict[int, BaseType]  # whose addresses stand in the context table, by place
+    pools: tuple[tuple[int, int], ...]  # memory that grows: place and number of leaves of each pool
+    arena: int | None  # the place of the memory of tensors whose size the run makes
+    dims: dict[TypeId, Place]  # the symbolic dims, and where arguments show their sizes
+    shown: dict[TypeId, tuple[int, int]]  # by which axis of which leaf
+    failures: list[tuple[str, Span | None]]
+    externals: Externals | None  # None if it calls no Python
+    kernels: int  # how many different ones
+
+    def __attrs_post_init__(self) -> None:
+        for place, array in self.constants.items():
+            self.constants[place] = _aligned(array)
+
+    @property
+    def function(self) -> Any:
+        """What runs it. It takes the addresses of the context table and of two lists: the arrays that are the
+        arguments' leaves, and those that are the results'."""
+        with compiling:
+            return self.module["main"]
+
+    @property
+    def object_code(self) -> tuple[bytes, ...]:
+        """The machine code as a linker takes it: files."""
+        if self.code is not None:
+            return self.code
+        with compiling:
+            from relay.codegen.tvm import tir
+
+            return (tir.object_code(self.module.mod),)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """All but the machine code and what it calls in Python."""
+        fields = attrs.fields_dict(Native)
+        return {name: getattr(self, name) for name in fields if name not in ("module", "code", "externals")}
+
+    @staticmethod
+    def loaded(library: Any, code: tuple[bytes, ...], description: Mapping[str, Any]) -> Native:
+        """The module whose code a library holds."""
+        return Native(module=library, code=code, externals=None, **description)
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """The array, at an address where no vector lies in two lines of the cache."""
+    if array.ctypes.data % ALIGNMENT == 0:
+        return array
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
+
+
+def unused_donations(native: Native, parameters: Sequence[Var], donated: Iterable[int]) -> list[str]:
+    """The donated parameters whose memory no result takes."""
+    ends = [0, *itertools.accumulate(sum(1 for _ in leaves(layout)) for layout in native.parameters)]
+    taken = set(native.replaced.values())
+    return [parameters[n].name for n in sorted(donated) if taken.isdisjoint(range(ends[n], ends[n + 1]))]

@@ -1,0 +1,118 @@
+"""The bodies of composite operators, made at first use: read, typed for the operands' types, lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from relay.ad import reverse
+from relay.errors import RelayError, TypeCheckError, TypeMismatch
+from relay.eval import interpreter
+from relay.frontend import lower
+from relay.ir.axes import ResultNames
+from relay.ir.definition import Definition
+from relay.ir.expr import AttributeValue, Module
+from relay.ir.types import TupleType, Type, axis_names
+from relay.operator import Composition, use_composer
+from relay.operator.composition import told
+from relay.support.locks import Lock
+from relay.transform.core.composites import expand_composites
+from relay.transform.core.specialization import specialise
+from relay.transform.core.structuring import structure
+from relay.transform.passes import EXACT
+from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline
+from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured
+from relay.typecheck.elaboration.values.axis_names import all_names
+from relay.typecheck.mapping import map_type
+
+_LEVEL = 2  # of the core form: what is inlined and folded here is not again at each call
+_UNROUNDED = EXACT - {"expand_composites"}  # the passes that keep every bit, as replacing a call by its body has to
+_BEFORE, _AFTER = (tuple(p for p in of[_LEVEL] if p in _UNROUNDED) for of in (PREPARATION, LEVELS))
+
+
+class ComposedBody:
+    """The body of one composition at one choice of types and attributes; see `relay.operator.composition.Body`."""
+
+    def __init__(self, composition: Composition, typed: Module, result: Type, names: ResultNames) -> None:
+        self.composition = composition
+        self.typed = typed
+        self.result = result
+        self.names = names
+        self._core: Module | None = None
+
+    @property
+    def core(self) -> Module:
+        if self._core is None:
+            # What has a gradient of its own stays: derivatives of the body use it.
+            core = expand_composites(structure(specialise(self.typed)), will_be_differentiated=True)
+            core = Pipeline(_BEFORE)(core)
+            core = reverse.differentiate(core, Pipeline(_AFTER))
+            self._core = Pipeline(_AFTER)(core)
+        return self._core
+
+    def run(self, operands: Sequence[np.ndarray]) -> Any:
+        """Raises ExecutionError without a span: the place is the operator's call."""
+        arguments = [tuple(operands)] if self.composition.variadic else list(operands)
+        try:
+            return interpreter.run(self.typed, arguments)
+        except RelayError as error:
+            error.span = None
+            raise
+
+
+class _Composer:
+    """Makes bodies and keeps them."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[Composition, Definition] = {}
+        self._bodies: dict[object, ComposedBody] = {}
+        self._lock = Lock(reentrant=True)  # a body may use further composite operators
+
+    def __call__(
+        self, composition: Composition, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]
+    ) -> ComposedBody:
+        # Names that are not known yet would be those of one call, and bodies are of all calls with these types.
+        types = tuple(map_type(type_, lambda t: attrs.evolve(t, axes=axis_names(t))) for type_ in types)
+        key = (composition, types, all_names(types), told(attributes))
+        found = self._bodies.get(key)
+        if found is None:
+            with self._lock:
+                found = self._bodies.get(key)
+                if found is None:
+                    found = self._bodies[key] = self._make(composition, types, attributes)
+        return found
+
+    def _make(
+        self, composition: Composition, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]
+    ) -> ComposedBody:
+        definition = self._definitions.get(composition)
+        if definition is None:
+            definition = lower.lower_function(composition.function, annotated=False)
+            self._definitions[composition] = definition
+        tensors: tuple[Argument, ...] = (TupleType(types),) if composition.variadic else types
+        names = [p.name for p in definition.function.parameters]
+        fixed = [Fixed(attributes[name]) for name in names[len(tensors) :]]
+        try:
+            made = elaborate_structured(definition, [*tensors, *fixed])
+        except TypeCheckError as error:
+            raise _at_the_call(error, composition) from None
+        for effect in made.effects:
+            if effect.kind == "io":
+                message = f"the operator {composition.name} must be pure, but it {effect.what}"
+                raise _at_the_call(TypeCheckError(message, effect.span, help="print where it is called"), composition)
+        return ComposedBody(composition, made.module, made.result, made.names)
+
+
+def _at_the_call(error: TypeCheckError, composition: Composition) -> TypeCheckError:
+    """An error in a body: its place is the operator's call; where it stands in a body of the user's is a note."""
+    notes = list(error.notes)
+    if error.span is not None and not composition.function.__module__.startswith("relay."):
+        notes.append(f"in {composition.name}, at {error.span}")
+    kind = type(error) if isinstance(error, TypeMismatch) else TypeMismatch
+    return kind(error.message, notes=tuple(notes), help=error.help)
+
+
+use_composer(_Composer())

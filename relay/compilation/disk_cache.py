@@ -1,0 +1,342 @@
+"""Compiled programs on disk, so that another process need not compile them again.
+
+A program is found by what its machine code depends on: the typed program (its alpha hash, and its names, which stand in
+messages), the level, the number of threads, the processor, Relay's own sources, and the versions of TVM, NumPy and
+Python. Programs with operators that are defined outside of Relay are not kept: their code may change unseen.
+
+    RELAY_CACHE_DIR     where; by default `relay` in the user's cache folder
+    RELAY_CACHE_SIZE    how many bytes at most, 1 GiB by default; the programs used least recently go first; 0: no cache
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import platform
+import re
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+import attrs
+
+from relay.codegen.runtime import library
+from relay.codegen.runtime.native import Native
+from relay.codegen.tiling import Choices
+from relay.ir.analysis.alpha import alpha_hash
+from relay.ir.expr import Function, Module, OpCall
+from relay.ir.traverse import walk
+from relay.operator import Operator, lookup
+from relay.support import private_files
+
+log = logging.getLogger("relay.compile")
+
+DEFAULT_SIZE = 1 << 30
+_SUFFIX = ".relay.so"
+_NAME = re.compile(r"[\w-]+\.relay\.so", re.ASCII)
+_NOWHERE = Path(os.devnull) / "relay"  # no folder can be made there
+_ABANDONED = 3600.0  # seconds after which what was never finished is removed
+UNFINISHED = private_files.UNFINISHED
+
+
+@attrs.frozen
+class Entry:
+    """One program in the cache: its file, its size in bytes, and when it was used last, in seconds since 1970."""
+
+    path: Path
+    size: int
+    used: float
+
+    @property
+    def name(self) -> str:
+        """The function's name, and the first digits of the program's."""
+        parts = self.path.name.removesuffix(_SUFFIX).split("-")
+        return f"{parts[0]} {parts[2][:6]}" if len(parts) == 5 else parts[0][:12]
+
+
+def directory() -> Path:
+    """Where programs are kept."""
+    if given := os.environ.get("RELAY_CACHE_DIR"):
+        return Path(given)
+    try:
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "relay"
+        if sys.platform == "win32":
+            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "relay" / "cache"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relay"
+    except RuntimeError:  # a user without a home, as in containers
+        return _NOWHERE
+
+
+def limit() -> int:
+    """How many bytes may be kept. What is no number is taken for 0, and said in the log."""
+    given = os.environ.get("RELAY_CACHE_SIZE", "").strip()
+    if not given:
+        return DEFAULT_SIZE
+    if re.fullmatch(r"[0-9]{1,18}", given):
+        return int(given)
+    log.warning("RELAY_CACHE_SIZE is no number of bytes: %.40r; nothing is kept", given)
+    return 0
+
+
+def native(
+    program: Module,
+    level: int,
+    threads: int,
+    choices: Choices,
+    compile: Callable[[], Native],
+    donated: frozenset[int] = frozenset(),
+) -> Native:
+    """A typed program's machine code: from the cache, or compiled and kept. `donated`: the positions of parameters
+    whose memory results may take.
+
+    Whatever goes wrong with the cache costs time only, and the log says it.
+    """
+    if limit() == 0:
+        return compile()
+    foreign = _foreign(program)
+    if foreign is not None:
+        log.info("not kept on disk: the operator %s is defined outside of Relay", foreign)
+        return compile()
+    wanted = key(program, level, threads, choices, donated)
+    path = directory() / wanted.file(program.main.name)
+    is_trusted = _is_trusted(path.parent)
+    found = _read(path, program) if is_trusted else None
+    if found is None and is_trusted:
+        log.info("%s is not on disk: %s", program.main.name, _reason(program.main.name, wanted))
+    if found is not None:
+        log.info("found compiled code in %s", path)
+        with _ignoring():
+            os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
+        return found
+    made = compile()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        library.write(made, program, path)
+        log.info("compiled code is kept in %s", path)
+        _shrink(limit())
+        kept = _read(path, program) if _is_trusted(path.parent) else None
+        return kept or made  # which becomes machine code once more when it is called
+    except library.Unwritable as reason:
+        log.info("not kept on disk: %s", reason)
+    except OSError as error:
+        told = error.strerror or error
+        log.warning("not kept on disk: %s; RELAY_CACHE_DIR says where programs are kept", told)
+    return made
+
+
+def _read(path: Path, program: Module) -> Native | None:
+    """The program in a file, if it is there, whole, and of this user."""
+    try:
+        found = library.read(path, program)
+        if found is None and os.path.lexists(path):
+            log.warning("%s is damaged, and is made anew", path)
+        return found
+    except library.Untrusted as reason:
+        log.warning("%s; it is not used, and is made anew", reason)
+        return None
+    except Exception as error:  # of the loader
+        log.warning("%s cannot be used, and is made anew: %s", path, error)
+        return None
+
+
+_told: set[tuple[str, str]] = set()  # folders that are not trusted, and why
+
+
+def _is_trusted(folder: Path) -> bool:
+    """Whether what stands in the folder may be used. That others can write there is said once. A folder that is not
+    there will be made."""
+    try:
+        private_files.check_folder(folder)
+    except OSError:
+        return not os.path.lexists(folder)
+    except private_files.Untrusted as reason:
+        if (told := (str(folder), str(reason))) not in _told:
+            _told.add(told)
+            log.warning(
+                "compiled programs in %s are not used: %s. Whoever writes there could have them run what they like."
+                " `chmod go-w` it, or choose a folder of your own by RELAY_CACHE_DIR",
+                *told,
+            )
+        return False
+    return True
+
+
+def entries() -> list[Entry]:
+    """The programs in the cache, those used last first."""
+    found = []
+    with _ignoring():
+        for path in directory().glob(f"*{_SUFFIX}"):
+            with _ignoring():
+                status = path.lstat()
+                if _NAME.fullmatch(path.name) and stat.S_ISREG(status.st_mode):
+                    found.append(Entry(path, status.st_size, status.st_mtime))
+    return sorted(found, key=lambda entry: -entry.used)
+
+
+def clear() -> int:
+    """Remove all programs, and what was never finished; returns how many programs."""
+    count = 0
+    for entry in entries():
+        with _ignoring():
+            entry.path.unlink()
+            count += 1
+    _remove_unfinished(0.0)
+    return count
+
+
+def _remove_unfinished(age: float) -> None:
+    """Remove what processes have left behind that ended while they wrote, if it is so many seconds old."""
+    with _ignoring():
+        for left_behind in directory().glob(f"{UNFINISHED}*"):
+            with _ignoring():
+                status = left_behind.lstat()
+                if time.time() - status.st_mtime < age:
+                    continue
+                if stat.S_ISDIR(status.st_mode):
+                    shutil.rmtree(left_behind, ignore_errors=True)
+                else:
+                    left_behind.unlink()
+
+
+def _shrink(size: int) -> None:
+    """Remove the programs used least recently until so many bytes are left."""
+    _remove_unfinished(_ABANDONED)
+    total = 0
+    for entry in entries():
+        total += entry.size
+        if total > size:
+            with _ignoring():
+                entry.path.unlink()
+
+
+class _ignoring:
+    """Another process may have removed the file."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        return isinstance(error, OSError)
+
+
+# ---- the key
+
+
+@attrs.frozen
+class Key:
+    """Digests of what machine code depends on."""
+
+    program: str
+    options: str
+    surroundings: str
+
+    def file(self, name: str) -> str:
+        """The name of a program's file. Its second part names the machine code; the last one tells what differs."""
+        whole = _digest((self.program, self.options, self.surroundings))
+        shown = "-".join(part[:_SHOWN] for part in (self.program, self.options, self.surroundings))
+        return f"{_readable(name)}-{whole}-{shown}{_SUFFIX}"
+
+
+_SHOWN = 12  # digits of a digest in a file's name
+
+_DIFFERENCES = (
+    "the program is another one than those that are",
+    "those that are have other options: level, number of threads, donated arguments, tuned loops",
+    "those that are were made by other versions of Relay, TVM, NumPy or Python, or for another processor",
+)
+"""What is said of the first part that no program of this name on disk has in common with the one that is looked for."""
+
+
+def key(program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int]) -> Key:
+    return Key(
+        _digest((alpha_hash(program), *_names(program))),
+        _digest((str(level), str(threads), str(sorted(donated)), *_texts(choices))),
+        _digest((_surroundings(),)),
+    )
+
+
+def _digest(parts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _readable(name: str) -> str:
+    """A function's name as part of a file's name."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII)[:40]
+
+
+def _reason(name: str, wanted: Key) -> str:
+    """Why no file is there for a program."""
+    known: list[list[str]] = []
+    with _ignoring():
+        files = directory().glob(f"{_readable(name)}-*{_SUFFIX}")
+        known += [path.name.removesuffix(_SUFFIX).split("-")[2:] for path in files]
+    here = [part[:_SHOWN] for part in (wanted.program, wanted.options, wanted.surroundings)]
+    if not known:
+        return "no program of this name is"
+    for count, difference in enumerate(_DIFFERENCES, 1):
+        if not any(found[:count] == here[:count] for found in known):
+            return difference
+    return "its file was damaged"
+
+
+def _texts(choices: Choices) -> Iterator[str]:
+    yield from (f"{name} {choice}" for name, choice in sorted(choices.items()))
+
+
+def _names(program: Module) -> Iterator[str]:
+    for name, function in program.functions.items():
+        yield name
+        if isinstance(function, Function):
+            yield from (parameter.name for parameter in function.parameters)
+            for binding in walk(function.body):
+                yield from (target.name for target in binding.targets)
+
+
+@functools.cache
+def _surroundings() -> str:
+    """What machine code depends on besides the program."""
+    versions = [f"{name} {metadata.version(name)}" for name in ("apache-tvm", "apache-tvm-ffi", "numpy")]
+    return "\n".join([sys.version, platform.machine(), processor(), *versions, *_sources()])
+
+
+def _sources() -> Iterator[str]:
+    """Relay's own files as they are now."""
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        status = path.stat()
+        yield f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def processor() -> str:
+    """The processor's model and instruction sets."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return platform.processor()
+    return "\n".join(line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
+
+
+def _foreign(program: Module) -> str | None:
+    """An operator of the program that is not Relay's own, if there is one."""
+    for function in program.functions.values():
+        if isinstance(function, Function):
+            for binding in walk(function.body):
+                if isinstance(binding.value, OpCall) and not _own(lookup(binding.value.operator)):
+                    return binding.value.operator
+    return None
+
+
+def _own(operator: Operator) -> bool:
+    defined = operator.composition.function if operator.composition is not None else operator.reference
+    module = getattr(defined, "__module__", None) or ""
+    return module == "relay" or module.startswith("relay.")

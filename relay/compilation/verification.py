@@ -1,0 +1,494 @@
+"""RELAY_VERIFY=1: machine code is tried before it is used, and compilation stops where it gives other numbers.
+
+What runs is made by Relay, TVM and LLVM for one processor, and any of them may be wrong on it. So a program without
+control flow is run on small random arguments, once it is compiled, and its results compared with what the operators'
+references give. Of other programs the kernels are tried, in a program without control flow that is made of them; those
+that this process has tried before are not tried again.
+
+Results agree if they differ by what roundings may do: those of a few kernels, or what becomes of a rounding of the
+arguments. What may be decided by a rounding (places, comparisons and steps of computed floats) is not compared.
+Programs with more than `MOST` elements are not tried, nor calls in loops that read at places which are computed, nor
+kernels for sizes that the run makes, since the rest of the program decides what these may be. Nor are operators that
+are Python functions, since these may notice that they are called.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import ml_dtypes
+import numpy as np
+
+from relay.errors import ExecutionError, MachineCodeError, RelayError
+from relay.eval.sizes import attribute_with_sizes, with_sizes
+from relay.ir.dims import MadeDim, TypeId, evaluate, variables
+from relay.ir.expr import (
+    Assert,
+    Atom,
+    Binding,
+    Block,
+    Constant,
+    Exit,
+    Function,
+    LoopLabel,
+    MakeTuple,
+    Module,
+    OpCall,
+    Project,
+    Var,
+)
+from relay.ir.extents import symbolic_dims
+from relay.ir.traverse import all_blocks
+from relay.ir.types import BOOL, BaseType, TensorType, TupleType, Type
+from relay.operator import Operator, Pattern, lookup
+from relay.support import progress
+from relay.transform.fusion.fusion_groups import Group, plan
+
+if TYPE_CHECKING:
+    from relay.codegen.runtime.native import Native
+
+log = logging.getLogger("relay.compile")
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+MOST = 200_000
+"""The most elements of all values of a program that is tried."""
+
+TOGETHER = 30
+"""Kernels that are tried in one program."""
+
+ROUNDINGS = {"float64": 1e-10, "float32": 3e-5, "float16": 2.0**-5, "bfloat16": 2.0**-2}
+"""Errors of a few kernels, relative to the largest number that is computed; the coarsest dtype among them counts."""
+
+CHANGES = 50
+"""How many times the effect of a rounding of the arguments a result may differ, beside those."""
+
+_EXACT = frozenset(
+    {"negative", "abs", "maximum", "minimum", "relu", "where", "max", "min", "sort", "topk_values", "copy"}
+)
+_STEPS = frozenset({"floor", "ceil", "round", "trunc", "sign", "mod", "floor_divide", "where"})
+
+_tried: set[object] = set()
+"""The keys of the kernels that this process has tried."""
+
+
+def wanted() -> bool:
+    """Whether machine code is tried before it is used."""
+    return os.environ.get("RELAY_VERIFY", "") not in ("", "0")
+
+
+def verify(module: Module, native: Native, threads: int) -> None:
+    """Try the machine code of a structured first-order program. Raises MachineCodeError if it is wrong."""
+    progress.say("trying the machine code")
+    if native.externals is None and _is_straight(module):
+        _try(module, native, threads)
+        return
+    kernels = list(_untried(module))
+    for start in range(0, len(kernels), TOGETHER):
+        made = _of_kernels(kernels[start : start + TOGETHER], module)
+        try:
+            compiled = _compiled(made, threads)
+        except RelayError as error:
+            log.info("some kernels of %s are not tried: %s", module.entry, error.message)
+            continue
+        _try(made, compiled, threads)
+
+
+def _compiled(module: Module, threads: int) -> Native:
+    from relay.codegen.lowering.module_builder import assemble
+
+    return assemble(module, threads, {})
+
+
+# ---- which programs
+
+
+def _is_straight(module: Module) -> bool:
+    """Whether a program does nothing but compute tensors of tensors."""
+    main = module.main
+    kinds = (OpCall, MakeTuple, Project, Assert)
+    return (
+        all(isinstance(binding.value, kinds) for binding in main.body.bindings)
+        and isinstance(main.body.terminator, Exit)
+        and all(_is_of_tensors(p.type) for p in main.parameters)
+    )
+
+
+def _is_of_tensors(type_: Type | None) -> bool:
+    if isinstance(type_, TupleType):
+        return all(map(_is_of_tensors, type_.items))
+    return isinstance(type_, TensorType)
+
+
+def _untried(module: Module) -> Iterator[Group]:
+    """The kernels of a program that have not been tried, without the calls that cannot be by themselves."""
+    from relay.codegen.kernels.kernels import signature
+
+    for function in module.functions.values():
+        if not isinstance(function, Function):
+            continue
+        for block in all_blocks(function.body):
+            for group in plan(block).values():
+                free = tuple(binding for binding in group.bindings if _is_free(binding))
+                left = {binding.targets[0] for binding in free}
+                outputs = tuple(v for v in group.outputs if v in left)
+                if not outputs:
+                    continue
+                part = Group(free, outputs, tuple(v for v in group.kept if v in left))
+                _, sizes, key = signature(part)
+                if key not in _tried and not any(isinstance(size, MadeDim) for size in sizes):
+                    _tried.add(key)
+                    yield part
+
+
+def _is_free(binding: Binding) -> bool:
+    """Whether a call may have any operands of its types, and as often as one likes: it has no requirements of them,
+    reads at no places that they say, and is no Python function."""
+    call = binding.value
+    assert isinstance(call, OpCall)
+    operator = lookup(call.operator)
+    if operator.external is not None:
+        return False
+    whole = [a for a in call.arguments if not (isinstance(t := _type(a), TensorType) and _is_float(t))]
+    if not whole:
+        return True
+    together = operator.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST, Pattern.REDUCTION)
+    return not operator.requirements and (together or len(call.arguments) == 1 or operator.variadic)
+
+
+def _type(atom: Atom) -> Type | None:
+    return atom.type if isinstance(atom, Var | Constant) else None
+
+
+def _is_float(type_: TensorType) -> bool:
+    return isinstance(type_.base, BaseType) and type_.base.is_float
+
+
+def _of_kernels(groups: Sequence[Group], module: Module) -> Module:
+    """A program that runs kernels on arguments of their own. Sizes are shown by further arguments."""
+    from relay.codegen.kernels.kernels import signature
+
+    parameters: list[Var] = []
+    bindings: list[Binding] = []
+    results: list[Var] = []
+    dims: dict[TypeId, None] = {}
+    for group in groups:
+        dims |= dict.fromkeys(signature(group)[1])
+        own: dict[Var, Var] = {}
+
+        def renamed(atom: Atom, own: dict[Var, Var] = own) -> Atom:
+            if not isinstance(atom, Var):
+                return atom
+            if atom not in own:
+                own[atom] = Var(atom.name, atom.type)
+                parameters.append(own[atom])
+            return own[atom]
+
+        for binding in group.bindings:
+            call = binding.value
+            assert isinstance(call, OpCall)
+            changed = OpCall(call.operator, tuple(map(renamed, call.arguments)), call.attributes, call.span)
+            (target,) = binding.targets
+            own[target] = Var(target.name, target.type)
+            bindings.append(Binding((own[target],), changed))
+        results += [own[output] for output in group.outputs]
+    parameters += [Var(dim.name, TensorType(BOOL, (dim,))) for dim in dims]
+    where = tuple(c for c in module.where if all(v in dims for v in (*variables(c.left), *variables(c.right))))
+    return _returning(results, parameters, bindings, where)
+
+
+def _returning(results: Sequence[Var], parameters: Sequence[Var], bindings: Sequence[Binding], where: Any) -> Module:
+    type_ = TupleType(tuple(r.type for r in results if r.type is not None))
+    whole, label = Var("results", type_), LoopLabel("tried")
+    body = Block((*bindings, Binding((whole,), MakeTuple(tuple(results)))), Exit(label, (whole,)))
+    return Module({"tried": Function("tried", tuple(parameters), body, label, type_)}, "tried", (), where)
+
+
+# ---- running
+
+
+@attrs.frozen(eq=False)
+class _Run:
+    """What the references make of some arguments: all values, and whether they are exact (True), rounded (False), or
+    may be decided by a rounding (None)."""
+
+    values: Mapping[Var, Any]
+    exact: Mapping[Var, bool | None]
+
+    def of(self, atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Constant) else self.values[atom]  # type: ignore[index]
+
+    def is_exact(self, atom: Atom) -> bool | None:
+        return True if isinstance(atom, Constant) else self.exact[atom]  # type: ignore[index]
+
+    @property
+    def floats(self) -> list[Array]:
+        arrays = [a for value in self.values.values() for a in _leaves(value)]
+        return [a for a in arrays if a.dtype.name in ROUNDINGS]
+
+    @property
+    def error(self) -> float:
+        """What roundings may do to results."""
+        found = self.floats
+        largest = max((float(np.abs(w[np.isfinite(w)]).max(initial=1.0)) for w in map(_wide, found)), default=1.0)
+        return max((ROUNDINGS[a.dtype.name] for a in found), default=0.0) * largest
+
+
+def _try(module: Module, native: Native, threads: int) -> None:
+    """Run a program on random arguments. Raises MachineCodeError if what it gives is wrong, each time."""
+    wrong: set[int] = set()
+    for attempt in range(2):
+        found = _attempt(module, native, attempt)
+        if found is None:
+            return
+        wrong = found if attempt == 0 else wrong & found
+        if not wrong:
+            return
+    raise _located(module, threads, min(wrong))
+
+
+def _attempt(module: Module, native: Native, attempt: int) -> set[int] | None:
+    """The results, by position, that differ from those of the references; None if the program was not run."""
+    from relay.codegen.runtime.cpu import DataResult, Program
+
+    chosen = _arguments(module, attempt)
+    if chosen is None:
+        return None
+    sizes, arguments = chosen
+    expected = _evaluated(module, sizes, arguments)
+    if expected is None:
+        return None
+    try:
+        found = Program(native, DataResult)(_copies(arguments))
+    except ExecutionError:
+        return None  # as what was asserted may be decided by a rounding
+    (result,) = module.main.body.terminator.values  # type: ignore[union-attr]
+    exact = [flag for flag, _ in _flags(module, expected, result)]
+    pairs = list(zip(_leaves(found), _leaves(expected.of(result)), exact, strict=True))
+    suspects = {
+        n for n, (one, other, flag) in enumerate(pairs) if flag is not None and not _agree(one, other, expected)
+    }
+    if not suspects:
+        return set()
+    changed = [e for e in (_evaluated(module, sizes, _changed(arguments, n)) for n in range(4)) if e is not None]
+    return {
+        n
+        for n in suspects
+        if not _explained(n, pairs[n][0], pairs[n][1], [_leaves(e.of(result)) for e in changed], expected)
+    }
+
+
+def _agree(found: Array, expected: Array, run: _Run, more: float = 0.0) -> bool:
+    if found.dtype != expected.dtype or found.shape != expected.shape:
+        return False
+    if expected.dtype.name not in ROUNDINGS:
+        return bool(np.array_equal(found, expected))
+    one, other = _wide(found), _wide(expected)
+    counts = np.isfinite(other)
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(one[counts] - other[counts]) <= run.error + more).all())
+
+
+def _explained(position: int, found: Array, expected: Array, changed: Sequence[Sequence[Array]], run: _Run) -> bool:
+    """Whether roundings of the arguments change a result as much, or a number in it to another one."""
+    if expected.dtype.name not in ROUNDINGS:
+        return any(not np.array_equal(leaves[position], expected) for leaves in changed)
+    changes = [np.abs(_wide(leaves[position]) - _wide(expected)) for leaves in changed]
+    largest = max((float(c[np.isfinite(c)].max(initial=0.0)) for c in changes), default=0.0)
+    return _agree(found, expected, run, CHANGES * largest)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64)
+
+
+def _leaves(value: Any) -> list[Array]:
+    return [a for item in value for a in _leaves(item)] if isinstance(value, tuple) else [np.asarray(value)]
+
+
+def _copies(value: Any) -> Any:
+    return [_copies(v) for v in value] if isinstance(value, list) else (
+        tuple(map(_copies, value)) if isinstance(value, tuple) else np.array(value)
+    )  # fmt: skip
+
+
+# ---- arguments
+
+
+def _arguments(module: Module, attempt: int) -> tuple[dict[TypeId, int], list[Any]] | None:
+    """Sizes that the program is for, and random arguments; None if there are too many elements, or no sizes found."""
+    choose = random.Random(attempt)
+    dims = list(symbolic_dims(module))
+    ranges = ((2, 40), (2, 9), (33, 70), (2, 4))
+    for trial in range(40):
+        sizes = {dim: choose.randint(*ranges[(trial + attempt) % len(ranges)]) for dim in dims}
+        if all(c.holds(evaluate(c.left, sizes), evaluate(c.right, sizes)) for c in module.where):
+            break
+    else:
+        return None
+    total = 0
+    for binding in module.main.body.bindings:
+        for target in binding.targets:
+            total += _elements(target.type, sizes)
+    total += sum(_elements(p.type, sizes) for p in module.main.parameters)
+    if total > MOST:
+        return None
+    rng = np.random.default_rng(attempt)
+    return sizes, [_argument(p.type, sizes, rng) for p in module.main.parameters]
+
+
+def _elements(type_: Type | None, sizes: Mapping[TypeId, int]) -> int:
+    if isinstance(type_, TupleType):
+        return 0  # of other values
+    return int(np.prod(_shape(type_, sizes), dtype=np.int64))
+
+
+def _shape(type_: Type | None, sizes: Mapping[TypeId, int]) -> tuple[int, ...]:
+    assert isinstance(type_, TensorType)
+    known = with_sizes(type_, sizes)
+    assert isinstance(known, TensorType)
+    return known.dims
+
+
+def _argument(type_: Type | None, sizes: Mapping[TypeId, int], rng: np.random.Generator) -> Any:
+    if isinstance(type_, TupleType):
+        return tuple(_argument(item, sizes, rng) for item in type_.items)
+    assert isinstance(type_, TensorType) and isinstance(type_.base, BaseType)
+    shape = _shape(type_, sizes)
+    if type_.base.is_float:
+        return np.asarray(rng.uniform(-1.5, 1.5, shape)).astype(type_.dtype)
+    return np.asarray(rng.integers(0, 2 if type_.base == BOOL else 4, shape)).astype(type_.dtype)
+
+
+def _changed(arguments: Sequence[Any], seed: int) -> list[Any]:
+    """The arguments, each float by up to two roundings larger or smaller."""
+    rng = np.random.default_rng(seed)
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(changed, value))
+        if value.dtype.name not in ROUNDINGS:
+            return value
+        step = float(ml_dtypes.finfo(value.dtype).eps)
+        return (_wide(value) * (1 + step * rng.uniform(-2, 2, value.shape))).astype(value.dtype)
+
+    return [changed(argument) for argument in arguments]
+
+
+# ---- the references
+
+
+def _evaluated(module: Module, sizes: Mapping[TypeId, int], arguments: Sequence[Any]) -> _Run | None:
+    """What the references make of the arguments; None if they refuse them."""
+    values: dict[Var, Any] = dict(zip(module.main.parameters, arguments, strict=True))
+    exact: dict[Var, bool | None] = dict.fromkeys(module.main.parameters, True)
+    run = _Run(values, exact)
+    for binding in module.main.body.bindings:
+        match binding.value:
+            case OpCall(name, operands, attributes):
+                operator = lookup(name)
+                given = {a: attribute_with_sizes(v, sizes) for a, v in attributes.items()}
+                try:
+                    result: Any = operator.evaluate([run.of(a) for a in operands], given)
+                except Exception as error:  # the reference is NumPy's, which has errors of its own
+                    log.info("%s is not tried: %s", module.entry, error)
+                    return None
+                flag = _flag(operator, [run.is_exact(a) for a in operands], [run.of(a) for a in operands], result)
+            case MakeTuple(items):
+                result, flag = tuple(map(run.of, items)), True
+            case Project(value, index):
+                result, flag = run.of(value)[index], run.is_exact(value)
+            case Assert(condition):
+                if not run.of(condition) or run.is_exact(condition) is None:
+                    return None
+                continue
+            case _:
+                return None
+        for target in binding.targets:
+            values[target], exact[target] = result, flag
+    return run
+
+
+def _flag(operator: Operator, flags: Sequence[bool | None], operands: Sequence[Array], result: Any) -> bool | None:
+    """Whether a call's result is exact, rounded, or may be decided by a rounding."""
+    if None in flags or operator.arbitrary:
+        return None
+    results = _leaves(result)
+    if all(flags):
+        whole = not any(a.dtype.name in ROUNDINGS for a in (*operands, *results))
+        same = operator.pattern is Pattern.INJECTIVE or operator.name in _EXACT or operator.coercion
+        return whole or same or all(a.dtype.name not in ROUNDINGS for a in results)
+    if operator.name in _STEPS and operator.name != "where":
+        return None
+    return None if any(a.dtype.name not in ROUNDINGS for a in results) else False
+
+
+def _flags(module: Module, run: _Run, atom: Atom) -> Iterator[tuple[bool | None, Atom]]:
+    """For each leaf of a value whether it is exact, and the atom that it is the value of."""
+    made = {b.targets[0]: b.value for b in module.main.body.bindings if b.targets}
+    value = made.get(atom) if isinstance(atom, Var) else None
+    if isinstance(value, MakeTuple):
+        for item in value.items:
+            yield from _flags(module, run, item)
+        return
+    for _ in _leaves(run.of(atom)):
+        yield run.is_exact(atom), atom
+
+
+# ---- the error
+
+
+def _located(module: Module, threads: int, wrong: int) -> MachineCodeError:
+    """The error for a program one of whose results is wrong: it names the first kernel that gives another answer where
+    all values are results, or, if none does, those that make this result."""
+    main = module.main
+    (result,) = main.body.terminator.values  # type: ignore[union-attr]
+    sizes, arguments = _arguments(module, 0) or ({}, [])
+    run = _evaluated(module, sizes, arguments)
+    assert run is not None
+    _, atom = list(_flags(module, run, result))[wrong]
+    bindings = [b for b in main.body.bindings if isinstance(b.value, OpCall | Assert)]
+    values = [t for b in bindings for t in b.targets if isinstance(t.type, TensorType)]
+    found = expected = None
+    try:
+        from relay.codegen.runtime.cpu import DataResult, Program
+
+        parts = [b for b in main.body.bindings if b.targets]
+        whole = _returning(values, main.parameters, parts, module.where)
+        for value, one in zip(values, Program(_compiled(whole, threads), DataResult)(_copies(arguments)), strict=True):
+            if run.exact[value] is not None and not _agree(np.asarray(one), run.of(value), run):
+                atom, found, expected = value, np.asarray(one), run.of(value)
+                break
+    except (RelayError, ValueError) as error:
+        log.info("the wrong kernel is not known: %s", error)
+    calls = _calls(module, atom)
+    names = ", ".join(dict.fromkeys(c.operator for c in calls))
+    numbers = ", ".join(f"{dim} = {size}" for dim, size in sizes.items())
+    shown = "" if found is None else f": found {_shown(found)}, expected {_shown(expected)}"
+    shapes = ", ".join(str(_type(a)) for c in calls[:1] for a in c.arguments)
+    for_sizes = f" for {numbers}" if numbers else ""
+    return MachineCodeError(
+        f"{names or main.name} ({shapes}) gives other numbers than its reference{for_sizes}{shown}",
+        next((c.span for c in calls if c.span is not None), main.span),
+    )
+
+
+def _calls(module: Module, atom: Atom) -> list[OpCall]:
+    """The call that makes a value, and those that are one kernel with it, the last one first."""
+    for group in plan(module.main.body).values():
+        if any(b.targets[0] is atom for b in group.bindings):
+            return [b.value for b in reversed(group.bindings) if isinstance(b.value, OpCall)]
+    return []
+
+
+def _shown(array: Any) -> str:
+    text = np.array2string(np.asarray(array).reshape(-1)[:6], separator=", ", max_line_width=1000)
+    return text if np.size(array) <= 6 else f"{text[:-1]}, ..]"
+
+
+__all__ = ["verify", "wanted"]

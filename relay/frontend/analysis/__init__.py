@@ -1,0 +1,1 @@
+"""Analyses of Python syntax: names, liveness, unused results, unsupported constructs."""

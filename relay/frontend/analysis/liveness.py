@@ -1,0 +1,248 @@
+"""Which variables are read later: two analyses of a function's statements.
+
+Backward, which names are live:
+
+    live before s  =  reads(s)  |  (live after s  -  assigned by s)
+    live before a loop's round, X  =  reads of the condition | live after the loop | the body's reads
+                                      | (X - what the body kills)
+
+The last equation has the form X = A | (X - K) with a least solution A, so one pass with X = {} finds it, and a second
+pass with the solution records what holds inside. Forward, which names have a value wherever a `while` loop is left
+(`bound_at_exits`).
+
+Names are over-approximated: what is called live may be dead, never the other way.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from relay.frontend.analysis.names import (
+    assigned_names,
+    certainly_assigned,
+    if_chain,
+    is_always_true,
+    pattern_names,
+    read_names,
+    subscripted_name,
+    target_names,
+)
+
+NOTHING: frozenset[str] = frozenset()
+
+
+@attrs.frozen(eq=False)
+class Live:
+    """What is live around a statement, restricted to the names that it assigns.
+
+    `after` it; for a loop also at its `head`, where it is decided whether there is another round, and where a round
+    begins.
+    """
+
+    after: frozenset[str]
+    head: frozenset[str] = NOTHING
+    begin: frozenset[str] = NOTHING
+
+
+class Liveness:
+    """The live names around each `if`, `while` and `for` of a function, by the node's identity."""
+
+    def __init__(self, body: Sequence[ast.stmt]) -> None:
+        self._around: dict[int, Live] = {}
+        self._block(body, set(), NOTHING, NOTHING, record=True)
+
+    def around(self, node: ast.stmt) -> Live:
+        """What is live around a statement that has been analysed."""
+        return self._around[id(node)]
+
+    def _block(
+        self,
+        statements: Sequence[ast.stmt],
+        live: set[str],
+        breaks: Iterable[str],
+        continues: Iterable[str],
+        *,
+        record: bool,
+    ) -> set[str]:
+        """The names that are live before the statements. `live`, the ones after them, is used up."""
+        for statement in reversed(statements):
+            match statement:
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        self._target(target, live)
+                    live |= read_names(value)
+                case ast.AnnAssign(target=target, value=value):
+                    self._target(target, live)
+                    live |= read_names(value)
+                case ast.AugAssign(target=target, value=value):
+                    live |= read_names(value) | read_names(target) | target_names(target)
+                case ast.FunctionDef(name=name):
+                    live.discard(name)
+                    live |= read_names(statement)
+                case ast.Return(value=value):
+                    live = read_names(value)
+                case ast.Raise():
+                    live = read_names(statement)
+                case ast.Break():
+                    live = set(breaks)
+                case ast.Continue():
+                    live = set(continues)
+                case ast.If():
+                    live = self._if(statement, live, breaks, continues, record)
+                case ast.Match():
+                    live = self._match(statement, live, breaks, continues, record)
+                case ast.While() | ast.For():
+                    live = self._loop(statement, live, breaks, continues, record)
+                case _:
+                    live |= read_names(statement)
+        return live
+
+    def _target(self, target: ast.expr, live: set[str]) -> None:
+        live -= target_names(target)
+        live |= read_names(target)  # bases and indices; `x[i] = v` reads x
+        if isinstance(target, ast.Subscript):
+            base = subscripted_name(target)
+            if base is not None:
+                live.add(base)
+
+    def _if(
+        self, node: ast.If, after: set[str], breaks: Iterable[str], continues: Iterable[str], record: bool
+    ) -> set[str]:
+        if record:
+            self._around[id(node)] = Live(frozenset(after & assigned_names([node]).keys()))
+        chain, orelse = if_chain(node)
+        live = self._block(orelse, set(after), breaks, continues, record=record)
+        for arm in reversed(chain):
+            live |= self._block(arm.body, set(after), breaks, continues, record=record)
+            live |= read_names(arm.test)
+        return live
+
+    def _match(
+        self, node: ast.Match, after: set[str], breaks: Iterable[str], continues: Iterable[str], record: bool
+    ) -> set[str]:
+        if record:
+            self._around[id(node)] = Live(frozenset(after & assigned_names([node]).keys()))
+        live = read_names(node.subject)
+        for case in node.cases:
+            inside = self._block(case.body, set(after), breaks, continues, record=record) | read_names(case.guard)
+            live |= (inside - pattern_names(case.pattern)) | read_names(case.pattern)
+        return live
+
+    def _loop(
+        self, node: ast.While | ast.For, after: set[str], breaks: Iterable[str], continues: Iterable[str], record: bool
+    ) -> set[str]:
+        finished = self._block(node.orelse, set(after), breaks, continues, record=record)
+        if isinstance(node, ast.While):
+            ahead = read_names(node.test) | (set() if is_always_true(node.test) else finished)
+            targets: set[str] = set()
+        else:
+            ahead = finished
+            targets = target_names(node.target)
+        head = ahead | (self._block(node.body, set(), after, NOTHING, record=False) - targets)
+        if record:
+            begin = self._block(node.body, set(head), after, head, record=True) - targets
+            assigned = assigned_names([node]).keys()
+            self._around[id(node)] = Live(
+                frozenset(after & assigned), frozenset(head & assigned), frozenset(begin & assigned)
+            )
+        return head if isinstance(node, ast.While) else head | read_names(node.iter)
+
+
+def bound_at_exits(loop: ast.While | ast.For, bound: Iterable[str]) -> set[str]:
+    """The names that have a value wherever the loop is left, other than by leaving the function or an outer loop."""
+    if isinstance(loop, ast.For):
+        return _bound_after_for(loop, set(bound), []) or set()
+    return _bound_after_while(loop, set(bound), []) or set()
+
+
+def leaves_by_break(body: Sequence[ast.stmt]) -> bool:
+    """Whether a loop with this body is left by a `break`."""
+    stack = list(body)
+    while stack:
+        match stack.pop():
+            case ast.Break():
+                return True
+            case ast.If(body=inner, orelse=orelse):
+                stack += inner + orelse
+            case ast.Match(cases=cases):
+                for each in cases:
+                    stack += each.body
+            case ast.While(orelse=orelse) | ast.For(orelse=orelse):
+                stack += orelse
+            case _:
+                pass
+    return False
+
+
+def _bound_after(statements: Sequence[ast.stmt], bound: set[str], breaks: list[set[str]]) -> set[str] | None:
+    """The names that are bound after the statements; None if their end is not reached. Collects those at each break."""
+    after: set[str] | None = bound
+    for statement in statements:
+        match statement:
+            case ast.Return() | ast.Raise() | ast.Continue():
+                return None
+            case ast.Break():
+                breaks.append(bound)
+                return None
+            case ast.If():
+                after = _bound_after_if(statement, bound, breaks)
+            case ast.Match(subject=subject, cases=cases):
+                start = bound | certainly_assigned(subject)
+                after = _common(
+                    [_bound_after(each.body, start | pattern_names(each.pattern), breaks) for each in cases]
+                )
+            case ast.While():
+                after = _bound_after_while(statement, bound, breaks)
+            case ast.For():
+                after = _bound_after_for(statement, bound, breaks)
+            case ast.FunctionDef(name=name):
+                after = bound | {name}
+            case ast.Assign(targets=targets, value=value):
+                after = bound | certainly_assigned(value) | set().union(*map(target_names, targets))
+            case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+                after = bound | target_names(target) | certainly_assigned(statement)
+            case _:
+                after = bound | certainly_assigned(statement)
+        if after is None:
+            return None
+        bound = after
+    return bound
+
+
+def _bound_after_if(node: ast.If, bound: set[str], breaks: list[set[str]]) -> set[str] | None:
+    chain, orelse = if_chain(node)
+    ends: list[set[str] | None] = []
+    for arm in chain:
+        bound = bound | certainly_assigned(arm.test)
+        ends.append(_bound_after(arm.body, bound, breaks))
+    ends.append(_bound_after(orelse, bound, breaks))
+    return _common(ends)
+
+
+def _bound_after_while(loop: ast.While, bound: set[str], breaks: list[set[str]]) -> set[str] | None:
+    bound = bound | certainly_assigned(loop.test)
+    ends: list[set[str] | None] = []
+    own: list[set[str]] = []
+    _bound_after(loop.body, bound, own)
+    ends += own
+    if not is_always_true(loop.test):
+        ends.append(_bound_after(loop.orelse, bound, breaks))
+    return _common(ends)
+
+
+def _bound_after_for(loop: ast.For, bound: set[str], breaks: list[set[str]]) -> set[str] | None:
+    bound = bound | certainly_assigned(loop.iter)
+    ends: list[set[str] | None] = []
+    own: list[set[str]] = []
+    _bound_after(loop.body, bound | target_names(loop.target), own)
+    ends += own
+    ends.append(_bound_after(loop.orelse, bound, breaks))
+    return _common(ends)
+
+
+def _common(ends: Iterable[set[str] | None]) -> set[str] | None:
+    reached = [end for end in ends if end is not None]
+    return set.intersection(*reached) if reached else None

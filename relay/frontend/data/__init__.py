@@ -1,0 +1,1 @@
+"""Classes as data types, and their values in Python."""

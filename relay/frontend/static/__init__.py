@@ -1,0 +1,1 @@
+"""Python files that are read without running them."""

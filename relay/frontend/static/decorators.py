@@ -1,0 +1,101 @@
+"""What the decorators in a file that is only read mean."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from relay.frontend.source import FunctionNode
+from relay.frontend.static.evaluation import Evaluator
+from relay.frontend.static.imported_names import ImportedNames
+from relay.ir.definition import MISSING
+
+
+@attrs.frozen(eq=False)
+class Decorators:
+    """Tells Relay's decorators from others, by what the names at the top of the file mean."""
+
+    _expressions: Evaluator
+    _imports: ImportedNames
+
+    def is_decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        """Whether Relay decorates a function."""
+        return any(self.is_relay(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
+
+    def _options(self, node: FunctionNode) -> dict[str, ast.expr]:
+        """What is written in `@relay(..)`."""
+        decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+        calls = [d for d in decorators if isinstance(d, ast.Call) and self.is_relay(d.func)]
+        return {k.arg: k.value for d in calls for k in d.keywords if k.arg is not None}
+
+    def written_options(self, node: FunctionNode) -> tuple[dict[str, object], ast.Call] | None:
+        """What is written in `@relay(..)`, and where: MISSING is what only the run knows. None without parentheses."""
+        for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else []:
+            if isinstance(decorator, ast.Call) and self.is_relay(decorator.func):
+                found: dict[str, object] = {}
+                for keyword in decorator.keywords:
+                    if keyword.arg is None:
+                        continue
+                    try:
+                        found[keyword.arg] = ast.literal_eval(keyword.value)
+                    except ValueError:  # a name, or a call
+                        found[keyword.arg] = MISSING
+                return found, decorator
+        return None
+
+    def is_declared_pure(self, node: FunctionNode) -> bool:
+        """Whether a function is decorated with `@relay(pure=True)`."""
+        match self._options(node).get("pure"):
+            case ast.Constant(value=True):
+                return True
+            case _:
+                return False
+
+    def static_names(self, node: FunctionNode) -> Sequence[str]:
+        """The names of `@relay(static_argnames=..)`."""
+        match self._options(node).get("static_argnames"):
+            case ast.Constant(value=str(name)):
+                return (name,)
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                return [i.value for i in items if isinstance(i, ast.Constant) and isinstance(i.value, str)]
+            case _:
+                return ()
+
+    def is_relay(self, node: ast.expr) -> bool:
+        """Whether an expression is the decorator."""
+        self._imports.load_names_in(node)
+        return self._expressions.meaning(node) is importlib.import_module("relay")
+
+    def gradient(self, node: ast.FunctionDef) -> tuple[Any, ast.expr] | None:
+        """The method of `@f.def_gradient` or `@f.def_gradient(saving=g)`, and the decorator."""
+        for decorator in node.decorator_list:
+            function = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if isinstance(function, ast.Attribute) and function.attr == "def_gradient":
+                self._imports.load_names_in(function)
+                method = self._expressions.meaning(function)
+                if hasattr(getattr(method, "__self__", None), "__relay__"):
+                    return method, decorator
+        return None
+
+    def registers(self, node: ast.expr) -> bool:
+        """Whether an expression is one of the functions that register operators."""
+        relay, found = importlib.import_module("relay"), self._expressions.meaning(node)
+        return found is not None and any(found is f for f in (relay.register_op, relay.composite, relay.pure_callback))
+
+    def registration(self, node: ast.FunctionDef) -> ast.expr | None:
+        """The decorator of a function that registers an operator."""
+        for decorator in node.decorator_list:
+            if self.registers(decorator.func if isinstance(decorator, ast.Call) else decorator):
+                return decorator
+        return None
+
+
+def operator_name(node: ast.FunctionDef, decorator: ast.expr) -> str:
+    """The name under which a function is registered."""
+    keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+    written = next((k.value for k in keywords if k.arg == "name"), None)
+    return written.value if isinstance(written, ast.Constant) and isinstance(written.value, str) else node.name

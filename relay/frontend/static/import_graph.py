@@ -1,0 +1,89 @@
+"""Which files a file imports, without reading more of them than their imports."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from relay.frontend.static import modules
+from relay.frontend.static.evaluation import MODULES
+from relay.frontend.static.text_files import read_bytes
+
+
+@attrs.frozen
+class _Known:
+    """A file as it was read: when it was written, its size, its text's digest and the files that it imports."""
+
+    state: tuple[int, int]
+    digest: str
+    mentions_relay: bool
+    imports: tuple[Path, ...]
+
+
+class ImportGraph:
+    """The files that files import. `folders`: where modules are searched besides Python's own path."""
+
+    def __init__(self, folders: Sequence[str] = ()) -> None:
+        self._folders = tuple(folders)
+        self._known: dict[Path, _Known] = {}
+
+    def digest(self, filename: str) -> str:
+        """A digest of what a file's check may depend on: its text, and that of all files that it imports. Empty where
+        the file has nothing of Relay."""
+        first = self._file(Path(os.path.abspath(filename)))
+        if first is None or not first.mentions_relay:
+            return ""
+        found: dict[Path, str] = {}
+        pending = list(first.imports)
+        while pending:
+            path = pending.pop()
+            if path not in found and (file := self._file(path)) is not None:
+                found[path] = file.digest
+                pending += file.imports
+        parts = [first.digest, *(f"{path} {digest}" for path, digest in sorted(found.items()))]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _file(self, path: Path) -> _Known | None:
+        try:
+            stat = os.stat(path)
+            state = (stat.st_mtime_ns, stat.st_size)
+            known = self._known.get(path)
+            if known is None or known.state != state:
+                text = read_bytes(path)
+                imports = tuple(dict.fromkeys(self._imports(text, path)))
+                known = _Known(state, hashlib.sha256(text).hexdigest(), b"relay" in text, imports)
+                self._known[path] = known
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return None
+        return known
+
+    def _imports(self, text: bytes, path: Path) -> Iterator[Path]:
+        for node in ast.walk(ast.parse(text)):
+            for name, level in _named(node):
+                if level == 0 and name.split(".")[0] in MODULES:
+                    continue
+                place = modules.find(name, level, path, self._folders)
+                file = place.file if place is not None else None
+                if file is None or modules.is_of_the_standard_library(file) or modules.is_irrelevant(file):
+                    continue
+                yield file
+
+
+def _named(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """The modules that an import may read, with the level of a relative one."""
+    match node:
+        case ast.Import(names=aliases):
+            for alias in aliases:
+                parts = alias.name.split(".")
+                yield from ((".".join(parts[: end + 1]), 0) for end in range(len(parts)))
+        case ast.ImportFrom(module=module, names=aliases, level=level):
+            parts = module.split(".") if module else []
+            yield from ((".".join(parts[:end]), level) for end in range(0 if level else 1, len(parts) + 1))
+            yield from ((".".join([*parts, alias.name]), level) for alias in aliases)  # which may be modules
+        case _:
+            pass

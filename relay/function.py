@@ -1,0 +1,686 @@
+"""The decorated function, and the order of the phases between a call's arguments and its program.
+
+    definition --elaborate--> typed --specialise, structure, prepare, differentiate, optimise--> core
+    core --codegen--> program
+
+Programs are kept per signature: dtypes and shapes of the arguments, and the values of those that specialise the
+program. One with symbolic sizes serves many (`relay.calling.shape_policy`). A call that is like an earlier one
+comes here only if its program does not take the arguments (`relay.calling.dispatch`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+import relay.compilation.composites
+import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
+from relay.calling.arguments import describe, describe_static, too_deep
+from relay.calling.closure_selection import chosen, chosen_result, must_be_opened, opened_module
+from relay.calling.closures import Result, result_of
+from relay.calling.dispatch import Repeating
+from relay.calling.donation import Donated, donated_names
+from relay.calling.executable import Executable
+from relay.calling.results import Values, wrap
+from relay.calling.shape_policy import History, Symbolic, axes, kind, of_any_length, refuse_sizes
+from relay.codegen.runtime.native_stacks import with_room
+from relay.compilation.stages import Lowered, derivative_text
+from relay.errors import (
+    CompileError,
+    FrontendError,
+    InternalError,
+    RelayError,
+    RelayWarning,
+    TypeCheckError,
+    bugs_of,
+)
+from relay.eval import interpreter
+from relay.eval.values import Data
+from relay.frontend import lower
+from relay.frontend.data import data_classes
+from relay.frontend.functions import with_static
+from relay.frontend.scope import SnapshotScope
+from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
+from relay.ir.expr import Atom, Constant, Function, Global, Module, Parameter, Static
+from relay.ir.extents import Place, symbolic_dims
+from relay.ir.types import Kind, StackType, SymbolicSize, Type, type_variables
+from relay.operator import Undetermined
+from relay.options import Options
+from relay.support.gc_pause import without_collection
+from relay.support.locks import Lock, compiling
+from relay.text.printer import to_text
+from relay.transform.core.derivative_orders import check_orders
+from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, load, scheme
+from relay.typecheck.elaboration.expressions.arguments import wrong_count
+from relay.typecheck.elaboration.values.function_values import LAST_IS_SEED
+from relay.typecheck.elaboration.values.objects import derived_entity
+from relay.typecheck.unification import is_known
+
+if TYPE_CHECKING:
+    from relay.codegen.tiling import Choices
+
+log = logging.getLogger("relay.compile")
+
+COMPILES_SYMBOLIC_SIZES = True
+"""Whether code generation takes programs with symbolic sizes."""
+
+MANY_SYMBOLIC = 32
+"""How many programs with symbolic sizes there are for one kind of call. Each call tries them in order."""
+
+
+class RelayFunction(Repeating):
+    """A function of the language: what `@relay` and `relay.grad` return. Call it with arrays, numbers and tuples of
+    them.
+
+    Raises FrontendError at decoration for constructs that Relay does not have, TypeCheckError at the first call with
+    new types, ExecutionError for what only the run can find.
+    """
+
+    def __init__(
+        self,
+        definition: Definition | DerivedDefinition,
+        options: Options,
+        wrapped: Callable[..., Any] | None = None,
+        donated: frozenset[str] = frozenset(),
+    ) -> None:
+        base: Definition | DerivedDefinition = definition
+        seeds = 0
+        while isinstance(base, DerivedDefinition):
+            seeds += 1 if base.grad.seedable else 0
+            base = base.of
+        super().__init__(base.function, seeds)
+        self.__relay__ = definition
+        self._options = options
+        self._cache: dict[object, Lowered] = {}
+        self._symbolic: dict[object, list[Lowered]] = {}  # by the kind of call
+        self._history: dict[object, History] = {}
+        self._lengths: dict[object, tuple[object, ...] | None] = {}  # the first calls with lists; None: of one length
+        self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
+        self._used: set[Definition] = set()
+        self._warned: set[str] = set()  # of what the interpreter runs, since it cannot be compiled
+        self._made: dict[object, RelayFunction] = {}  # its derivatives and other transformations
+        self._lock = Lock()
+        self._donated = donated
+        self._python = wrapped
+        self.__name__ = self._function.name
+        self.__doc__ = self._function.documentation
+        if wrapped is not None:
+            functools.update_wrapper(self, wrapped)
+
+    # ---- running
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """In a class it is a method, as a Python function is: `self` is its first argument."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> str:
+        """It is pickled as Python functions are, by its name, and copied as itself. Raises TypeError without a name."""
+        if self._python is None:
+            raise TypeError(f"{self!r} has no name in a module, by which it could be pickled")
+        return self._python.__qualname__
+
+    def __copy__(self) -> RelayFunction:
+        return self
+
+    def __deepcopy__(self, memo: object) -> RelayFunction:
+        return self
+
+    def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
+        """As `_lower`: a program that code generation takes."""
+        lowered, values = self._lower(arguments, keywords)
+        if lowered.chooses_functions:
+            return lowered, values
+        while lowered.is_symbolic and not self._lowers(lowered, lambda lowered=lowered: lowered.program):  # type: ignore[misc]
+            lowered, values = self._lower(arguments, keywords)
+        return lowered, values
+
+    def _lowers(self, lowered: Lowered, phases: Callable[[], object]) -> bool:
+        """Whether the later phases take a program's symbolic sizes. One that they do not take is forgotten."""
+        try:
+            phases()
+        except (CompileError, SymbolicSize, Undetermined) as error:
+            place = f", at {error.span}" if isinstance(error, RelayError) and error.span is not None else ""
+            reason = error.message if isinstance(error, RelayError) else str(error)
+            log.warning("%s is compiled for each size anew: %s%s", self.__name__, reason, place)
+            with self._lock:
+                for own, known in self._symbolic.items():
+                    if lowered in known:
+                        known.remove(lowered)
+                        self._sized.add(own)
+            return False
+        return True
+
+    def interpret(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the same program on the reference interpreter."""
+        __tracebackhide__ = True
+        lowered, values = self._lower(arguments, keywords, symbolic=True)
+        if lowered.chooses_functions:
+            return self._choose(lowered, arguments, keywords, True)
+        try:
+            found = interpreter.run(lowered.typed, values)
+        finally:
+            values.give_back(lowered.parameters, interpreted=True)
+        result = wrap(found, lowered.result, interpreted=True)
+        return result if lowered.returned is None else lowered.returned(result, self, True)
+
+    def _instead(self, error: InternalError, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """The interpreter's result for a call that cannot be compiled, if the function or RELAY_FALLBACK says so; a
+        warning says it once for each program. Otherwise the error is raised."""
+        __tracebackhide__ = True
+        if not self._options.interprets:
+            raise error
+        with self._lock:
+            is_new = str(error) not in self._warned
+            self._warned.add(str(error))
+        if is_new:
+            reason = f"{self.__name__} runs on the interpreter, much more slowly, for it cannot be compiled:\n{error}"
+            warnings.warn(reason, RelayWarning, stacklevel=3)
+        return self.interpret(*arguments, **keywords)
+
+    def _choose(
+        self, lowered: Lowered, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
+    ) -> Any:
+        """The result of a call that returns functions of which only the run knows which they are."""
+        __tracebackhide__ = True
+        names = [p.name for p in self._function.parameters]
+        names += [f"seed{i}__" for i in range(self._seeds)]
+        signature = list(self._function.signature) or [Parameter() for _ in names]
+        signature += [Parameter()] * (len(names) - len(signature))
+        bound = zip(names, signature, self._bind(arguments, keywords), strict=True)
+        given = [(name, s, v) for name, s, v in bound if not (isinstance(v, Fixed) and v.default)]
+        kept = [(name, s) for name, s, _ in given]
+
+        def run(result: str, parameters: int | None) -> Any:
+            key = ("chosen", result, parameters, tuple(name for name, _ in kept))
+            call = self.make_once(key, lambda: chosen(self.__relay__, self.__name__, kept, result, parameters))
+            return (call.interpret if interpreted else call)(*(value for _, _, value in given))
+
+        return chosen_result(lowered, run)
+
+    def make_once(self, key: object, make: Callable[[], Definition]) -> RelayFunction:
+        """A function that is made of this one; the same one each time."""
+        found = self._made.get(key)
+        if found is None:
+            found = self._made.setdefault(key, RelayFunction(make(), self._options))
+        return found
+
+    def reload(self) -> None:
+        """Forget what was compiled, and read the captured numbers and arrays anew at the next call.
+
+        A program takes them from the Python variables around it when it is first type-checked, and keeps those values.
+        """
+        with self._lock:
+            self._cache.clear()
+            self._symbolic.clear()
+            self._history.clear()
+            self._sized.clear()
+            self._lengths.clear()
+            self._forget_calls()
+            for definition in self._used:
+                if isinstance(definition.scope, SnapshotScope):
+                    definition.scope.reload()
+            self._used.clear()
+            self._warned.clear()
+            derived = list(self._made.values())
+        for function in derived:
+            function.reload()
+
+    def def_gradient(
+        self, backward: Callable[..., Any] | None = None, *, saving: Callable[..., Any] | None = None
+    ) -> Any:
+        """Say how this function is differentiated: a decorator for `backward(saved, seed)`.
+
+        `seed` is the cotangent of the result; `backward` returns those of the parameters, bare for a single one, with
+        None for what has no gradient. `saved` is the tuple of the arguments, or what `saving` keeps: a function of the
+        same parameters that returns (result, saved) and runs in place of this one in the forward part. Both are
+        functions of the language, and differentiated themselves at the next order.
+
+        Raises FrontendError if the function has been used already, or is a derivative; their types are checked with the
+        function's.
+        """
+        definition = self.__relay__
+        if not isinstance(definition, Definition):
+            raise FrontendError("the gradient of a derivative is not defined; define that of the function")
+
+        def define(python: Callable[..., Any]) -> RelayFunction:
+            assert isinstance(definition, Definition)
+            if self._cache or self._made:
+                raise FrontendError(
+                    f"the gradient of {self.__name__} must be defined before the first call or derivative",
+                    self._function.span,
+                )
+            rule, kept = _decorated(python), None if saving is None else _decorated(saving)
+            for function, count in ((rule, 2), (kept, len(self._function.parameters))):
+                if function is not None and (wanted := len(function._function.parameters)) != count:
+                    raise FrontendError(
+                        f"{function.__name__} takes {wanted} argument{'s' * (wanted != 1)}, not {count}",
+                        function._function.span,
+                        help="a gradient takes (saved, seed); `saving` takes the function's own parameters",
+                    )
+            own, other = rule.__relay__, None if kept is None else kept.__relay__
+            if not isinstance(own, Definition) or not isinstance(other, Definition | None):
+                raise FrontendError("a gradient is a function, not a derivative", self._function.span)
+            names = [p.name for p in self._function.parameters]
+
+            def adapted(dynamic: Sequence[bool]) -> Function:
+                return adapted_gradient(names, dynamic, saving=other is not None)
+
+            self.__relay__ = attrs.evolve(definition, gradient=DefinedGradient(own, other, adapted))
+            return rule
+
+        return define if backward is None else define(backward)
+
+    def compile(self, *arguments: Any, **keywords: Any) -> Executable:
+        """The compiled program for these arguments: arrays, numbers, structures of them, or their types
+        (`Tensor[Float, (64, 784)]`). None are needed where annotations give all types."""
+        __tracebackhide__ = True
+        if not arguments and not keywords:
+            arguments = self._annotated_types()
+        lowered, _ = self._compiled(arguments, keywords)
+        lowered.refuse_functions()
+        program = lowered.program
+        parameters = [(p.name, p.type) for p in lowered.typed.main.parameters if p.type is not None]
+        return Executable(self.__name__, program, parameters, lowered.result, self._donated, lowered.parameters)
+
+    def _annotated_types(self) -> tuple[Type, ...]:
+        """The types of all arguments, if annotations give them; else none."""
+        parameters = self._function.parameters
+        types = tuple(p.type for p in parameters if p.type is not None and is_known(p.type))
+        return types if len(types) == len(parameters) and not self._seeds else ()
+
+    # ---- looking inside
+
+    def tunable(self, *arguments: Any, **keywords: Any) -> Callable[[Choices], Callable[[], object]]:
+        """What compiles the program for these arguments' sizes with such choices, to be called without arguments. It
+        prints nothing."""
+        from relay.codegen.runtime import cpu
+        from relay.transform.cleanup.print_erasure import silent
+
+        lowered, values = self._lower(arguments, keywords, symbolic=False)
+        core, threads = silent(lowered.core), cpu.default_threads()
+
+        def compiled(choices: Choices) -> Callable[[], object]:
+            program = cpu.Program(cpu.compile_native(core, threads, choices), Data)
+            return lambda: program(values)
+
+        return compiled
+
+    def forget_programs(self) -> None:
+        """Let the next calls generate code anew."""
+        with self._lock:
+            for lowered in (*self._cache.values(), *(s for known in self._symbolic.values() for s in known)):
+                lowered.forget_program()
+            self._forget_calls()
+
+    @property
+    def surface(self) -> Module:
+        """The function before elaboration: untyped, with the names that it takes from Python. Of a derivative it is
+        the function that is differentiated."""
+        return Module({self._function.name: self._function}, self._function.name)
+
+    def typed(self, *arguments: Any, **keywords: Any) -> Module:
+        """The typed, higher-order program for these arguments."""
+        return self._lower(arguments, keywords)[0].typed
+
+    def core(self, *arguments: Any, **keywords: Any) -> Module:
+        """The first-order program that these arguments run: specialised, differentiated, optimised."""
+        lowered = self._lower(arguments, keywords)[0]
+        if lowered.is_symbolic and not self._lowers(lowered, lambda: lowered.core):
+            lowered = self._lower(arguments, keywords, symbolic=False)[0]
+        return lowered.core
+
+    @property
+    def type(self) -> Type:
+        """The function's type; quantified over what annotations leave open.
+
+        What only a call decides stands in it as applications of type-level functions, `broadcast(s1, s2)`. Raises
+        TypeCheckError where the program has none.
+        """
+        return scheme(self.__relay__).type
+
+    def text(self, *arguments: Any, **keywords: Any) -> str:
+        """The program as text: the typed program, of a derivative its code, under the lines of the source.
+
+        Without arguments it is at the types that the annotations give, and parts that only a call decides are shown by
+        variables, or untyped; a derivative's code needs all types, from annotations or from arguments.
+        """
+        if arguments or keywords:
+            typed = self.typed(*arguments, **keywords)
+            derived = isinstance(self.__relay__, DerivedDefinition)
+            return derivative_text(typed) if derived else to_text(typed, elide=True)
+        return self._general_text(elide=True)
+
+    def _general_text(self, elide: bool) -> str:
+        """`text()` for no arguments, with the elements of large constants unless they are elided."""
+        module, type_, is_partial, _ = scheme(self.__relay__)
+        if is_partial:
+            return f"# {type_}\n{to_text(self._function)}"
+        if isinstance(self.__relay__, DerivedDefinition) and is_known(module.main.type):
+            typed = elaborate_structured(self.__relay__, list(module.main.type.parameters)).module
+            return derivative_text(typed, elide)
+        if isinstance(self.__relay__, Definition) and not is_known(module.main.type):
+            return f"# {type_}\n{to_text(module, elide=elide)}"
+        return to_text(module, elide=elide)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<relay function {self.__name__}>"
+
+    # ---- from Python's arguments to a program
+
+    def _lower(
+        self, arguments: Sequence[Any], keywords: Mapping[str, Any], symbolic: bool | None = None
+    ) -> tuple[Lowered, Values]:
+        """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes."""
+        if symbolic is None:
+            symbolic = COMPILES_SYMBOLIC_SIZES
+        given = self._bind(arguments, keywords)
+        signature = self._function.signature
+        static = [position < len(signature) and signature[position].static for position in range(len(given))]
+        try:
+            described = [
+                describe_static(v, self._function, i)
+                if static[i]
+                else describe(v, self._function, i, annotation=self._annotation(i))
+                for i, v in enumerate(given)
+            ]
+        except RecursionError:
+            raise too_deep(given, self._function) from None
+        key = tuple(d.key for d in described)
+        lowered = self._cache.get(key)
+        if lowered is None:
+            with compiling:
+                load()
+            with self._lock:
+                lowered = self._cache.get(key)
+                if lowered is None:
+                    types = [d.argument for d in described]
+                    with without_collection():
+                        lowered = with_room(
+                            lambda: (
+                                self._of_any_length(key, types, symbolic) or self._find_or_make(key, types, symbolic)
+                            )
+                        )
+        parameters = iter(lowered.typed.main.parameters)
+        values = Values(types=True)
+        for d in described:
+            if not isinstance(d.argument, Fixed):
+                parameter = next(parameters)
+                assert parameter.type is not None
+                values.add(d.value, parameter.type, parameter.name)
+        return lowered, values
+
+    def _annotation(self, position: int) -> Type | None:
+        """What is written of a parameter's type. A list by which is differentiated keeps its length: its gradient is a
+        list of as many."""
+        parameters = self._function.parameters
+        annotation = parameters[position].type if position < len(parameters) else None
+        if not isinstance(annotation, StackType):
+            return annotation
+        return None if position in differentiated(self.__relay__) else annotation
+
+    def _find_or_make(self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool) -> Lowered:
+        """A symbolic program that is for these arguments, or a new program."""
+        if not symbolic:
+            return self._make(key, arguments)
+        own, given = tuple(map(kind, key)), axes(arguments)
+        if own in self._sized:
+            return self._make(key, arguments)
+        known = self._symbolic.setdefault(own, [])
+        for lowered in known:
+            refusal = Symbolic(lowered.typed).refusal(arguments)
+            if refusal is None:
+                return lowered
+            log.info("the program of %s for sizes %s is not used: %s", self.__name__, _sizes(lowered.typed), refusal)
+        history = self._history.get(own, History(given))
+        varying = set(given) if self._options.dynamic else history.with_call(given)
+        if len(known) >= MANY_SYMBOLIC:
+            log.info("%s has %d programs for symbolic sizes; this size gets its own", self.__name__, len(known))
+            varying = set()
+        made = self._make_symbolic(key, arguments, varying) if varying else None
+        if made is not None:
+            known.append(made)
+        found = self._make(key, arguments) if made is None else made
+        history.varying = history.with_call(given)  # calls that are refused leave no trace
+        self._history[own] = history
+        return found
+
+    def _of_any_length(self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool) -> Lowered | None:
+        """A program for lists of any length, if there was a call like this one with lists of another length; None if
+        there was none, and for functions that need to know the length, as derivatives by lists do."""
+        if isinstance(self.__relay__, DerivedDefinition) or self._donated:
+            return None
+        changed = [of_any_length(k, a) for k, a in zip(key, arguments, strict=True)]
+        own = tuple(k for k, _ in changed)
+        like = tuple(map(kind, own))
+        if own == key or self._lengths.setdefault(like, key) is None:
+            return None
+        if tuple(map(kind, self._lengths[like] or ())) == tuple(map(kind, key)):
+            return None  # of the same lengths
+        try:
+            found = self._cache.get(own) or self._find_or_make(own, [a for _, a in changed], symbolic)
+        except (RelayError, SymbolicSize, Undetermined) as error:
+            reason = error.message if isinstance(error, RelayError) else str(error)
+            log.warning("%s is compiled for each length of its lists anew: %s", self.__name__, reason)
+            self._lengths[like] = None
+            return None
+        self._cache[key] = found
+        return found
+
+    def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> Lowered:
+        log.info("compiling %s for %s", self.__name__, key)
+        made = elaborate_structured(self.__relay__, arguments)
+        if self._has_annotated_sizes():
+            self._refuse_sizes(arguments)
+        lowered = self._cache[key] = self._lowered(made)
+        return lowered
+
+    def _lowered(self, made: Elaborated) -> Lowered:
+        with bugs_of("type inference", lambda: self._function.span):
+            return self._packed(made)
+
+    def _packed(self, made: Elaborated) -> Lowered:
+        returned, effects = _functions(made)
+        opens = must_be_opened(made)
+        if opens:
+            made = attrs.evolve(made, module=opened_module(made, self, effects))
+        lowered = Lowered(
+            made.module, made.result, self._options.opt_level, self._donated, made.parameters, returned, effects, opens
+        )
+        if not lowered.chooses_functions:
+            check_orders(made.module)
+        self._used.update(made.used)
+        return lowered
+
+    def _has_annotated_sizes(self) -> bool:
+        types = [p.type for p in self._function.parameters if p.type is not None]
+        return any(v.kind is Kind.Dim for t in types for v in type_variables(t))
+
+    def _refuse_sizes(self, arguments: Sequence[Argument]) -> None:
+        """Raise ShapeError if the function's type does not allow a call's sizes."""
+        try:
+            general = scheme(self.__relay__).module
+        except (RelayError, Undetermined):
+            return  # it has no type for all sizes; for these it has one
+        refuse_sizes(self.__name__, general, arguments)
+
+    def _make_symbolic(
+        self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place]
+    ) -> Lowered | None:
+        """A program in which these axes are symbolic; None if all of them became numbers."""
+        try:
+            made = elaborate_structured(self.__relay__, arguments, varying)
+        except (RelayError, SymbolicSize, Undetermined) as error:
+            reason = error.message if isinstance(error, RelayError) else str(error)
+            log.info("%s has no program for symbolic sizes: %s", self.__name__, reason)
+            return None
+        for pin in made.pins:
+            place = f", at {pin.span}" if pin.span is not None else ""
+            log.info("%s: the size %s is %s: %s%s", self.__name__, pin.name, pin.value, pin.reason, place)
+        if not symbolic_dims(made.module):
+            return None
+        if must_be_opened(made):
+            log.info("%s has no program for symbolic sizes: its run chooses functions that it returns", self.__name__)
+            return None
+        log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
+        return self._lowered(made)
+
+    def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
+        """One value for each parameter (and the seeds), as Python binds arguments. Raises TypeCheckError."""
+        function = self._function
+        count = len(function.parameters)
+        plain = not any(p.kind == "keyword_only" for p in function.signature)
+        if plain and not keywords and len(arguments) == count + self._seeds:
+            return list(arguments)
+        seeds: list[Any] = []
+        if self._seeds:
+            if len(arguments) < self._seeds:
+                raise self._argument_error(f"{self.__name__} needs {self._seeds} cotangent(s) after its arguments")
+            arguments, seeds = arguments[: -self._seeds], list(arguments[-self._seeds :])
+        signature = function.signature or tuple(Parameter() for _ in function.parameters)
+        positional = sum(p.kind != "keyword_only" for p in signature)
+        least = sum(p.kind != "keyword_only" and p.default is None for p in signature)
+        if len(arguments) > positional:
+            raise self._argument_error(wrong_count(self.__name__, least, positional, len(arguments)))
+        found: dict[str, Any] = {p.name: a for p, a in zip(function.parameters, arguments, strict=False)}
+        names = {p.name for p, s in zip(function.parameters, signature, strict=True) if s.kind != "positional_only"}
+        for name, value in keywords.items():
+            if name not in names:
+                raise self._argument_error(f"{self.__name__} has no parameter {name!r}")
+            if name in found:
+                raise self._argument_error(f"{self.__name__} got two values for {name!r}")
+            found[name] = value
+        result = []
+        for parameter, description in zip(function.parameters, signature, strict=True):
+            if parameter.name in found:
+                result.append(found[parameter.name])
+            elif description.default is None:
+                raise self._argument_error(f"{self.__name__} needs a value for {parameter.name!r}")
+            else:
+                result.append(Fixed(self._default(description.default), default=True))
+        return [*result, *seeds]
+
+    def _default(self, default: Atom) -> object:
+        """The Python object that a parameter's default is."""
+        base: Definition | DerivedDefinition = self.__relay__
+        while isinstance(base, DerivedDefinition):
+            base = base.of
+        match default:
+            case Static(value):
+                return value
+            case Constant(value):
+                return value.item()
+            case Global(name):
+                return base.scope.resolve(name)
+            case _:
+                raise InternalError("the default of a decorated function is no object")
+
+    def _argument_error(self, message: str) -> RelayError:
+        return TypeCheckError(message, self._function.span, help=LAST_IS_SEED if self._seeds else None)
+
+
+class _Donating(RelayFunction):
+    """A function whose results may take the memory of some of its arguments."""
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        __tracebackhide__ = True
+        names = [parameter.name for parameter in self._function.parameters]
+        with Donated(self.__name__, names, self._bind(arguments, keywords), self._donated):
+            return super().__call__(*arguments, **keywords)
+
+
+def differentiated(definition: Definition | DerivedDefinition) -> Collection[int]:
+    """The positions of the parameters by which a function is differentiated, at any order."""
+    found: set[int] = set()
+    while isinstance(definition, DerivedDefinition):
+        wrt = derived_entity(definition).grad.wrt
+        base = definition.of
+        while isinstance(base, DerivedDefinition):
+            base = base.of
+        found.update(range(len(base.function.parameters)) if wrt is None else wrt)
+        definition = definition.of
+    return found
+
+
+def _functions(made: Elaborated) -> tuple[Result | None, frozenset[str]]:
+    """What `Lowered` has to know of functions in a result."""
+    returned = None if made.returned is None else result_of(made.returned, made.result)
+    return returned, frozenset(effect.kind for effect in made.effects) | made.effects_of_functions
+
+
+def _sizes(module: Module) -> str:
+    return ", ".join(str(dim) for dim in symbolic_dims(module))
+
+
+# ---- the public functions
+
+
+def data_class(cls: type, frame: Any) -> type:
+    """Make a class a data type. `frame` is the Python frame that decorates it. Raises FrontendError."""
+    place = data_classes.ClassPlace.of(cls, frame)
+    return data_classes.define(cls, place, lambda definition: RelayFunction(definition, Options()))
+
+
+def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
+    """Read a Python function's source and make it a function of the language. Raises FrontendError."""
+    behind = "put @relay directly above `def`, and the other decorator above it"
+    if not isinstance(python, FunctionType):
+        help = "write a function that calls it: relay(lambda x: f(x))"
+        if hasattr(python, "__wrapped__") or isinstance(python, staticmethod | classmethod):
+            help = behind
+        elif isinstance(python, type):
+            help = "classes are decorated with @relay.data"
+        raise FrontendError(f"@relay decorates functions, found {type(python).__name__}", help=help)
+    try:
+        definition = lower.lower_function(python)
+    except FrontendError as error:
+        if hasattr(python, "__wrapped__"):
+            error.notes = (*error.notes, f"this is what another decorator made of {python.__name__}")
+            error.help = behind
+        raise
+    definition = attrs.evolve(with_static(definition, options.static_argnames), pure=options.pure)
+    donated = donated_names(definition.function, options.donate_argnames, options.donate_argnums)
+    return _Donating(definition, options, python, donated) if donated else RelayFunction(definition, options, python)
+
+
+def _decorated(function: Callable[..., Any]) -> RelayFunction:
+    return function if isinstance(function, RelayFunction) else decorate(function, Options())
+
+
+def adapted_gradient(names: Sequence[str], dynamic: Sequence[bool], saving: bool) -> Function:
+    """The code of `DefinedGradient.adapted` for parameters with these names."""
+    rest, saved, asserted, found = itertools.count(), [], [], []
+    for position, (name, is_dynamic) in enumerate(zip(names, dynamic, strict=True)):
+        saved.append(f"saved[{next(rest)}]" if is_dynamic else f"static{position}__")
+        if is_dynamic:
+            found.append(f"found[{position}]")
+        else:
+            message = f"{name} specialises the function here: it has no gradient"
+            asserted.append(f"    assert found[{position}] is None, '{message}'")
+    text = f"""\
+def gradient(saved, seed):
+    found = backward__({"saved" if saving else f"({', '.join(saved)},)"}, seed)
+{chr(10).join(asserted)}
+    return {", ".join(found)}
+"""
+    return next(iter(lower.lower_text(text, "<relay.def_gradient>", {}).values())).function
+
+
+def from_source(
+    text: str, globals: Mapping[str, Any] | None = None, filename: str = "<relay>"
+) -> dict[str, RelayFunction] | RelayFunction:
+    """The functions of a text, by name; just the function if there is one. Raises FrontendError."""
+    if not isinstance(text, str):
+        raise FrontendError(f"a program is a text, found {type(text).__name__}", help="pass a str: data.decode()")
+    definitions = lower.lower_text(text, filename, dict(globals or {}))
+    functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
+    return next(iter(functions.values())) if len(functions) == 1 else functions

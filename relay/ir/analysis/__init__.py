@@ -1,0 +1,1 @@
+"""Questions about modules: liveness, work, equality, difference."""

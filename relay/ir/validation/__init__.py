@@ -1,0 +1,1 @@
+"""Whether a module is well formed."""

@@ -1,0 +1,464 @@
+"""Comparisons, logic, bits, selection and conversion of each element."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.ir.dims import add
+from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
+from relay.ir.types import BaseClass, BaseType
+from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, number_like, register_op
+from relay.ops.samples import case, cases
+from relay.ops.tir import scalar
+from relay.ops.tir.tvm_modules import tirx
+from relay.typecheck.relations import broadcast, same
+
+_COMPARISON = Relation("T:number, T -> bool", broadcast)
+_LOGIC = Relation("bool, bool -> bool", broadcast)
+_BITS = Relation("T:int|bool, T -> T", broadcast)
+_SHIFT = Relation("T:int, T -> T", broadcast)
+_TRUTH = "the result is a truth value"
+_INTEGER = "the result is an integer"
+
+
+# ---- comparisons
+
+
+@register_op(
+    relation=Relation("T, T -> bool", broadcast),
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.equal, direct=True),
+    no_gradient=_TRUTH,
+    commutative=True,
+    on_dims=lambda x, y: DimConstraint(x, EQUAL, y),
+)
+def equal(x: Tensor, y: Tensor) -> Tensor:
+    """x = y; NaN equals nothing. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.equal(np.int32([1, 2]), 2)
+    array([False,  True])
+    """
+    return np.equal(x, y)
+
+
+@register_op(
+    relation=Relation("T, T -> bool", broadcast),
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.not_equal, direct=True),
+    no_gradient=_TRUTH,
+    commutative=True,
+    on_dims=lambda x, y: DimConstraint(x, DIFFERENT, y),
+)
+def not_equal(x: Tensor, y: Tensor) -> Tensor:
+    """Not x = y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.not_equal(np.int32([1, 2]), 2)
+    array([ True, False])
+    """
+    return np.not_equal(x, y)
+
+
+@register_op(
+    relation=_COMPARISON,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(lambda x, y: tirx.LT(x, y), direct=True),
+    no_gradient=_TRUTH,
+    on_dims=lambda x, y: DimConstraint(y, AT_LEAST, add(x, 1)),
+)
+def less(x: Tensor, y: Tensor) -> Tensor:
+    """x < y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.less(np.int32([1, 2]), 2)
+    array([ True, False])
+    """
+    return np.less(x, y)
+
+
+@register_op(
+    relation=_COMPARISON,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(lambda x, y: tirx.LE(x, y), direct=True),
+    no_gradient=_TRUTH,
+    on_dims=lambda x, y: DimConstraint(y, AT_LEAST, x),
+)
+def less_equal(x: Tensor, y: Tensor) -> Tensor:
+    """x <= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.less_equal(np.int32([1, 3]), 2)
+    array([ True, False])
+    """
+    return np.less_equal(x, y)
+
+
+@register_op(
+    relation=_COMPARISON,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(lambda x, y: tirx.GT(x, y), direct=True),
+    no_gradient=_TRUTH,
+    on_dims=lambda x, y: DimConstraint(x, AT_LEAST, add(y, 1)),
+)
+def greater(x: Tensor, y: Tensor) -> Tensor:
+    """x > y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.greater(np.int32([1, 3]), 2)
+    array([False,  True])
+    """
+    return np.greater(x, y)
+
+
+@register_op(
+    relation=_COMPARISON,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(lambda x, y: tirx.GE(x, y), direct=True),
+    no_gradient=_TRUTH,
+    on_dims=lambda x, y: DimConstraint(x, AT_LEAST, y),
+)
+def greater_equal(x: Tensor, y: Tensor) -> Tensor:
+    """x >= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.greater_equal(np.int32([1, 2]), 2)
+    array([False,  True])
+    """
+    return np.greater_equal(x, y)
+
+
+@register_op(
+    relation=Relation("T:number -> bool", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.is_nan, direct=True),
+    no_gradient=_TRUTH,
+)
+def isnan(x: Tensor) -> Tensor:
+    """Whether an element is not a number. x: (T, s) -> (bool, s).
+
+    >>> relay.isnan(np.float32([1, np.nan]))
+    array([False,  True])
+    """
+    return np.isnan(x)
+
+
+@register_op(
+    relation=Relation("T:number -> bool", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.is_finite, direct=True),
+    no_gradient=_TRUTH,
+)
+def isfinite(x: Tensor) -> Tensor:
+    """Whether an element is neither infinite nor NaN. x: (T, s) -> (bool, s).
+
+    >>> relay.isfinite(np.float32([1, np.inf]))
+    array([ True, False])
+    """
+    return np.isfinite(x)
+
+
+@register_op(
+    relation=Relation("T:number -> bool", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.is_infinite, direct=True),
+    no_gradient=_TRUTH,
+)
+def isinf(x: Tensor) -> Tensor:
+    """Whether an element is infinite. x: (T, s) -> (bool, s).
+
+    >>> relay.isinf(np.float32([1, -np.inf, np.nan]))
+    array([False,  True, False])
+    """
+    return np.isinf(x)
+
+
+# ---- logic
+
+
+@register_op(
+    relation=_LOGIC,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(lambda x, y: tirx.And(x, y), direct=True),
+    no_gradient=_TRUTH,
+    commutative=True,
+    associative=True,
+    idempotent=True,
+    identity=True,
+)
+def logical_and(x: Tensor, y: Tensor) -> Tensor:
+    """Both. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.logical_and(np.array([True, False]), True)
+    array([ True, False])
+    """
+    return np.logical_and(x, y)
+
+
+@register_op(
+    relation=_LOGIC,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(lambda x, y: tirx.Or(x, y), direct=True),
+    no_gradient=_TRUTH,
+    commutative=True,
+    associative=True,
+    idempotent=True,
+    identity=False,
+)
+def logical_or(x: Tensor, y: Tensor) -> Tensor:
+    """Either or both. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.logical_or(np.array([True, False]), False)
+    array([ True, False])
+    """
+    return np.logical_or(x, y)
+
+
+@register_op(
+    relation=_LOGIC,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.not_equal, direct=True),
+    no_gradient=_TRUTH,
+    commutative=True,
+    associative=True,
+    identity=False,
+)
+def logical_xor(x: Tensor, y: Tensor) -> Tensor:
+    """One only. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
+
+    >>> relay.logical_xor(np.array([True, False]), True)
+    array([False,  True])
+    """
+    return np.logical_xor(x, y)
+
+
+@register_op(
+    relation=Relation("bool -> bool", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.negation, direct=True),
+    no_gradient=_TRUTH,
+    involution=True,
+)
+def logical_not(x: Tensor) -> Tensor:
+    """The opposite. x: (bool, s) -> (bool, s).
+
+    >>> relay.logical_not(np.array([True, False]))
+    array([False,  True])
+    """
+    return np.logical_not(x)
+
+
+# ---- bits
+
+
+@register_op(
+    relation=_BITS,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.bitwise("bitwise_and"), direct=True),
+    no_gradient=_INTEGER,
+    commutative=True,
+    associative=True,
+    idempotent=True,
+)
+def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
+    """The bits set in both. x: (T int or bool, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+
+    >>> relay.bitwise_and(np.int32([6, 5]), 3)
+    array([2, 1], dtype=int32)
+    """
+    return np.bitwise_and(x, y)
+
+
+@register_op(
+    relation=Relation("T:int|bool -> T", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.bitwise_not, direct=True),
+    no_gradient=_INTEGER,
+    involution=True,
+)
+def bitwise_not(x: Tensor) -> Tensor:
+    """All bits turned. x: (T int or bool, s) -> (T, s).
+
+    >>> relay.bitwise_not(np.int32([0, 5]))
+    array([-1, -6], dtype=int32)
+    """
+    return np.bitwise_not(x)
+
+
+@register_op(
+    relation=_BITS,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.bitwise("bitwise_or"), direct=True),
+    no_gradient=_INTEGER,
+    commutative=True,
+    associative=True,
+    idempotent=True,
+    identity=0,
+)
+def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
+    """The bits set in either or both. x: (T int or bool, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+
+    >>> relay.bitwise_or(np.int32([6, 5]), 3)
+    array([7, 7], dtype=int32)
+    """
+    return np.bitwise_or(x, y)
+
+
+@register_op(
+    relation=_BITS,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.bitwise("bitwise_xor"), direct=True),
+    no_gradient=_INTEGER,
+    commutative=True,
+    associative=True,
+    identity=0,
+)
+def bitwise_xor(x: Tensor, y: Tensor) -> Tensor:
+    """The bits set in one only. x: (T int or bool, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+
+    >>> relay.bitwise_xor(np.int32([6, 5]), 3)
+    array([5, 6], dtype=int32)
+    """
+    return np.bitwise_xor(x, y)
+
+
+_SHIFTS = cases(
+    *(case(*shapes) for shapes in (((), ()), ((2, 3), (3,)), ((0, 3), (1,)), ((), (4,)))),
+    case(np.array([1, -1, 5, -7, 1, 2**30, -9], np.int32), np.array([31, 31, 32, 33, -1, 2, 40], np.int32)),
+    case(np.array([1, -128, 100], np.int8), np.array([7, 8, 3], np.int8)),
+    case(np.array([255, 255, 255], np.uint8), np.array([1, 8, 200], np.uint8)),
+    case(np.array([1, -1, 3], np.int64), np.array([63, 64, 62], np.int64)),
+    low=0.0,
+    high=7.0,
+)
+
+
+@register_op(
+    relation=_SHIFT,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.left_shift),
+    no_gradient=_INTEGER,
+    sampler=_SHIFTS,
+)
+def left_shift(x: Tensor, y: Tensor) -> Tensor:
+    """x with its bits moved up by y; 0 where y is not below the width. x: (T int, s1), y: (T, s2) -> (T, broadcast(s1,
+    s2)).
+
+    >>> relay.left_shift(np.int32([1, 2]), 3)
+    array([ 8, 16], dtype=int32)
+    """
+    return np.left_shift(x, y)
+
+
+@register_op(
+    relation=_SHIFT,
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(scalar.right_shift),
+    no_gradient=_INTEGER,
+    sampler=_SHIFTS,
+)
+def right_shift(x: Tensor, y: Tensor) -> Tensor:
+    """x with its bits moved down by y, the sign shifted in. x: (T int, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+
+    >>> relay.right_shift(np.int32([9, -9]), 1)
+    array([ 4, -5], dtype=int32)
+    """
+    return np.right_shift(x, y)
+
+
+# ---- selection, conversion
+
+
+def _where_gradient(condition: Value, x: Value, y: Value, out: Value, dout: Value) -> tuple[None, Value, Value]:
+    zero = number_like(dout, 0)
+    return None, where(condition, dout, zero), where(condition, zero, dout)
+
+
+_BOTH = np.array([[True], [False]])
+
+
+@register_op(
+    relation=Relation("bool, T, T -> T", broadcast),
+    pattern=Pattern.BROADCAST,
+    compute=elementwise(lambda condition, x, y: tirx.Select(condition, x, y), direct=True),
+    gradient=_where_gradient,
+    sampler=cases(
+        case(np.array(True), (), ()),
+        case(_BOTH, (3,), (2, 3)),
+        case(_BOTH[:, 0], (2,), ()),
+        case(np.zeros((0, 2), bool), (2,), (1,)),
+    ),
+)
+def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """x where the condition holds, otherwise y; no gradient passes the side not taken.
+    condition: (bool, s1), x: (T, s2), y: (T, s3) -> (T, broadcast(s1, s2, s3)).
+
+    >>> relay.where(np.array([True, False]), np.float32([1, 2]), 0)
+    array([1., 0.], dtype=float32)
+    """
+    return np.where(condition, x, y)
+
+
+def _cast_gradient(x: Value, out: Value, dout: Value, dtype: BaseType) -> Value | None:
+    return dout.op("cast", dtype=x.base) if x.base.is_float else None
+
+
+_FLOAT32, _FLOAT64, _INT32, _BOOL = (BaseType(name) for name in ("float32", "float64", "int32", "bool"))
+
+
+@register_op(
+    relation=Relation("T -> @dtype", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.cast, direct=True, widened=False),
+    gradient=_cast_gradient,
+    sampler=cases(
+        case((2, 3), dtype=_FLOAT64),
+        case((3,), dtype=_FLOAT32),
+        case((2, 3), dtype=_INT32),
+        case((), dtype=_BOOL),
+        case(np.array([True, False]), dtype=_FLOAT32),
+        case(np.array([-3, 0, 2**31 - 1], np.int32), dtype=BaseType("int64")),
+        case(np.array([-3, 0, 300], np.int32), dtype=BaseType("uint8")),
+        case(np.array([np.nan, 0.0, -0.5], np.float64), dtype=_BOOL),
+        case(np.array([1.5, -2.0], np.float32), dtype=BaseType("float16")),
+    ),
+    coercion=True,
+    on_dims=lambda x, dtype: x if dtype.base_class is BaseClass.INTEGER else None,
+)
+def cast(x: Tensor, dtype: BaseType) -> Tensor:
+    """x in another dtype: floats lose their fraction in an integer, integers wrap, numbers other than 0 are true.
+    x: (T, s) -> (dtype, s).
+
+    >>> relay.cast(np.float32([1.5, -1.5]), relay.IntType(32))
+    array([ 1, -1], dtype=int32)
+    """
+    return x.astype(dtype.dtype)
+
+
+@register_op(
+    relation=Relation("T -> T", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(lambda x: x, direct=True),
+    gradient=lambda x, out, dout: None,
+    idempotent=True,
+    of_parts=True,
+)
+def stop_gradient(x: Tensor) -> Tensor:
+    """x itself, as a constant to differentiation; of a structure or data all tensors in it. x: (T, s) -> (T, s).
+
+    >>> relay.stop_gradient(np.float32([1, 2]))
+    array([1., 2.], dtype=float32)
+    """
+    return np.array(x)
+
+
+@register_op(
+    relation=Relation("T -> T", same),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(lambda x: x, direct=True),
+    gradient=lambda x, out, dout: dout,
+    linear=(0,),
+    idempotent=True,
+    coercion=True,
+)
+def copy(x: Tensor) -> Tensor:
+    """x itself. x: (T, s) -> (T, s).
+
+    >>> relay.copy(np.float32([1, 2]))
+    array([1., 2.], dtype=float32)
+    """
+    return np.array(x)

@@ -1,0 +1,1 @@
+"""Reading and writing at indices that are known at run time."""

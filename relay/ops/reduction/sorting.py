@@ -1,0 +1,360 @@
+"""Sorting along an axis: stable, NaN counts as larger than every number, with derivatives through the order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relay.errors import ShapeError
+from relay.ir.dims import ANY, LARGEST_SIZE, subtract
+from relay.ir.facts import facts
+from relay.ir.types import INT32, Dim, Shape, show_shape
+from relay.operator.axes import carries
+from relay.ops.elementwise.comparison import where
+from relay.ops.notation import (
+    Element,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    counting,
+    dims,
+    expansion,
+    loops,
+    register_op,
+    table,
+)
+from relay.ops.samples import case, cases
+from relay.ops.tir import scalar, sorting_networks, stages
+from relay.ops.tir.tvm_modules import te, tirx
+from relay.typecheck import axes as names
+from relay.typecheck import relations
+from relay.typecheck.dims import equal_shapes, is_dim, needs_at_least, normalise_axis, product
+from relay.typecheck.guards import fits_int32
+
+_NAN = np.array([[2.0, np.nan, -np.inf, 2.0, 0.0, -1.0, np.inf, 2.0]], np.float32)
+
+
+def _before(x: Element, y: Element, descending: bool) -> Element:
+    """Whether x comes before y, and must not come after."""
+    if scalar.dtype_of(x) == "bool":
+        x, y = tirx.Cast("uint8", x), tirx.Cast("uint8", y)
+    if descending:
+        x, y = y, x
+    less = tirx.LT(x, y)
+    if not scalar.is_float(scalar.dtype_of(x)):
+        return less
+    return tirx.Or(less, tirx.And(scalar.is_nan(y), scalar.negation(scalar.is_nan(x))))
+
+
+def _order(x: Stage, descending: bool) -> Stage:
+    """The order along the last axis."""
+    shape = dims(x)
+    if 0 in shape:
+        return stages.full(shape, 0, "int32")
+    sort = sorting_networks.network if sorting_networks.is_short(shape) else sorting_networks.by_digits
+    return stages.written(shape, [x], "int32", lambda result, x: sort(result, x, shape, descending))
+
+
+def _argsort(x: Stage, axis: int, descending: bool) -> Stage:
+    rank = len(dims(x))
+    position = normalise_axis(axis, rank)
+    if position == rank - 1:
+        return _order(x, descending)
+    order = (*(i for i in range(rank) if i != position), position)
+    moved = te.compute(
+        tuple(dims(x)[i] for i in order), lambda *index: x(*(index[order.index(i)] for i in range(rank))), name="moved"
+    )
+    ordered = _order(moved, descending)
+    return te.compute(dims(x), lambda *index: ordered(*(index[i] for i in order)))
+
+
+def _numpy_argsort(x: Tensor, axis: int, descending: bool) -> Tensor:
+    if x.dtype.name == "bfloat16":  # NumPy would not put its NaN last
+        x = x.astype(np.float32)
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable").astype(np.int32)
+    # the other way round, of what is the other way round, so that equal ones keep their order
+    backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return np.ascontiguousarray(x.shape[axis] - 1 - np.flip(backwards, axis)).astype(np.int32)
+
+
+@carries(names.first)
+def _sorted_shape(shape: Shape, *, axis: int, descending: bool) -> Shape:
+    needs_places(shape, axis)
+    return relations.along_axis(shape, axis=axis)
+
+
+def needs_places(shape: Shape, axis: int) -> None:
+    """Raise ShapeError for an axis whose places an int32 does not hold; of a size of the run, the run does."""
+    extent = shape[normalise_axis(axis, len(shape))] if shape else 0
+    if extent is not ANY and not fits_int32(facts(), extent) and not needs_at_least(LARGEST_SIZE, extent):
+        message = f"axis {axis} of {show_shape(shape)} is too long: places along it are int32"
+        raise ShapeError(message, help=f"sort parts of {LARGEST_SIZE} elements at most")
+
+
+@register_op(
+    relation=Relation("T -> int32", _sorted_shape),
+    compute=_argsort,
+    no_gradient="the result is an order",
+    sampler=cases(
+        case((7,)), case((3, 5)), case((3, 4, 2), axis=1), case((2, 6), descending=True), case((4, 1), axis=0),
+        case((0, 3)), case((3, 0)), case(_NAN), case(_NAN, descending=True), case((1,)), case((33,)),
+    ),
+)  # fmt: skip
+def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
+    """The places of the elements along an axis in ascending order; equal ones keep their order, NaN is the largest.
+    x: (T, s) -> (int32, s).
+
+    >>> relay.argsort(np.float32([3, 1, 2]))
+    array([1, 2, 0], dtype=int32)
+    """
+    return _numpy_argsort(x, axis, descending)
+
+
+@expansion(
+    relation=Relation("T -> T", _sorted_shape),
+    sampler=cases(
+        case((7,)), case((3, 5)), case((3, 4, 2), axis=1, descending=True), case((0, 3)), case((3, 0)), case(_NAN)
+    ),
+)
+def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
+    """The elements along an axis in ascending order; NaN is the largest. x: (T, s) -> (T, s).
+
+    >>> relay.sort(np.float32([3, 1, 2]))
+    array([1., 2., 3.], dtype=float32)
+    """
+    order = x.op("argsort", axis=axis, descending=descending)
+    return x.op("take_along_axis", order, axis=axis)
+
+
+# ---- the largest
+
+
+@carries(names.first)
+def _topk_shape(shape: Shape, *, k: Dim, axis: int, largest: bool) -> Shape:
+    position = normalise_axis(axis, len(shape))
+    needs_places(shape, axis)
+    if not is_dim(k) or not needs_at_least(k, 0) or not needs_at_least(shape[position], k):
+        raise ShapeError(
+            f"k must be an integer from 0 to the extent of axis {axis} of {show_shape(shape)}, found {k!r}"
+        )
+    return (*shape[:position], k, *shape[position + 1 :])
+
+
+def _first(x: Value, k: Dim, axis: int) -> Value:
+    """The first k along an axis."""
+    position = normalise_axis(axis, x.ndim)
+    end = (*x.shape[:position], k, *x.shape[position + 1 :])
+    return x.op("strided_slice", begin=(0,) * x.ndim, end=end, strides=(1,) * x.ndim)
+
+
+_K = frozenset({"k"})
+_TOPK = cases(
+    case((7,), k=3),
+    case((3, 5), k=2),
+    case((3, 4, 2), k=4, axis=1),
+    case((2, 5), k=0),
+    case((2, 5), k=2, largest=False),
+)
+
+
+@expansion(sizes=_K, relation=Relation("T -> int32", _topk_shape), no_gradient="the result is an order", sampler=_TOPK)
+def topk_indices(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value:
+    """The places of the k largest (or smallest) elements along an axis, the best first; of equal ones the earlier.
+    x: (T, s) -> (int32, s with k along the axis).
+
+    >>> relay.topk_indices(np.float32([3, 1, 4, 2]), 2)
+    array([2, 0], dtype=int32)
+    """
+    return _first(x.op("argsort", axis=axis, descending=largest), k, axis)
+
+
+@expansion(sizes=_K, relation=Relation("T -> T", _topk_shape), sampler=_TOPK)
+def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value:
+    """The k largest (or smallest) elements along an axis, the best first. x: (T, s) -> (T, s with k along the axis).
+
+    >>> relay.topk_values(np.float32([3, 1, 4, 2]), 2)
+    array([4., 3.], dtype=float32)
+    """
+    order = _first(x.op("argsort", axis=axis, descending=largest), k, axis)
+    return x.op("take_along_axis", order, axis=axis)
+
+
+@expansion(sizes=_K, sampler=_TOPK)
+def topk(x: Value, k: int, axis: int = -1, largest: bool = True) -> tuple[Value, Value]:
+    """The k largest (or smallest) elements along an axis, the best first, and their places. x: (T, s) -> ((T, s with k
+    along the axis), (int32, the same shape)).
+
+    >>> relay.topk(np.float32([3, 1, 4, 2]), 2)
+    (array([4., 3.], dtype=float32), array([2, 0], dtype=int32))
+    """
+    _topk_shape(x.shape, k=k, axis=axis, largest=largest)
+    order = _first(x.op("argsort", axis=axis, descending=largest), k, axis)
+    return x.op("take_along_axis", order, axis=axis), order
+
+
+# ---- places in what is sorted
+
+
+@carries(names.second)
+def _searchsorted_shape(ordered: Shape, values: Shape, *, side: str) -> Shape:
+    if not ordered or (len(ordered) > 1 and not equal_shapes(ordered[:-1], values[:-1])):
+        raise ShapeError(
+            f"searchsorted needs a vector, or rows for rows: found the shapes {show_shape(ordered)} and"
+            f" {show_shape(values)}"
+        )
+    needs_places(ordered, -1)
+    if side not in ("left", "right"):
+        raise ShapeError(f"side must be 'left' or 'right', found {side!r}")
+    return values
+
+
+def _searchsorted(ordered: Stage, values: Stage, side: str) -> Stage:
+    """Bisection with as many steps as the extent has bits."""
+    extent = dims(ordered)[-1]
+    shape = dims(values)
+    if not isinstance(extent, int):
+        return _searched_in_rounds(ordered, values, side)
+    if extent == 0 or 0 in shape:
+        return stages.full(shape, 0, "int32")
+
+    def element(registers: stages.Registers, index: Any, buffers: Any) -> Element:
+        rows = [] if len(dims(ordered)) == 1 else list(index[:-1])
+        value = registers.name(tirx.BufferLoad(buffers[1], list(index)))
+        low: Element = tirx.const(0, "int32")
+        high: Element = tirx.const(extent, "int32")
+        for _ in range(extent.bit_length()):
+            middle = registers.name(tirx.shift_right(low + high, tirx.const(1, "int32")))
+            probe = registers.name(
+                tirx.BufferLoad(buffers[0], [*rows, tirx.min(middle, tirx.const(extent - 1, "int32"))])
+            )
+            beyond = _is_beyond(probe, value, side)
+            open_ = tirx.LT(low, high)
+            low, high = (
+                registers.name(tirx.Select(tirx.And(open_, beyond), middle + 1, low)),
+                registers.name(tirx.Select(tirx.And(open_, scalar.negation(beyond)), middle, high)),
+            )
+        return low
+
+    return stages.programmed(shape, [ordered, values], "int32", element)
+
+
+def _is_beyond(probe: Element, value: Element, side: str) -> Element:
+    """Whether the value's place lies behind an element."""
+    return _before(probe, value, False) if side == "left" else scalar.negation(_before(value, probe, False))
+
+
+def _searched_in_rounds(ordered: Stage, values: Stage, side: str) -> Stage:
+    """The same for an extent that only the run knows: as many rounds as it has bits."""
+    shape, extent = dims(values), tirx.Cast("int32", dims(ordered)[-1])
+
+    def number(value: int) -> Element:
+        return tirx.const(value, "int32")
+
+    rounds = number(0)
+    for power in range(31):
+        rounds = rounds + tirx.Cast("int32", tirx.GE(extent, number(1 << power)))
+
+    def statement(output: Any, ordered: Any, values: Any) -> Any:
+        ends = [tirx.decl_buffer((1,), "int32", name) for name in ("low", "high", "count")]
+        low, high, count = (tirx.BufferLoad(end, [0]) for end in ends)
+
+        def place(index: list[Any]) -> Any:
+            rows = [] if len(ordered.shape) == 1 else list(index[:-1])
+            middle = tirx.shift_right(low + high, number(1))
+            beyond = _is_beyond(tirx.BufferLoad(ordered, [*rows, middle]), tirx.BufferLoad(values, index), side)
+            narrower = tirx.IfThenElse(
+                beyond, tirx.BufferStore(ends[0], middle + 1, [0]), tirx.BufferStore(ends[1], middle, [0])
+            )
+            begin = [tirx.BufferStore(ends[0], number(0), [0]), tirx.BufferStore(ends[1], extent, [0])]
+            search = loops((count,), lambda _: tirx.IfThenElse(tirx.LT(low, high), narrower, None))
+            return tirx.SeqStmt([*begin, search, tirx.BufferStore(output, low, index)])
+
+        buffers = [tirx.AllocBuffer(end) for end in ends]
+        return tirx.SeqStmt([*buffers, tirx.BufferStore(ends[2], rounds, [0]), loops(shape, place)])
+
+    return stages.written(shape, [ordered, values], "int32", statement)
+
+
+def _ordered(*extents: int) -> Tensor:
+    return np.sort(np.random.default_rng(1).integers(-2, 3, extents).astype(np.float32), axis=-1)
+
+
+@register_op(
+    relation=Relation("T:number, T -> int32", _searchsorted_shape),
+    compute=_searchsorted,
+    no_gradient="the result is a place",
+    sampler=cases(
+        case(_ordered(5), np.array([-3, -2, 0, 0.5, 2, 9, np.nan], np.float32)),
+        case(_ordered(8), np.array([[-2, 1], [2, 0]], np.float32), side="right"),
+        case(_ordered(2, 3), np.array([[0, 1], [-1, 2]], np.float32)),
+        case(np.array([1, 3, 3, 7], np.int32), np.array(3, np.int32), side="right"),
+        case(np.zeros(0, np.float32), np.array([1, 2], np.float32)),
+        case(np.array([1, np.nan], np.float32), np.array([2, np.nan], np.float32)),
+    ),
+)
+def searchsorted(ordered: Tensor, values: Tensor, side: str = "left") -> Tensor:
+    """Where to insert values so that what is ascending stays so: before equal ones, or behind them with side="right".
+    ordered: (T, (n,)), values: (T, s), or rows of both: (T, (*b, n)), (T, (*b, m)) -> (int32, the shape of values).
+
+    >>> relay.searchsorted(np.float32([1, 2, 2, 3]), np.float32([2, 5]))
+    array([1, 4], dtype=int32)
+    """
+    if ordered.ndim == 1:
+        return np.asarray(np.searchsorted(ordered, values, side=side)).astype(np.int32)  # type: ignore[call-overload]
+    result = np.zeros(values.shape, np.int32)
+    for row in np.ndindex(*values.shape[:-1]):
+        result[row] = np.searchsorted(ordered[row], values[row], side=side)  # type: ignore[call-overload]
+    return result
+
+
+# ---- distinct elements
+
+
+def _unique_shape(shape: Shape, *, size: Dim, fill_value: float | None) -> Shape:
+    if not is_dim(size) or not needs_at_least(size, 1):
+        raise ShapeError(f"size, the number of distinct elements, must be a positive integer, found {size!r}")
+    if not all(needs_at_least(dim, 1) for dim in shape):
+        raise ShapeError(f"a tensor of shape {show_shape(shape)} has no distinct elements")
+    needs_places((product(shape),), 0)
+    return (size,)
+
+
+_REPEATED = np.array([[3, 1, 3], [2, 1, 1]], np.float32)
+
+
+@expansion(
+    sizes=frozenset({"size"}),
+    relation=Relation("T:number -> T", _unique_shape),
+    sampler=cases(
+        case((2, 3), size=6), case(_REPEATED, size=5), case(_REPEATED, size=2), case(_REPEATED, size=5, fill_value=-1),
+        case(np.array([2, 2, 1], np.int32), size=2), case(_NAN, size=6),
+    ),
+)  # fmt: skip
+def unique(x: Value, size: int, fill_value: float | None = None) -> Value:
+    """The distinct elements in ascending order, of which there are `size`: of more, only the first; after fewer, the
+    smallest again, or `fill_value`. x: (T, s) -> (T, (size,)).
+
+    >>> relay.unique(np.int32([3, 1, 3]), size=4)
+    array([1, 3, 1, 1], dtype=int32)
+    """
+    flat = x.op("reshape", shape=(product(x.shape),))
+    order = flat.op("argsort")
+    ordered = flat.op("take", order)
+    (count,) = flat.shape
+    later = ordered.op("strided_slice", begin=(1,), end=(count,), strides=(1,))
+    earlier = ordered.op("strided_slice", begin=(0,), end=(subtract(count, 1),), strides=(1,))
+    differs = later != earlier
+    if x.base.is_float:  # NaN is one element
+        differs = differs & later.op("isnan").op("logical_and", earlier.op("isnan")).op("logical_not")
+    steps = differs.op("cast", dtype=INT32).op("cumsum", axis=0)
+    targets = table(x.emitter, lambda emitter: counting(emitter, 0, size))
+    first = table(x.emitter, lambda emitter: counting(emitter, 0, size).op("minimum", 1))
+    found = steps.op("searchsorted", targets) + first  # where each new one stands
+    present = found < count
+    values = flat.op("take", order.op("take", where(present, found, found.op("zeros_like"))))
+    if fill_value is None:
+        return values
+    return where(present, values, values.emitter.constant(fill_value, values.base))

@@ -1,0 +1,138 @@
+"""Reductions composed of sums, means and extrema: variance, norms, the logarithm of a sum of exponentials."""
+
+from __future__ import annotations
+
+from relay.ir.types import Shape
+from relay.operator import composite
+from relay.operator.axes import carries
+from relay.ops.elementwise.arithmetic import absolute, maximum, square
+from relay.ops.elementwise.comparison import equal, isfinite, not_equal, stop_gradient, where
+from relay.ops.elementwise.elementary import exp, log, log1p, sqrt
+from relay.ops.notation import Relation, Tensor, Value
+from relay.ops.reduction.reductions import Axes, kept, max_, mean, min_, sum_
+from relay.ops.samples import case, cases
+from relay.ops.shape.reshaping import squeeze
+from relay.typecheck import axes as names
+from relay.typecheck import relations
+
+_SHAPES = (
+    case(()),
+    case((5,)),
+    case((2, 3), axis=0),
+    case((2, 3), axis=-1, keepdims=True),
+    case((2, 3, 4), axis=(0, 2)),
+    case((2, 1, 3), axis=1),
+    case((0, 3), axis=1),
+)
+
+
+@carries(names.reduced)
+def _reduction_shape(shape: Shape, *, axis: Axes, keepdims: bool, **attributes: object) -> Shape:
+    return relations.reduce(shape, axis=axis, keepdims=keepdims)
+
+
+_REDUCTION = Relation("T:float -> T", _reduction_shape)
+
+
+@composite(relation=_REDUCTION, sampler=cases(*_SHAPES, case((0, 3), axis=0), case((3, 4), axis=1, ddof=1)))
+def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
+    """The mean square distance to the mean, where the number n of elements is taken as n - ddof, or as 0.
+    x: (T float, s) -> (T, s without the axes).
+
+    >>> relay.var(np.float32([[1, 3], [2, 6]]), axis=1)
+    array([1., 4.], dtype=float32)
+    """
+    centre = mean(x, axis, keepdims=True)
+    squares = square(x - centre)
+    if ddof == 0 or centre.size == 0:
+        return mean(squares, axis, keepdims)
+    return sum_(squares, axis, keepdims) / float(max(x.size // centre.size - ddof, 0))
+
+
+@composite(
+    relation=_REDUCTION,
+    sampler=cases(
+        case((5,)), case((2, 3), axis=-1, keepdims=True), case((2, 3, 4), axis=(0, 2)), case((3, 4), axis=1, ddof=1)
+    ),
+)
+def std(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
+    """The square root of `var`, whose gradient where it is 0 is 0. x: (T float, s) -> (T, s without the axes).
+
+    >>> relay.std(np.float32([[1, 3], [2, 6]]), axis=1)
+    array([1., 2.], dtype=float32)
+    """
+    variance = var(x, axis, keepdims, ddof)
+    positive = not_equal(variance, 0.0)
+    return where(positive, sqrt(where(positive, variance, 1.0)), 0.0)
+
+
+def _logsumexp_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
+    total = kept(out, x, axis)
+    finite = total.op("isfinite")
+    return kept(dout, x, axis) * (x - where(finite, total, total.op("zeros_like"))).op("exp")
+
+
+@composite(
+    relation=_REDUCTION,
+    gradient=_logsumexp_gradient,
+    sampler=cases(*_SHAPES, case((0, 3), axis=0)),
+)
+def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """log(sum(exp(x))) along axes, without overflow; the axes must not be empty. x: (T float, s) -> (T, s
+    without the axes).
+
+    >>> relay.logsumexp(np.float32([1000, 1000]))
+    array(1000.6932, dtype=float32)
+    """
+    highest = stop_gradient(max_(x, axis, keepdims=True))
+    highest = where(isfinite(highest), highest, 0.0)
+    total = log(sum_(exp(x - highest), axis, keepdims=True)) + highest
+    return total if keepdims else squeeze(total, axis)
+
+
+def _logaddexp_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Value, Value]:
+    finite = out.op("isfinite")
+    total = where(finite, out, out.op("zeros_like"))
+    return dout * (x - total).op("exp"), dout * (y - total).op("exp")
+
+
+@composite(
+    relation=Relation("T:float, T -> T", relations.broadcast),
+    gradient=_logaddexp_gradient,
+    sampler=cases(case((2, 3), (2, 3)), case((2, 3), (3,)), case((), (2,)), case((0, 3), (3,))),
+)
+def logaddexp(x: Tensor, y: Tensor) -> Tensor:
+    """log(exp(x) + exp(y)), without overflow. x: (T float, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
+
+    >>> relay.logaddexp(np.float32([0, -np.inf]), np.float32(0))
+    array([0.6931472, 0.       ], dtype=float32)
+    """
+    distance = where(equal(x, y), 0.0, x - y)
+    return maximum(x, y) + log1p(exp(-absolute(distance)))
+
+
+@composite(
+    relation=_REDUCTION,
+    sampler=cases(*_SHAPES, *(case((2, 3), ord=p, axis=1) for p in (1, 2, 3, 0, float("inf"), float("-inf")))),
+)
+def norm(x: Tensor, ord: float = 2, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The vector norm (sum |x|**ord)**(1 / ord) along axes, of all elements without any; the largest |x| for inf, the
+    smallest for -inf, the number of those that are not 0 for 0. The gradient of the 2-norm at 0 is 0.
+    x: (T float, s) -> (T, s without the axes).
+
+    >>> relay.norm(np.float32([3, 4]))
+    array(5., dtype=float32)
+    """
+    if ord == float("inf"):
+        return max_(absolute(x), axis, keepdims)
+    if ord == float("-inf"):
+        return min_(absolute(x), axis, keepdims)
+    if ord == 0:
+        return sum_(where(not_equal(x, 0.0), 1.0 + x * 0.0, x * 0.0), axis, keepdims)
+    if ord == 1:
+        return sum_(absolute(x), axis, keepdims)
+    if ord == 2:
+        squares = sum_(square(x), axis, keepdims)
+        positive = not_equal(squares, 0.0)
+        return where(positive, sqrt(where(positive, squares, 1.0)), 0.0)
+    return sum_(absolute(x) ** float(ord), axis, keepdims) ** (1.0 / ord)

@@ -1,0 +1,1 @@
+"""Operators that make, arrange, cut and join arrays."""

@@ -1,0 +1,1 @@
+"""Numerics in TIR that operators are computed with."""

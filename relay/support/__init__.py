@@ -1,0 +1,1 @@
+"""Services without a subject of their own: locks, limits, signals, progress lines, logs, tracebacks."""

@@ -1,0 +1,1 @@
+"""Scalar replacement of aggregates: records, tuples, parameters, sums."""

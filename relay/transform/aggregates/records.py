@@ -1,0 +1,338 @@
+"""Records become tuples: data types with one constructor that do not contain themselves.
+
+    C(a, ..)                              (a, ..)
+    t = match x {C(f, ..) -> b; yield r}  f = x.0; ..; b; t = r
+
+Tuples are passed on component by component, so that a record costs nothing at run time, and the cotangent of a field
+that a loop reads is accumulated by itself. A record inside of another data type (the elements of a list) stays, and so
+do the types of what the program takes and returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from relay.ir.expr import (
+    Atom,
+    Binding,
+    Block,
+    Construct,
+    Derivative,
+    Exit,
+    Expr,
+    Function,
+    Global,
+    MakeTuple,
+    Match,
+    MatchArm,
+    Module,
+    Project,
+    StackNew,
+    Terminator,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import all_blocks, blocks, bound, map_parts, map_terminator, operands, terminator_operands, walk
+from relay.ir.types import (
+    DataDefinition,
+    DataType,
+    FunctionType,
+    RefType,
+    StackType,
+    TupleType,
+    Type,
+    mentioned_definitions,
+    prune,
+)
+from relay.transform.analysis.graph import references
+
+
+def flatten_records(module: Module) -> Module:
+    """The module with tuples in place of records. An entry that is called in the module, too, keeps all of them."""
+    entry = module.functions[module.entry]
+    called = any(module.entry in references(f) for f in module.functions.values())
+    if called or not isinstance(entry, Function):
+        return module
+    types = Types(_records(module, entry))
+    if not types.flattened or _is_flat(module, entry, types):
+        return module
+    functions: dict[str, Function | Derivative] = {}
+    for name, function in module.functions.items():
+        if isinstance(function, Derivative):
+            grad = attrs.evolve(function.grad, function=types.atom(function.grad.function))  # type: ignore[misc]
+            functions[name] = attrs.evolve(function, type=types.of(function.type), grad=grad)  # type: ignore[misc]
+        else:
+            functions[name] = _Flattening(types, function, name == module.entry).function()
+    return Module(functions, module.entry, module.data, module.where)
+
+
+# ---- which
+
+
+def _is_flat(module: Module, entry: Function, types: Types) -> bool:
+    """Whether records are only taken apart and put together where the entry takes and returns them."""
+    others = {n: f for n, f in module.functions.items() if f is not entry}
+    if any(types.of(t) != t for t in module_types(attrs.evolve(module, functions=others))):  # type: ignore[misc]
+        return False
+    for binding in entry.body.bindings:
+        match binding.value:
+            case Project() | Construct() | MakeTuple():
+                continue
+            case Match(_, (MatchArm(_, fields, Block((), Yield(values))),)) if fields == values:
+                continue
+        inside = [b for block in blocks(binding.value) for b in walk(block)]
+        ends = [block.terminator for block in blocks(binding.value) for block in all_blocks(block)]
+        variables: list[Atom] = [*binding.targets, *operands(binding.value), *bound(binding.value)]
+        for inner in inside:
+            variables += (*inner.targets, *operands(inner.value), *bound(inner.value))
+        variables += (atom for end in ends for atom in terminator_operands(end))
+        if any(isinstance(v, Var) and v.type is not None and types.of(v.type) != v.type for v in variables):
+            return False
+    return True
+
+
+def _records(module: Module, entry: Function) -> set[DataDefinition]:
+    """The data types that become tuples: not those of which the program takes or returns references and lists, whose
+    cells are what they are in Python."""
+    mentioned: dict[DataDefinition, set[DataDefinition]] = {}
+    pending = mentioned_definitions(module_types(module))
+    while pending:
+        definition = pending.pop()
+        if definition not in mentioned:
+            inside = set(mentioned_definitions(t for c in definition.constructors for t in c.fields))
+            mentioned[definition] = inside
+            pending += inside
+    records = {d for d in mentioned if len(d.constructors) == 1 and not contains_itself(d, mentioned)}
+    records -= _in_cells((*(p.type for p in entry.parameters), entry.result))
+    while True:
+        held = {d for other, inside in mentioned.items() if other not in records for d in inside}
+        if not records & held:
+            return records
+        records -= held
+
+
+def _in_cells(types: Iterable[Type | None]) -> set[DataDefinition]:
+    """The data types in the references and lists that values of these types hold."""
+    found: set[DataDefinition] = set()
+    seen: set[tuple[Type, bool]] = set()
+    pending: list[tuple[Type, bool]] = [(t, False) for t in types if t is not None]
+    while pending:
+        type_, inside = pending.pop()
+        if (type_, inside) in seen:
+            continue
+        seen.add((type_, inside))
+        match prune(type_):
+            case DataType(definition):
+                if inside:
+                    found.add(definition)
+                pending += ((t, inside) for c in definition.constructors for t in c.fields)
+            case TupleType(items):
+                pending += ((t, inside) for t in items)
+            case RefType(content) | StackType(content):
+                pending.append((content, True))
+    return found
+
+
+def module_types(module: Module) -> Iterator[Type]:
+    """The types of all variables and functions of a module."""
+    for function in module.functions.values():
+        if isinstance(function, Derivative):
+            yield function.type
+            continue
+        if function.result is not None:
+            yield function.result
+        yield from (p.type for p in function.parameters if p.type is not None)
+        for binding in walk(function.body):
+            for var in (*binding.targets, *bound(binding.value)):
+                if var.type is not None:
+                    yield var.type
+
+
+def contains_itself(definition: DataDefinition, mentioned: dict[DataDefinition, set[DataDefinition]]) -> bool:
+    """Whether values of a data type may contain values of it."""
+    seen: set[DataDefinition] = set()
+    pending = list(mentioned[definition])
+    while pending:
+        current = pending.pop()
+        if current is definition:
+            return True
+        if current not in seen:
+            seen.add(current)
+            pending += mentioned[current]
+    return False
+
+
+class Types:
+    """Types with tuples in place of some data types, those in `flattened`."""
+
+    def __init__(self, flattened: set[DataDefinition]) -> None:
+        self.flattened = flattened
+        self._made: dict[Type, Type] = {}
+
+    def of(self, type_: Type) -> Type:
+        """The type with tuples in place of records."""
+        found = self._made.get(type_)
+        if found is None:
+            found = self._made[type_] = self._map(prune(type_))  # type: ignore[arg-type]
+        return found
+
+    def flat(self, definition: DataDefinition) -> TupleType:
+        """The tuple in place of a data type."""
+        return TupleType(tuple(map(self.of, definition.constructors[0].fields)))
+
+    def _map(self, type_: Type) -> Type:
+        match type_:
+            case DataType(definition) if definition in self.flattened:
+                return self.flat(definition)
+            case TupleType(items, form):
+                return TupleType(tuple(map(self.of, items)), form)
+            case FunctionType(parameters, result, where):
+                return FunctionType(tuple(map(self.of, parameters)), self.of(result), where)
+            case RefType(content):
+                return RefType(self.of(content))
+            case StackType(element):
+                return StackType(self.of(element))
+            case _:
+                return type_
+
+    def is_flattened(self, type_: Type | None) -> bool:
+        """Whether values of this type become tuples themselves."""
+        found = None if type_ is None else prune(type_)
+        return isinstance(found, DataType) and found.definition in self.flattened
+
+    def atom(self, atom: Atom) -> Atom:
+        """A function's name at its new type."""
+        if isinstance(atom, Global) and atom.type is not None:
+            return Global(atom.name, self.of(atom.type), atom.span)
+        return atom
+
+
+# ---- how
+
+
+class _Flattening:
+    """One function. The entry takes and returns what it did: there records are taken apart and put together."""
+
+    def __init__(self, types: Types, function: Function, is_entry: bool) -> None:
+        self.types = types
+        self.source = function
+        self.is_entry = is_entry
+        self.vars: dict[Var, Var] = {}
+
+    def function(self) -> Function:
+        source = self.source
+        assert source.result is not None
+        if not self.is_entry:
+            parameters = tuple(map(self.var, source.parameters))
+            made = attrs.evolve(source, parameters=parameters, result=self.types.of(source.result))  # type: ignore[misc]
+            return attrs.evolve(made, body=self.block(source.body))  # type: ignore[misc]
+        before: list[Binding] = []
+        given_parameters: list[Var] = []
+        for parameter in source.parameters:
+            assert parameter.type is not None
+            if self.types.of(parameter.type) == parameter.type:
+                given_parameters.append(parameter)
+                continue
+            given = Var(parameter.name, parameter.type, parameter.span)
+            given_parameters.append(given)
+            before.append(Binding((self.var(parameter),), self._apart(given, parameter.type, before)))
+        body = self.block(source.body)
+        body = Block((*before, *body.bindings), body.terminator)
+        return attrs.evolve(source, parameters=tuple(given_parameters), body=body)  # type: ignore[misc]
+
+    def var(self, var: Var) -> Var:
+        """The variable at its new type."""
+        if var.type is None or self.types.of(var.type) == var.type:
+            return var
+        if var not in self.vars:
+            self.vars[var] = Var(var.name, self.types.of(var.type), var.span)
+        return self.vars[var]
+
+    def atom(self, atom: Atom) -> Atom:
+        return self.var(atom) if isinstance(atom, Var) else self.types.atom(atom)
+
+    def block(self, block: Block) -> Block:
+        out: list[Binding] = []
+        end = self._bindings(block, out)
+        return Block(tuple(out), end)
+
+    def _bindings(self, block: Block, out: list[Binding]) -> Terminator:
+        """Append the block's bindings to `out`, and return how it ends."""
+        for binding in block.bindings:
+            value, targets = binding.value, tuple(map(self.var, binding.targets))
+            if isinstance(value, Match) and isinstance(value.value, Var) and self.types.is_flattened(value.value.type):
+                end = self._match(value, out)
+                if not isinstance(end, Yield):
+                    return end
+                out += [Binding((t,), v) for t, v in zip(targets, end.values, strict=True)]
+            else:
+                out.append(Binding(targets, self._expression(value)))
+        end = map_terminator(block.terminator, self.atom)
+        if self.is_entry and isinstance(end, Exit) and end.label is self.source.label:
+            assert self.source.result is not None
+            if self.types.of(self.source.result) != self.source.result:
+                whole = Var("result", self.source.result, end.span)
+                out.append(Binding((whole,), self._together(end.values[0], self.source.result, out)))
+                return Exit(end.label, (whole,), end.span)
+        return end
+
+    def _match(self, match: Match, out: list[Binding]) -> Terminator:
+        (arm,) = match.arms
+        for position, field in enumerate(arm.fields):
+            out.append(Binding((self.var(field),), Project(self.atom(match.value), position, match.span)))
+        return self._bindings(arm.body, out)
+
+    def _expression(self, expression: Expr) -> Expr:
+        match expression:
+            case Construct(definition, _, arguments, span) if definition in self.types.flattened:
+                return MakeTuple(tuple(map(self.atom, arguments)), span)
+            case StackNew(element, span):
+                return StackNew(self.types.of(element), span)
+            case _:
+                return map_parts(expression, atom=self.atom, block=self.block, var=self.var)
+
+    # ---- at the border
+
+    def _apart(self, value: Atom, type_: Type, out: list[Binding]) -> Expr:
+        """The value of the old type as one of the new type."""
+        if self.types.of(type_) == type_:
+            return value
+        match prune(type_):
+            case DataType(definition):
+                (constructor,) = definition.constructors
+                parts = tuple(Var("field", t) for t in constructor.fields)
+                fields = tuple(Var("field", t) for t in constructor.fields)
+                arm = MatchArm(constructor.name, fields, Block((), Yield(fields)))
+                out.append(Binding(parts, Match(value, (arm,))))
+            case TupleType(items):
+                parts = tuple(Var("item", t) for t in items)
+                out += [Binding((p,), Project(value, i)) for i, p in enumerate(parts)]
+            case _:
+                return value
+        return MakeTuple(tuple(self._bound(self._apart(p, p.type, out), p.type, out) for p in parts))  # type: ignore[arg-type]
+
+    def _bound(self, expression: Expr, type_: Type, out: list[Binding]) -> Atom:
+        target = Var("part", self.types.of(type_))
+        out.append(Binding((target,), expression))
+        return target
+
+    def _together(self, value: Atom, type_: Type, out: list[Binding]) -> Expr:
+        """The value of the new type as one of the old type."""
+        if self.types.of(type_) == type_:
+            return value
+        made = self.types.of(type_)
+        assert isinstance(made, TupleType)
+        found = prune(type_)
+        old = found.definition.constructors[0].fields if isinstance(found, DataType) else found.items  # type: ignore[union-attr]
+        parts: list[Atom] = []
+        for position, (item, old_item) in enumerate(zip(made.items, old, strict=True)):
+            part = Var("part", item)
+            out.append(Binding((part,), Project(value, position)))
+            whole = Var("part", old_item)
+            out.append(Binding((whole,), self._together(part, old_item, out)))
+            parts.append(whole)
+        if isinstance(found, DataType):
+            return Construct(found.definition, found.definition.constructors[0].name, tuple(parts))
+        return MakeTuple(tuple(parts))

@@ -1,0 +1,1 @@
+"""Analyses that passes share; none changes a program."""

@@ -1,0 +1,39 @@
+"""Sizes that the run makes and functions mention that do not make them: parameters that are not written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from relay.ir.data_dependent import free_in, made_by
+from relay.ir.dims import MadeDim
+from relay.ir.expr import Block, Call, Derivative, Function, Global
+from relay.ir.traverse import walk
+
+
+def given_sizes(
+    functions: Mapping[str, Function | Derivative], graph: Mapping[str, Iterable[str]]
+) -> dict[str, list[MadeDim]]:
+    """The sizes that its callers have made which a function mentions, or one that it calls or is a derivative of."""
+    own = {name: made_by(f.body) if isinstance(f, Function) else {} for name, f in functions.items()}
+    found = {name: free_in(f) if isinstance(f, Function) else {} for name, f in functions.items()}
+    changed = True
+    while changed:
+        changed = False
+        for name, function in functions.items():
+            for callee in (function.of,) if isinstance(function, Derivative) else graph[name]:
+                for dim in found.get(callee, ()):
+                    if dim not in own[name] and dim not in found[name]:
+                        found[name][dim] = None
+                        changed = True
+    return {name: list(dims) for name, dims in found.items()}
+
+
+def gives_sizes(block: Block, given: Mapping[str, list[MadeDim]]) -> bool:
+    """Whether a block makes sizes that functions which it calls are given: a copy of it would have to make the same."""
+    own = made_by(block)
+    return bool(own) and any(
+        isinstance(b.value, Call)
+        and isinstance(b.value.function, Global)
+        and any(dim in own for dim in given.get(b.value.function.name, ()))
+        for b in walk(block)
+    )

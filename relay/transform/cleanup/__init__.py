@@ -1,0 +1,1 @@
+"""Simplification, folding, elimination of common and dead code, inlining."""

@@ -1,0 +1,124 @@
+"""Constant folding: operator calls on constants are computed with the operator's reference.
+
+What a program makes of nothing (`zeros`, `arange`) stays as it is, for a kernel makes it faster than it reads it, and
+so do copies of it to larger shapes; what is computed of it is a constant.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from relay.errors import RelayError
+from relay.ir.dims import DimExpr, TypeId
+from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Module, OpCall, Terminator, Var
+from relay.ir.traverse import map_parts, map_terminator, rebound, rebuilt
+from relay.ir.types import TensorType, Type
+from relay.operator import Pattern, lookup
+from relay.transform.core.rebuilding import map_bodies
+
+LARGEST = 8 * 1024
+"""The most bytes that a folded constant may have."""
+
+LARGEST_GROWN = 16
+"""The most elements that one may have which is larger than the operands and made of them without arithmetic, or is the
+same everywhere: a kernel fills a tensor faster than it reads one."""
+
+
+def fold_constants(module: Module, max_size: int = LARGEST) -> Module:
+    """The module with calls on constants computed, but none that has a requirement on its operands or a result of more
+    than `max_size` bytes."""
+    return map_bodies(module, lambda function: _Folding(max_size).block(function.body))
+
+
+def folded(call: OpCall, type_: Type | None, max_size: int = LARGEST) -> Constant | None:
+    """The constant that an operator call on constants is; None if it is none, too large, or may fail."""
+    if not call.arguments:
+        return None
+    value = _computed(call, type_, max_size)
+    return value if value is not None and _is_worth_reading(call, value) else None
+
+
+def _computed(call: OpCall, type_: Type | None, max_size: int) -> Constant | None:
+    """What a call of constants, or of nothing, gives; None if it has more bytes, or may fail."""
+    operator = lookup(call.operator)
+    if operator.requirements or operator.external is not None or operator.arbitrary:
+        return None
+    if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
+        return None
+    if math.prod(type_.dims) * type_.dtype.itemsize > max_size or any(map(_has_dims, call.attributes.values())):
+        return None
+    if operator.fill is not None:
+        return Constant(np.full(type_.dims, operator.fill, type_.dtype), call.span)
+    values = [a.value for a in call.arguments if isinstance(a, Constant)]
+    if len(values) != len(call.arguments):
+        return None
+    try:
+        return Constant(operator.evaluate(values, call.attributes), call.span)
+    except (RelayError, ArithmeticError, ValueError):
+        return None  # the run will say what is wrong, where it happens
+
+
+def _has_dims(value: AttributeValue) -> bool:
+    """Whether an attribute depends on sizes that only a call or the run decides."""
+    return any(map(_has_dims, value)) if isinstance(value, tuple) else isinstance(value, TypeId | DimExpr)
+
+
+def _is_worth_reading(call: OpCall, result: Constant) -> bool:
+    """Whether a result is better read from memory than computed again."""
+    array = result.value
+    if array.size <= max([LARGEST_GROWN, *(a.value.size for a in call.arguments if isinstance(a, Constant))]):
+        return True
+    if lookup(call.operator).pattern is Pattern.INJECTIVE or array.nbytes > LARGEST:
+        return False
+    return not np.array_equal(array, np.broadcast_to(array.flat[0], array.shape), equal_nan=array.dtype.kind == "f")
+
+
+class _Folding:
+    def __init__(self, max_size: int) -> None:
+        self.max_size = max_size
+        self.known: dict[Var, Atom] = {}
+        self.made: dict[Var, OpCall | Constant | None] = {}  # what is made of nothing: its call, or what that gave
+
+    def atom(self, atom: Atom) -> Atom:
+        return self.known.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def terminator(self, terminator: Terminator) -> Terminator:
+        return map_terminator(terminator, self.atom)
+
+    def block(self, block: Block) -> Block:
+        bindings: list[Binding] = []
+        for binding in block.bindings:
+            value = map_parts(binding.value, atom=self.atom, block=self.block)
+            if isinstance(value, OpCall):
+                constant = self.folded(binding.targets[0], value)
+                if constant is not None:
+                    self.known[binding.targets[0]] = constant
+                    continue
+            bindings.append(rebound(binding, value))
+        return rebuilt(block, bindings, self.terminator(block.terminator))
+
+    def folded(self, target: Var, call: OpCall) -> Constant | None:
+        """The constant that a call is. What is none, but computed of constants, is kept for those that use it."""
+        if not call.arguments or lookup(call.operator).fill is not None:
+            self.made[target] = call
+            return None
+        arguments = [self.constant(a) for a in call.arguments]
+        if not all(isinstance(a, Constant) for a in arguments):
+            return None
+        whole = OpCall(call.operator, tuple(arguments), call.attributes, call.span)
+        value = _computed(whole, target.type, self.max_size)
+        if value is not None and not _is_worth_reading(call, value):
+            self.made[target] = value
+            return None
+        return value
+
+    def constant(self, atom: Atom) -> Atom:
+        """An atom's value, if it is known."""
+        if not isinstance(atom, Var) or atom not in self.made:
+            return atom
+        found = self.made[atom]
+        if isinstance(found, OpCall):
+            found = self.made[atom] = _computed(found, atom.type, self.max_size)
+        return atom if found is None else found

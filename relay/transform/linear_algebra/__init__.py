@@ -1,0 +1,1 @@
+"""Products of matrices: their order, joining them, folding scales."""

@@ -1,0 +1,167 @@
+"""Products that share an operand become one product.
+
+    y = matmul(x, v); z = matmul(x, w)          yz = matmul(x, concatenate(v, w)); y = yz[:, :m]; z = yz[:, m:]
+
+Which axis of an operand runs along which axis of the result is in the operator's definition (`columns`). Joining pays
+where a product has too few columns to fill the machine's vectors by itself, and where the joined operand costs little:
+it is constant, or the products stand in a loop that does not change it, or the products are much more work. Each
+element of the result is the same sum as before, but a library may add it up in another order, so results may differ by
+rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import attrs
+
+from relay.errors import RelayError
+from relay.ir.dims import Dim, product
+from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, OpCall, Var
+from relay.ir.traverse import map_blocks
+from relay.ir.types import TensorType
+from relay.operator import Columns, Emitter, Value, lookup
+from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds
+from relay.transform.core.rebuilding import map_bodies
+
+MAX_COLUMNS = 31
+"""A product with more columns is fast by itself."""
+
+_BATCHED = 3
+"""In batches a product is fast by itself with fewer columns by this factor: the joined operand is larger."""
+
+_CHEAP = 16
+"""An operand is cheap to join if each of its elements takes part in at least so many multiplications."""
+
+
+def join_products(module: Module, max_columns: int = MAX_COLUMNS) -> Module:
+    """The module with products of one operand with several others, of at most `max_columns` columns each, computed as
+    one product where that pays. Linear."""
+    return map_bodies(module, lambda function: _block(function.body, None, max_columns))
+
+
+def _block(block: Block, inside: set[Var] | None, most: int) -> Block:
+    """`inside`: what the innermost loop around the block binds; None where there is no loop."""
+    groups = _groups(block, inside, most)
+    bindings: list[Binding] = []
+    parts: dict[Var, Expr] = {}
+    for binding in block.bindings:
+        target = binding.targets[0] if binding.targets else None
+        group = None if target is None else groups.get(target)
+        if group is not None and target is group.members[0][0]:
+            bindings += group.joined(parts)
+        if target in parts:
+            bindings.append(Binding(binding.targets, parts[target]))
+            continue
+        within = bound_in(binding.value) if isinstance(binding.value, Loop) else inside
+        value: Expr = map_blocks(binding.value, lambda inner, within=within: _block(inner, within, most))  # type: ignore[misc]
+        bindings.append(Binding(binding.targets, value))
+    return Block(tuple(bindings), block.terminator)
+
+
+@attrs.frozen(eq=False)
+class _Group:
+    """Calls that share all operands but the last."""
+
+    position: int  # of the first one
+    columns: Columns
+    members: list[tuple[Var, OpCall]]
+
+    def joined(self, parts: dict[Var, Expr]) -> list[Binding]:
+        """The joined product's bindings. `parts` gets what each member is of it."""
+        first = self.members[0][1]
+        emitter = Emitter(first.span)
+        others = [emitter.value(call.arguments[-1]) for _, call in self.members]
+        together = _concatenated(emitter, others, self.columns.axis)
+        shared = [emitter.value(a) for a in first.arguments[:-1]]
+        whole = emitter.call(lookup(first.operator), [*shared, together], first.attributes)
+        place = 0
+        for (target, _), other in zip(self.members, others, strict=True):
+            extent = other.shape[self.columns.axis]
+            assert isinstance(extent, int)
+            begin = [0] * whole.ndim
+            end = list(whole.shape)
+            begin[self.columns.result_axis], end[self.columns.result_axis] = place, place + extent
+            place += extent
+            bounds = {"begin": tuple(begin), "end": tuple(end), "strides": (1,) * whole.ndim}
+            parts[target] = OpCall("strided_slice", (whole.atom,), bounds, first.span)  # type: ignore[arg-type]
+        return list(emitter.bindings)
+
+
+def _concatenated(emitter: Emitter, parts: list[Value], axis: int) -> Value:
+    """The parts one after the other along an axis: a constant if they are."""
+    concatenate = lookup("concatenate")
+    constants = [p.atom.value for p in parts if isinstance(p.atom, Constant)]
+    if len(constants) < len(parts):
+        return emitter.call(concatenate, parts, {"axis": axis})
+    array = concatenate.evaluate(constants, {"axis": axis})
+    return emitter.value(Constant(array, emitter.span))
+
+
+def _groups(block: Block, inside: set[Var] | None, most: int) -> dict[Var, _Group]:
+    """The groups worth joining, by their members."""
+    positions: dict[Var, int] = {}
+    open_groups: dict[Hashable, _Group] = {}
+    for position, binding in enumerate(block.bindings):
+        positions.update((target, position) for target in binding.targets)
+        call = binding.value
+        columns = columns_of(call) if isinstance(call, OpCall) else None
+        if not isinstance(call, OpCall) or columns is None or not columns.joins:
+            continue
+        key = _key(call, columns, most)
+        if key is None or not _pays(call, binding.targets[0], columns, inside):
+            continue
+        group = open_groups.get(key)
+        other = call.arguments[-1]
+        if group is not None and (not isinstance(other, Var) or positions.get(other, -1) < group.position):
+            group.members.append((binding.targets[0], call))
+        elif group is None or len(group.members) == 1:
+            open_groups[key] = _Group(position, columns, [(binding.targets[0], call)])
+    return {target: g for g in open_groups.values() if len(g.members) > 1 for target, _ in g.members}
+
+
+def columns_of(call: OpCall) -> Columns | None:
+    """How the last operand of a call and its result go together; None for other operators."""
+    operator = lookup(call.operator)
+    if operator.columns is None:
+        return None
+    shapes = [_shape(a) for a in call.arguments]
+    if any(s is None for s in shapes):
+        return None
+    try:
+        found = operator.columns(*shapes, **call.attributes)
+    except (TypeError, RelayError):  # a dim that is no number
+        return None
+    assert found is None or isinstance(found, Columns)
+    return found
+
+
+def _shape(atom: Atom) -> tuple[Dim, ...] | None:
+    type_ = atom.type if isinstance(atom, Var | Constant) else None
+    return type_.shape if isinstance(type_, TensorType) else None
+
+
+def _key(call: OpCall, columns: Columns, most: int) -> Hashable:
+    """What calls that can be joined have in common; None for a call that is not joined."""
+    shape = _shape(call.arguments[-1])
+    assert shape is not None
+    extent = shape[columns.axis]
+    variables = all(isinstance(a, Var) for a in call.arguments[:-1])
+    most = most // _BATCHED if columns.batch else most
+    if not isinstance(extent, int) or not 1 <= extent <= most or not variables:
+        return None
+    rest = tuple(d for axis, d in enumerate(shape) if axis != columns.axis)
+    attributes = tuple(sorted((name, repr(value)) for name, value in call.attributes.items()))
+    constant = isinstance(call.arguments[-1], Constant)
+    return lookup(call.operator).name, call.arguments[:-1], attributes, rest, constant
+
+
+def _pays(call: OpCall, target: Var, columns: Columns, inside: set[Var] | None) -> bool:
+    """Whether the last operand is joined once for many products, or cheaply."""
+    other = call.arguments[-1]
+    if isinstance(other, Constant) or (inside is not None and other not in inside):
+        return True
+    result, shape = elements(target), _shape(other)
+    assert result is not None and shape is not None
+    # Each element of the operand is multiplied with as many numbers as a column of the result has in its batch.
+    return exceeds(result, product((_CHEAP, shape[columns.axis], *shape[: columns.batch])))

@@ -1,0 +1,1 @@
+"""Transformations of loops, and recursion that becomes loops."""

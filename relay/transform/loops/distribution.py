@@ -1,0 +1,265 @@
+"""Sums over the rounds of a loop of products of matrices become one product after the loop.
+
+    loop for t < n (dw = a) { .. next (add(dw, matmul(h, d))) }
+    loop for t < n (hs = zeros, ds = zeros) { .. next (index_update(hs, t, h), index_update(ds, t, d)) }
+    dw = add(a, sum over t and the inner axis of hs and ds, as one matmul)
+
+What changes in a loop is collected, row by row, in arrays that it carries; rows of an array that is there already are
+not. What the sum of the calls of many rounds is as one call is in the operator's definition (`total`). Only loops that
+run all their rounds, whose number is known or follows from sizes, are split, and only if a product is larger than what
+is collected for it.
+
+A sum is added up in another order than before, so the result may differ by rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from relay.errors import RelayError
+from relay.ir import dims
+from relay.ir.data_dependent import made_by
+from relay.ir.dims import ANY
+from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, Var
+from relay.ir.traverse import map_blocks, rebound, rebuilt
+from relay.ir.types import TensorType
+from relay.operator import ADDITION, Emitter, Pattern, Value, lookup
+from relay.transform.analysis.loop_analysis import (
+    LARGE_SIZE,
+    MOST_ROUNDS,
+    Rounds,
+    bound_in,
+    elements,
+    exceeds,
+    likely,
+    likely_bytes,
+    runs_all,
+    uses,
+)
+from relay.transform.analysis.value_ranges import Integers
+from relay.transform.core.rebuilding import map_bodies
+from relay.transform.loops.batching import MAX_SIZE, stacked
+
+_DEEPEST = 8  # how many changes of layout stand between what is collected and the product
+
+
+def split_loops(module: Module, max_size: int = MAX_SIZE) -> Module:
+    """The module with sums of products moved behind the loop, where what is collected for one has at most `max_size`
+    bytes."""
+    return map_bodies(module, lambda function: _block(function.body, Integers(function.body), max_size))
+
+
+def _block(block: Block, integers: Integers, max_size: int) -> Block:
+    bindings: list[Binding] = []
+    for binding in block.bindings:
+        value: Expr = map_blocks(binding.value, lambda inner: _block(inner, integers, max_size))
+        made = rebound(binding, value)
+        if isinstance(value, Loop) and isinstance(value.body.terminator, Next) and runs_all(value):
+            count = None if made_by(value.body) else integers.count(value)
+            if count is not None and integers.is_size(count) and likely(count, LARGE_SIZE) <= MOST_ROUNDS:
+                bindings += _Fission(made, value, value.body.terminator, integers, max_size).split()
+                continue
+        bindings.append(made)
+    return rebuilt(block, bindings, block.terminator)
+
+
+@attrs.frozen
+class _Sum:
+    """A parameter's value in the next round: itself, terms that stay, and products, whose sum goes behind the loop."""
+
+    staying: tuple[Atom, ...]
+    totals: tuple[Value, ...]
+
+
+class _Fission:
+    """One loop whose body ends in `end`."""
+
+    def __init__(self, binding: Binding, loop: Loop, end: Next, integers: Integers, max_size: int) -> None:
+        self.binding, self.loop, self.end, self.integers, self.max_size = binding, loop, end, integers, max_size
+        count = integers.count(loop)
+        assert loop.counter is not None and count is not None
+        self.count = count
+        self.inside = bound_in(loop)
+        self.calls: dict[Var, OpCall] = {}
+        self.values = Rounds(loop)
+        for each in loop.body.bindings:
+            if isinstance(each.value, OpCall):
+                self.calls[each.targets[0]] = each.value
+                self.values.add(each.targets[0], each.value)
+        self.uses = uses(loop.body)
+        rows = (c.arguments[1] for c in self.calls.values() if self._is_row(c))
+        self.order: Atom = next(rows, loop.counter.index)  # by which rows are collected, so that each is only once
+        self.before, self.within, self.after = Emitter(loop.span), Emitter(loop.span), Emitter(loop.span)
+        self.collected: dict[tuple[Var, Atom], tuple[Var, Value, Atom, Var]] = {}  # parameter, start, next, result
+
+    def split(self) -> list[Binding]:
+        """The loop without the sums, and what stands before and after it."""
+        sums: dict[int, _Sum] = {}
+        for position, (parameter, value) in enumerate(zip(self.loop.parameters, self.end.values, strict=True)):
+            found = self._sum(parameter, value)
+            if found is not None:
+                sums[position] = found
+        if not sums:
+            return [self.binding]
+        next_values = list(self.end.values)
+        results = list(self.binding.targets)
+        for position, each in sums.items():
+            rest = self.within.value(self.loop.parameters[position])
+            for atom in each.staying:
+                rest = rest + self.within.value(atom)
+            next_values[position] = rest.atom
+            results[position] = Var(results[position].name, results[position].type, results[position].span)
+        carried = list(self.collected.values())
+        body = Block(
+            (*self.loop.body.bindings, *self.within.bindings),
+            Next(self.loop.label, (*next_values, *(c[2] for c in carried)), self.end.span),
+        )
+        loop = Loop(
+            self.loop.label,
+            (*self.loop.parameters, *(c[0] for c in carried)),
+            (*self.loop.initial, *(c[1].atom for c in carried)),
+            body,
+            self.loop.counter,
+            self.loop.span,
+        )
+        after = list(self.after.bindings)
+        for position, each in sums.items():
+            emitter = Emitter(self.loop.span)
+            added = emitter.value(results[position])
+            for part in each.totals:
+                added = added + Value(emitter, part.atom, part.type)
+            last = emitter.bindings[-1]
+            after += [*emitter.bindings[:-1], Binding((self.binding.targets[position],), last.value)]
+        return [*self.before.bindings, Binding((*results, *(c[3] for c in carried)), loop), *after]
+
+    # ---- sums
+
+    def _sum(self, parameter: Var, value: Atom) -> _Sum | None:
+        """The sum that a parameter carries, if there are products in it and nothing else reads it."""
+        if self.uses.get(parameter, 0) != 1 or not isinstance(value, Var) or value is parameter:
+            return None
+        leaves = self._leaves(value, parameter)
+        if leaves.count(parameter) != 1:
+            return None
+        terms = [leaf for leaf in leaves if leaf is not parameter]
+        totals = {n: total for n, term in enumerate(terms) if (total := self._total(parameter, term)) is not None}
+        if not totals:
+            return None
+        return _Sum(tuple(t for n, t in enumerate(terms) if n not in totals), tuple(totals.values()))
+
+    def _leaves(self, value: Atom, parameter: Var) -> list[Atom]:
+        """What a tree of additions adds up, in order. Only sums that nothing else reads are looked into."""
+        leaves: list[Atom] = []
+        pending = [value]
+        while pending:
+            atom = pending.pop()
+            call = self.calls.get(atom) if isinstance(atom, Var) else None
+            inner = call is not None and call.operator == ADDITION and isinstance(atom, Var)
+            if inner and self.uses.get(atom, 0) == 1 and atom.type == parameter.type:  # type: ignore[arg-type,union-attr]
+                assert call is not None
+                pending += reversed(call.arguments)
+            else:
+                leaves.append(atom)
+        return leaves
+
+    def _total(self, parameter: Var, term: Atom) -> Value | None:
+        """The sum of a term over all rounds, after the loop; None where it cannot be one call, or does not pay."""
+        call = self.calls.get(term) if isinstance(term, Var) else None
+        if call is None or lookup(call.operator).total is None or term.type != parameter.type:  # type: ignore[union-attr]
+            return None
+        index = self._index(call.arguments)
+        lengths = [len(e.bindings) for e in (self.before, self.within, self.after)]
+        carried = dict(self.collected)
+        arrays = [self._array(atom, index, 0) for atom in call.arguments]
+        new = [key[0] for key in self.collected if key not in carried]
+        product = elements(term)
+        cost = dims.total(e for variable in new if (e := elements(variable)) is not None)
+        total: Value | None = None
+        if product is not None and all(a is not None for a in arrays) and exceeds(product, dims.multiply(2, cost)):
+            try:
+                total = lookup(call.operator).total(*arrays, **call.attributes)  # type: ignore[misc]
+            except (TypeError, RelayError):
+                total = None
+        if total is None or total.type != parameter.type:
+            for emitter, length in zip((self.before, self.within, self.after), lengths, strict=True):
+                del emitter.bindings[length:]
+            self.collected = carried
+            return None
+        return total
+
+    # ---- the values of all rounds
+
+    def _index(self, atoms: Sequence[Atom]) -> Atom:
+        """The index by which the operands' rows are ordered: that of rows that are there already, if there are any."""
+        pending = [(a, 0) for a in atoms]
+        while pending:
+            atom, depth = pending.pop()
+            call = self.calls.get(atom) if isinstance(atom, Var) else None
+            if call is not None and self._is_row(call):
+                return call.arguments[1]
+            if call is not None and self._is_layout(call) and depth < _DEEPEST:
+                pending += [(a, depth + 1) for a in call.arguments]
+        return self.order
+
+    def _is_row(self, call: OpCall) -> bool:
+        """Whether a call reads a row of an array with a row for each round, and each row once."""
+        if not lookup(call.operator).selects_row or call.arguments[0] in self.inside:
+            return False
+        type_ = call.arguments[0].type  # type: ignore[union-attr]
+        if not isinstance(type_, TensorType) or not self.integers.equal(type_.shape[0], self.count):
+            return False
+        return self._reads_each(call.arguments[1])
+
+    def _reads_each(self, index: Atom) -> bool:
+        """Whether an index is each of 0 .. count - 1 in one round."""
+        assert self.loop.counter is not None
+        place, number = self.integers.of(index), self.integers.of(self.loop.counter.index)
+        if place is None or number is None:
+            return False
+        if place is number or self.integers.equal(dims.add(place, number), dims.subtract(self.count, 1)):
+            return True
+        places = self.values.of(index)
+        if places is None or places.ndim == 0:
+            return False
+        return bool(np.array_equal(np.sort(places), np.arange(len(places))))
+
+    @staticmethod
+    def _is_layout(call: OpCall) -> bool:
+        operator = lookup(call.operator)
+        return operator.pattern is Pattern.INJECTIVE and operator.stacked is not None
+
+    def _array(self, atom: Atom, index: Atom, depth: int) -> Value | None:
+        """The values of an atom in all rounds, after the loop."""
+        if not isinstance(atom, Var) or atom not in self.inside or not isinstance(atom.type, TensorType):
+            return None
+        call = self.calls.get(atom)
+        if call is not None and self._is_row(call) and call.arguments[1] is index:
+            return self.after.value(call.arguments[0])
+        if call is not None and self._is_layout(call) and depth < _DEEPEST:
+            parts = [self._array(a, index, depth + 1) for a in call.arguments]
+            if any(p is None for p in parts):
+                return None
+            return stacked(call, [p for p in parts if p is not None], (True,) * len(parts), atom.type.rank)
+        return self._collect(atom, atom.type, index)
+
+    def _collect(self, variable: Var, type_: TensorType, index: Atom) -> Value | None:
+        """Carry an array with a row for each round."""
+        key = (variable, index)
+        if key not in self.collected:
+            if ANY in type_.shape:
+                return None
+            shape = (self.count, *type_.shape)
+            whole = TensorType(type_.base, shape)
+            if likely_bytes(whole) > self.max_size:
+                return None
+            start = self.before.call(lookup("zeros"), (), {"shape": shape, "dtype": type_.base})  # type: ignore[dict-item]
+            parameter = Var(f"{variable.name}_rounds", whole, self.loop.span)
+            updated = self.within.value(parameter).op(
+                "index_update", self.within.value(index), self.within.value(variable)
+            )
+            result = Var(f"{variable.name}_rounds", whole, self.loop.span)
+            self.collected[key] = parameter, start, updated.atom, result
+        return self.after.value(self.collected[key][3])

@@ -1,0 +1,71 @@
+"""Expressions of a loop's counter that have one value in all rounds become that constant.
+
+    loop for i < n { c = less(i, n); assert c "index out of range"; .. }       c becomes true
+
+Comparisons of what is linear in sizes and counters follow from the counters' bounds (`integers`). Of other expressions
+the rounds are tried if they are few enough: the operators' references are run on all values of the counter at once.
+What was found in this way may decide further comparisons, so bodies are looked at again until nothing is found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.ir.expr import Atom, Binding, Block, Constant, Loop, Module, OpCall, Var
+from relay.ir.traverse import map_parts, map_terminator, rebound, rebuilt
+from relay.transform.analysis.loop_analysis import Rounds
+from relay.transform.analysis.value_ranges import Integers
+from relay.transform.core.rebuilding import map_bodies
+
+
+def fold_counters(module: Module) -> Module:
+    """The module with what the counters of loops decide alone decided. Linear in its size and the numbers of rounds."""
+    return map_bodies(module, lambda function: _folded(function.body))
+
+
+def _folded(body: Block) -> Block:
+    while True:
+        folding = _Folding(body)
+        body = folding.block(body)
+        if not folding.found:
+            return body
+
+
+class _Folding:
+    def __init__(self, body: Block) -> None:
+        decided = Integers(body).decided
+        self.known: dict[Var, Atom] = {v: Constant(np.array(answer), v.span) for v, answer in decided.items()}
+        self.around: list[Rounds] = []
+        self.found = False  # whether trying all rounds has shown something
+
+    def atom(self, atom: Atom) -> Atom:
+        return self.known.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def block(self, block: Block) -> Block:
+        bindings: list[Binding] = []
+        for binding in block.bindings:
+            match binding.value:
+                case OpCall() if binding.targets[0] in self.known:
+                    continue
+                case OpCall() as call if self.around:
+                    made = map_parts(call, atom=self.atom)
+                    assert isinstance(made, OpCall)
+                    if self._decided(binding.targets[0], made):
+                        continue
+                    bindings.append(rebound(binding, made))
+                case Loop() as loop:
+                    self.around.append(Rounds(loop))
+                    bindings.append(rebound(binding, map_parts(loop, atom=self.atom, block=self.block)))
+                    self.around.pop()
+                case value:
+                    bindings.append(rebound(binding, map_parts(value, atom=self.atom, block=self.block)))
+        return rebuilt(block, bindings, map_terminator(block.terminator, self.atom))
+
+    def _decided(self, target: Var, call: OpCall) -> bool:
+        for loop in self.around:
+            values = loop.add(target, call)
+            if values is not None and values.size and bool((values == values.flat[0]).all()):
+                self.known[target] = Constant(np.array(values.flat[0], values.dtype), call.span)
+                self.found = True
+                return True
+        return False

@@ -1,0 +1,91 @@
+"""What is the same in every round of a loop is computed once, before it.
+
+    loop L (p = a) { t = exp(x); .. }       t = exp(x); loop L (p = a) { .. }
+
+An operator call moves if it cannot fail and all that it reads is bound outside of the loop; so do tuples and their
+components, and sizes. It stays where it is if it does not save anything: constants that a kernel fills in, and data
+that is only repeated (a broadcast). What stands in a branch moves only if that is the branch that decides whether the
+loop goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.ir.data_dependent import made_by, mentioned_here
+from relay.ir.dims import total
+from relay.ir.expr import Atom, Binding, Block, Expr, Extent, Loop, MakeTuple, Module, OpCall, Project, Var
+from relay.ir.traverse import map_blocks, rebound, rebuilt
+from relay.operator import Pattern, lookup
+from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds, may_fail, replaced
+from relay.transform.analysis.tail_positions import map_branch, tail_branch
+from relay.transform.core.rebuilding import map_bodies
+
+
+def hoist_invariants(module: Module) -> Module:
+    """The module with pure operators on what a loop does not change moved before it."""
+    return map_bodies(module, lambda function: _block(function.body))
+
+
+def _block(block: Block) -> Block:
+    bindings: list[Binding] = []
+    for binding in block.bindings:
+        value: Expr = map_blocks(binding.value, _block)
+        if isinstance(value, Loop):
+            hoisting = _Hoisting(value)
+            value = replaced(value, hoisting.block(value.body))
+            bindings += hoisting.before
+        bindings.append(rebound(binding, value))
+    return rebuilt(block, bindings, block.terminator)
+
+
+class _Hoisting:
+    """One loop. `before` collects what moves."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.inside = bound_in(loop)
+        self.made = made_by(loop.body)  # the sizes of the run that each round makes
+        self.before: list[Binding] = []
+
+    def block(self, block: Block) -> Block:
+        kept: list[Binding] = []
+        for binding in block.bindings:
+            if self._moves(binding):
+                self.before.append(binding)
+                self.inside.difference_update(binding.targets)
+            else:
+                kept.append(binding)
+        branch = tail_branch(block)
+        if branch is not None:
+            kept[-1] = Binding((), map_branch(branch, self.block))
+        return Block(tuple(kept), block.terminator)
+
+    def _moves(self, binding: Binding) -> bool:
+        if self.made and any(dim in self.made for dim in mentioned_here(binding)):
+            return False
+        match binding.value:
+            case Extent():
+                return True
+            case MakeTuple(items):
+                return self._invariant(items)
+            case Project(whole):
+                return self._invariant((whole,))
+            case OpCall() as call:
+                free = self._invariant(call.arguments) and _saves(binding.targets[0], call)
+                return free and not may_fail(call)
+            case _:
+                return False
+
+    def _invariant(self, atoms: Sequence[Atom]) -> bool:
+        return not any(isinstance(a, Var) and a in self.inside for a in atoms) and bool(atoms)
+
+
+def _saves(target: Var, call: OpCall) -> bool:
+    """Whether reading the result is cheaper than making it again."""
+    operator = lookup(call.operator)
+    if operator.fill is not None or not any(isinstance(a, Var) for a in call.arguments):
+        return False
+    if operator.pattern is not Pattern.INJECTIVE:
+        return True
+    made = elements(target)
+    return made is None or not exceeds(made, total(e for a in call.arguments if (e := elements(a)) is not None))

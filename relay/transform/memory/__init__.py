@@ -1,0 +1,1 @@
+"""References, stacks and tapes become values and tensors."""

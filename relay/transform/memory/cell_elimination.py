@@ -1,0 +1,240 @@
+"""Cells that are never written again become what they hold.
+
+    c = ref v;  x = read c        c = v;  x = c
+
+The elements of lists are such cells (`typecheck/elaboration/dynamic_lists/dynamic_lists.py`), so a list becomes a
+stack of its elements, which takes less memory and gives it back where an element is replaced. What is decided is
+the same for all references of a type: one of them that is written, has a shadow, or is passed to or from Python
+keeps all.
+
+Before a module is differentiated, cells are of use: the derivative of a cell is a cell, so that what is read often
+costs no more backwards. So only those go whose lists become tensors at once (`tape_allocation.py`), which have that
+property, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from relay.ir.expr import (
+    Atom,
+    Binding,
+    Block,
+    Derivative,
+    Expr,
+    Function,
+    Global,
+    Module,
+    OpCall,
+    RefNew,
+    RefRead,
+    RefWrite,
+    Shadow,
+    StackNew,
+    Var,
+)
+from relay.ir.traverse import map_parts, map_terminator, operands, walk
+from relay.ir.types import (
+    DataDefinition,
+    DataType,
+    FunctionType,
+    RefType,
+    StackType,
+    TupleType,
+    Type,
+    mentioned_definitions,
+    prune,
+)
+from relay.transform.aggregates.records import module_types
+from relay.transform.memory.tape_allocation import allocate_tapes
+
+
+def eliminate_cells(module: Module) -> Module:
+    """The module with values in place of references whose content never changes."""
+    found = _unchanged(module)
+    if not found:
+        return module
+    if any(isinstance(f, Derivative) for f in module.functions.values()):
+        return _with_tensors_for_lists(module, found)
+    return _eliminated(module, found)
+
+
+def _eliminated(module: Module, gone: set[RefType]) -> Module:
+    types = _Types(gone)
+    functions = {
+        n: _Elimination(types, f).function() if isinstance(f, Function) else f for n, f in module.functions.items()
+    }
+    return Module(functions, module.entry, module.data, module.where)
+
+
+def _with_tensors_for_lists(module: Module, found: set[RefType]) -> Module:
+    """The module with tensors in place of the lists that have a known capacity, where all lists of a type have one."""
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            found -= set(_references((*(p.type for p in function.parameters), function.result)))
+    choices = [found, *({one} for one in sorted(found, key=str))] if len(found) > 1 else [found]
+    for gone in filter(None, choices):
+        changed, types = allocate_tapes(_eliminated(module, gone)), _Types(gone)
+        elements = {types.of(reference) for reference in gone}
+        if not any(isinstance(t, StackType) and t.element in elements for t in _all_types(changed)):
+            module = changed
+    return module
+
+
+def _all_types(module: Module) -> Iterator[Type]:
+    """The types of a module's variables, and those that they are made of."""
+    pending, met = list(module_types(module)), set[Type]()
+    while pending:
+        type_ = pending.pop()
+        type_ = prune(type_)  # type: ignore[assignment]
+        if type_ in met:
+            continue
+        met.add(type_)
+        yield type_
+        match type_:
+            case RefType(inside) | StackType(inside):
+                pending.append(inside)
+            case TupleType(items):
+                pending += items
+            case _:
+                pass
+
+
+def _unchanged(module: Module) -> set[RefType]:
+    """The types of references that are made and read only."""
+    functions = [f for f in module.functions.values() if isinstance(f, Function)]
+    found = set(_references(_content(module)))
+    if not found:
+        return found
+    entry = module.main
+    found -= set(_references((*(p.type for p in entry.parameters), entry.result)))
+    definitions = _all_definitions(module)
+    found -= set(_references(t for d in definitions for c in d.constructors for t in c.fields))
+    for function in functions:
+        for binding in walk(function.body):
+            match binding.value:
+                case RefWrite(Var(type=type_)):
+                    found -= set(_references((type_,), inside=False))
+                case Shadow() as shadow:
+                    variables = (*binding.targets, *operands(shadow))
+                    found -= set(_references((v.type for v in variables if isinstance(v, Var)), inside=False))
+                case OpCall(_, arguments):
+                    found -= set(_references((a.type for a in arguments if isinstance(a, Var)), inside=False))
+                case _:
+                    pass
+    return found
+
+
+def _content(module: Module) -> Iterator[Type]:
+    """The types of the references that are made."""
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            for binding in walk(function.body):
+                if isinstance(binding.value, RefNew) and binding.targets[0].type is not None:
+                    yield binding.targets[0].type
+
+
+def _all_definitions(module: Module) -> set[DataDefinition]:
+    found: set[DataDefinition] = set()
+    pending = list(mentioned_definitions(module_types(module)))
+    while pending:
+        definition = pending.pop()
+        if definition not in found:
+            found.add(definition)
+            pending += mentioned_definitions(t for c in definition.constructors for t in c.fields)
+    return found
+
+
+def _references(types: Iterable[Type | None], inside: bool = True) -> Iterator[RefType]:
+    """The types of references among types, and `inside` of them."""
+    pending = list(types)
+    while pending:
+        type_ = pending.pop()
+        match None if type_ is None else prune(type_):
+            case RefType(content) as reference:
+                yield reference
+                pending += [content] if inside else []
+            case StackType(element) if inside:
+                pending.append(element)
+            case TupleType(items) if inside:
+                pending += items
+            case FunctionType(parameters, result) if inside:
+                pending += (*parameters, result)
+            case _:
+                pass
+
+
+class _Types:
+    """Types with contents in place of some references."""
+
+    def __init__(self, gone: set[RefType]) -> None:
+        self._gone = gone
+        self._made: dict[Type, Type] = {}
+
+    def is_gone(self, type_: Type | None) -> bool:
+        return type_ is not None and prune(type_) in self._gone
+
+    def of(self, type_: Type) -> Type:
+        found = self._made.get(type_)
+        if found is None:
+            found = self._made[type_] = self._map(prune(type_))  # type: ignore[arg-type]
+        return found
+
+    def _map(self, type_: Type) -> Type:
+        match type_:
+            case RefType(content):
+                return self.of(content) if type_ in self._gone else RefType(self.of(content))
+            case StackType(element):
+                return StackType(self.of(element))
+            case TupleType(items, form):
+                return TupleType(tuple(map(self.of, items)), form)
+            case FunctionType(parameters, result, where):
+                return FunctionType(tuple(map(self.of, parameters)), self.of(result), where)
+            case DataType():
+                return type_
+            case _:
+                return type_
+
+
+class _Elimination:
+    """One function."""
+
+    def __init__(self, types: _Types, function: Function) -> None:
+        self.types = types
+        self.source = function
+        self.vars: dict[Var, Var] = {}
+
+    def function(self) -> Function:
+        source = self.source
+        assert source.result is not None
+        parameters, result = tuple(map(self.var, source.parameters)), self.types.of(source.result)
+        return attrs.evolve(source, parameters=parameters, result=result, body=self.block(source.body))  # type: ignore[misc]
+
+    def var(self, var: Var) -> Var:
+        """The variable at its new type."""
+        if var not in self.vars:
+            same = var.type is None or self.types.of(var.type) == var.type
+            self.vars[var] = var if same else Var(var.name, self.types.of(var.type), var.span)  # type: ignore[arg-type]
+        return self.vars[var]
+
+    def atom(self, atom: Atom) -> Atom:
+        if isinstance(atom, Global) and atom.type is not None:
+            return Global(atom.name, self.types.of(atom.type), atom.span)
+        return self.var(atom) if isinstance(atom, Var) else atom
+
+    def block(self, block: Block) -> Block:
+        bindings = [Binding(tuple(map(self.var, b.targets)), self._expression(b)) for b in block.bindings]
+        return Block(tuple(bindings), map_terminator(block.terminator, self.atom))
+
+    def _expression(self, binding: Binding) -> Expr:
+        match binding.value:
+            case RefNew(content) if self.types.is_gone(binding.targets[0].type):
+                return self.atom(content)
+            case RefRead(Var() as reference) if self.types.is_gone(reference.type):
+                return self.atom(reference)
+            case StackNew(element, span):
+                return StackNew(self.types.of(element), span)
+            case value:
+                return map_parts(value, atom=self.atom, block=self.block, var=self.var)

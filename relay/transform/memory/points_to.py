@@ -1,0 +1,318 @@
+"""References that branches and loops choose become numbers of the cells that they may be.
+
+    c = if x { yield a } else { yield b }        c = if x { yield 0 } else { yield 1 }
+    v = read c                                   v = if c == 0 { yield read a } else { yield read b }
+    write c v                                    if c == 0 { write a v } else { write b v }
+
+The cells are then only read and written, so that they can become values (`reference_elimination`). A cell that an arm
+makes is made before the branch, without content, and written in the arm. References stay as they are if one of the
+cells is passed on, stored or returned, or made anew in the rounds of a loop that passes them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+import numpy as np
+
+from relay.errors import Span
+from relay.ir.data_dependent import mentions
+from relay.ir.dims import ANY
+from relay.ir.expr import (
+    Arm,
+    Atom,
+    Binding,
+    Block,
+    Constant,
+    Exit,
+    Expr,
+    If,
+    Loop,
+    LoopLabel,
+    Match,
+    Next,
+    RefNew,
+    RefRead,
+    RefWrite,
+    Terminator,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import blocks, bound, map_parts, map_terminator, operands
+from relay.ir.types import INT32, RefType, TensorType, scalar
+from relay.operator import Emitter
+from relay.transform.aggregates.sums import unset
+from relay.transform.analysis.tail_positions import bodies
+
+
+def number_references(body: Block) -> Block:
+    """A function's body with numbers instead of the references that are chosen among cells that it makes itself."""
+    flow = _Flow()
+    flow.block(body, _Place(None, None), ())
+    chosen = flow.chosen()
+    return _Rewriting(chosen).block(body) if chosen.numbers else body
+
+
+@attrs.define(eq=False)
+class _Place:
+    """Where a block stands: the block around it and the binding of that block in which it is. `repeated`: the body of a
+    loop; `tests`: a condition."""
+
+    around: _Place | None
+    binding: Binding | None
+    repeated: bool = False
+    tests: bool = False
+
+
+@attrs.define
+class _Chosen:
+    """What is numbered: the cells that each variable may be, their numbers, and the cells to make before a binding."""
+
+    cells: dict[Var, tuple[Var, ...]]
+    numbers: dict[Var, int]
+    hoisted: dict[Binding, list[Var]]
+    written: set[Var]  # the cells that were hoisted
+
+
+class _Flow:
+    """Which cells each variable that holds a reference may be, within one function."""
+
+    def __init__(self) -> None:
+        self.cells: dict[Var, Binding] = {}
+        self.places: dict[Var, _Place] = {}
+        self.sources: dict[Var, dict[Var, None]] = {}  # of the variables that branches and loops bind
+        self.seen: set[Var] = set()  # references that something else than a read, a write or a choice has
+        self._labels: dict[LoopLabel, tuple[tuple[Var, ...], tuple[Var, ...]]] = {}
+
+    def block(self, block: Block, place: _Place, yields: tuple[Var, ...]) -> None:
+        for binding in block.bindings:
+            self._binding(binding, place)
+        self._end(block.terminator, yields)
+
+    def _binding(self, binding: Binding, place: _Place) -> None:
+        for target in binding.targets:
+            self.places[target] = place
+        match binding.value:
+            case RefNew(value):
+                self.cells[binding.targets[0]] = binding
+                self._escape((value,))
+            case RefRead():
+                self._escape(binding.targets)
+            case RefWrite(_, value):
+                self._escape((value,))
+            case If() | Match() as branch:
+                self._escape(t for t in bound(branch))
+                self._escape(operands(branch))
+                for target in binding.targets:
+                    self._note(target)
+                if isinstance(branch, If):
+                    for arm in branch.arms:
+                        self.block(arm.condition, _Place(place, binding, tests=True), ())
+                for body in bodies(branch):
+                    self.block(body, _Place(place, binding), binding.targets)
+            case Loop(label, parameters, initial, body, counter):
+                self._labels[label] = (parameters, binding.targets)
+                for parameter, start in zip(parameters, initial, strict=True):
+                    self.places[parameter] = place
+                    self._flow(start, parameter)
+                for target in binding.targets:
+                    self._note(target)
+                if counter is not None:
+                    self._flows(parameters, binding.targets)
+                self.block(body, _Place(place, binding, repeated=True), ())
+            case Var() as other:
+                self._flow(other, binding.targets[0])
+            case value:
+                self._escape(operands(value))
+                self._escape(binding.targets)
+
+    def _end(self, terminator: Terminator, yields: tuple[Var, ...]) -> None:
+        match terminator:
+            case Yield(values):
+                self._flows(values, yields) if yields else self._escape(values)
+            case Next(label, values):
+                self._flows(values, self._labels[label][0])
+            case Exit(label, values) if label in self._labels:
+                self._flows(values, self._labels[label][1])
+            case Exit(_, values):
+                self._escape(values)
+            case _:
+                pass
+
+    def _flows(self, values: Iterable[Atom], targets: Iterable[Var]) -> None:
+        for value, target in zip(values, targets, strict=True):
+            self._flow(value, target)
+
+    def _flow(self, value: Atom, target: Var) -> None:
+        if isinstance(target.type, RefType):
+            self._note(target)
+            assert isinstance(value, Var)
+            self.sources[target][value] = None
+
+    def _note(self, target: Var) -> None:
+        if isinstance(target.type, RefType):
+            self.sources.setdefault(target, {})
+
+    def _escape(self, atoms: Iterable[Atom]) -> None:
+        self.seen.update(a for a in atoms if isinstance(a, Var) and isinstance(a.type, RefType))
+
+    # ---- what can be numbered
+
+    def chosen(self) -> _Chosen:
+        """The variables whose references can be numbers."""
+        groups = self._groups()
+        chosen = _Chosen({}, {}, {}, set())
+        for group in groups:
+            flows = [v for v in group if v in self.sources]
+            cells = [v for v in group if v in self.cells]
+            if not flows or not cells or len(flows) + len(cells) < len(group) or any(v in self.seen for v in group):
+                continue
+            reached = self._reached(flows)
+            moves = self._moves(flows, reached)
+            if moves is None:
+                continue
+            chosen.numbers.update({cell: number for number, cell in enumerate(cells)})
+            chosen.cells.update({v: tuple(c for c in cells if c in reached[v]) for v in flows})
+            for cell, binding in moves.items():
+                chosen.hoisted.setdefault(binding, []).append(cell)
+                chosen.written.add(cell)
+        return chosen
+
+    def _groups(self) -> list[list[Var]]:
+        """The variables that are connected by choices."""
+        neighbours: dict[Var, list[Var]] = {}
+        for target, sources in self.sources.items():
+            for source in sources:
+                neighbours.setdefault(target, []).append(source)
+                neighbours.setdefault(source, []).append(target)
+        groups, grouped = [], set()
+        for start in self.sources:
+            if start in grouped:
+                continue
+            group = [start]
+            grouped.add(start)
+            for var in group:
+                for other in neighbours.get(var, ()):
+                    if other not in grouped:
+                        grouped.add(other)
+                        group.append(other)
+            groups.append(group)
+        return groups
+
+    def _reached(self, flows: list[Var]) -> dict[Var, set[Var]]:
+        """The cells that each variable may be."""
+        reached: dict[Var, set[Var]] = {v: set() for v in flows}
+        changed = True
+        while changed:
+            changed = False
+            for var in flows:
+                found: set[Var] = set()
+                for source in self.sources[var]:
+                    found |= reached.get(source, {source})
+                if found - reached[var]:
+                    reached[var] |= found
+                    changed = True
+        return reached
+
+    def _moves(self, flows: list[Var], reached: Mapping[Var, set[Var]]) -> dict[Var, Binding] | None:
+        """The cells to make before the branches in which they are made now; None if a cell cannot be seen by all."""
+        moves: dict[Var, Binding] = {}
+        depths: dict[Var, int] = {}
+        for var in flows:
+            for cell in reached[var]:
+                steps: list[_Place] = []
+                place: _Place | None = self.places[cell]
+                while (
+                    place is not None and place is not self.places[var] and not self._contains(place, self.places[var])
+                ):
+                    steps.append(place)
+                    place = place.around
+                if not steps:
+                    continue
+                assert isinstance(cell.type, RefType)
+                content = cell.type.content
+                movable = isinstance(content, TensorType) and ANY not in content.shape and not mentions((cell,))
+                if not movable or any(s.repeated or s.tests for s in steps):
+                    return None
+                if len(steps) > depths.get(cell, 0):
+                    binding = steps[-1].binding
+                    assert binding is not None
+                    depths[cell], moves[cell] = len(steps), binding
+        return moves
+
+    @staticmethod
+    def _contains(outer: _Place, inner: _Place) -> bool:
+        place: _Place | None = inner
+        while place is not None:
+            if place is outer:
+                return True
+            place = place.around
+        return False
+
+
+class _Rewriting:
+    def __init__(self, chosen: _Chosen) -> None:
+        self.chosen = chosen
+        self.tags = {v: Var(v.name, scalar(INT32), v.span) for v in chosen.cells}
+
+    def block(self, block: Block) -> Block:
+        bindings: list[Binding] = []
+        for binding in block.bindings:
+            for cell in self.chosen.hoisted.get(binding, ()):
+                emitter = Emitter(cell.span)
+                assert isinstance(cell.type, RefType)
+                empty = unset(emitter, cell.type.content)
+                bindings += [*emitter.bindings, Binding((cell,), RefNew(empty, cell.span))]
+            bindings += self._binding(binding)
+        return Block(tuple(bindings), map_terminator(block.terminator, self._atom))
+
+    def _binding(self, binding: Binding) -> list[Binding]:
+        match binding.value:
+            case RefNew(value, span) if binding.targets[0] in self.chosen.written:
+                return [Binding((), RefWrite(binding.targets[0], value, span))]
+            case RefRead(Var() as reference, span) if reference in self.tags:
+                target = binding.targets[0]
+
+                def read(cell: Var) -> Block:
+                    inner = Var(target.name, target.type, target.span)
+                    return Block((Binding((inner,), RefRead(cell, span)),), Yield((inner,)))
+
+                return self._asked(reference, binding.targets, {c: read(c) for c in self.chosen.cells[reference]}, span)
+            case RefWrite(Var() as reference, value, span) if reference in self.tags:
+                writes = {
+                    c: Block((Binding((), RefWrite(c, value, span)),), Yield(())) for c in self.chosen.cells[reference]
+                }
+                return self._asked(reference, (), writes, span)
+            case value:
+                targets = tuple(self.tags.get(t, t) for t in binding.targets)
+                return [Binding(targets, self._expression(value))]
+
+    def _asked(
+        self, reference: Var, targets: tuple[Var, ...], choices: dict[Var, Block], span: Span | None
+    ) -> list[Binding]:
+        """Do what belongs to the cell that the reference is."""
+        *first, last = choices.values()
+        if not first:
+            bindings, yielded = last.bindings, last.terminator
+            assert isinstance(yielded, Yield)
+            return [*bindings, *(Binding((t,), v) for t, v in zip(targets, yielded.values, strict=True))]
+        arms = []
+        for cell, block in zip(choices, first, strict=False):
+            test = Emitter(span)
+            same = (test.value(self.tags[reference]) == self.chosen.numbers[cell]).atom
+            arms.append(Arm(Block(tuple(test.bindings), Yield((same,))), block))
+        return [Binding(targets, If(tuple(arms), last, span))]
+
+    def _expression(self, expression: Expr) -> Expr:
+        if not any(True for _ in blocks(expression)) and not isinstance(expression, Var):
+            return expression
+        return map_parts(expression, atom=self._atom, block=self.block, var=lambda v: self.tags.get(v, v))
+
+    def _atom(self, atom: Atom) -> Atom:
+        if not isinstance(atom, Var):
+            return atom
+        if atom in self.tags:
+            return self.tags[atom]
+        number = self.chosen.numbers.get(atom)
+        return atom if number is None else Constant(np.asarray(number, np.int32), atom.span)

@@ -1,0 +1,1 @@
+"""Mixed precision, and forms of expressions that lose fewer digits."""

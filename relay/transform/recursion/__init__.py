@@ -1,0 +1,1 @@
+"""Transformations of recursive functions: accumulators, deferred sums, partial evaluation."""

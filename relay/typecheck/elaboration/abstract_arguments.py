@@ -1,0 +1,238 @@
+"""What is known of a program's arguments before it is elaborated, and their types in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import attrs
+
+from relay.errors import Span
+from relay.ir.derivative import cotangent_type, gradient_definition
+from relay.ir.dims import Dim
+from relay.ir.extents import Place
+from relay.ir.types import (
+    UNIT,
+    DataDefinition,
+    DataType,
+    Form,
+    Kind,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    scalar,
+)
+from relay.operator.relation import substitute
+from relay.typecheck.elaboration.abstract_values import Entity, Output, Tuple
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.closures.returned_functions import Node, unpacked
+from relay.typecheck.elaboration.values.data import fill, fresh_type
+from relay.typecheck.elaboration.values.objects import object_entity
+from relay.typecheck.guards import LARGEST, SMALLEST
+
+
+@attrs.frozen
+class Scalar:
+    """A Python number as an argument: a run-time value whose dtype the program decides."""
+
+    value: int | float
+
+
+@attrs.frozen(eq=False)
+class Fixed:
+    """A Python object (None, a string, a decorated function, a default) that specialises the program."""
+
+    value: object
+    default: bool = False  # the parameter's own, so that calls need not mention it
+
+
+@attrs.frozen(eq=False)
+class Structure:
+    """A dict, list, dataclass or named tuple as an argument, by its parts."""
+
+    form: Form
+    items: tuple[Argument, ...]
+
+
+@attrs.frozen
+class DataValue:
+    """A value of a data type as an argument: what its fields hold, by their types in the definition."""
+
+    definition: DataDefinition
+    parts: tuple[tuple[Type, Argument], ...]
+
+
+@attrs.frozen(eq=False)
+class Content:
+    """A reference as an argument, by what it holds."""
+
+    content: Argument
+
+
+@attrs.frozen(eq=False)
+class Items:
+    """A list of any length as an argument: what its elements are."""
+
+    items: tuple[Argument, ...]
+
+
+@attrs.frozen(eq=False)
+class Returned:
+    """A function that a program has returned as an argument: what is known of it, and the values of the run in it."""
+
+    node: Node
+    items: tuple[Argument, ...]
+
+
+Argument: TypeAlias = (
+    "Type | Scalar | Fixed | Structure | DataValue | Content | Items | Returned | tuple[Argument, ...] | None"
+)
+"""What is known of one argument; None: nothing."""
+
+
+def holds_returned(argument: Argument) -> bool:
+    """Whether there is a function in an argument, or one that a program has returned."""
+    match argument:
+        case Returned():
+            return True
+        case Fixed(value):
+            return value is not None
+        case tuple() | Structure():
+            return any(map(holds_returned, argument.items if isinstance(argument, Structure) else argument))
+        case _:
+            return False
+
+
+def opened(session: Session, out: Output, argument: Argument, entity: Entity, span: Span | None) -> Entity:
+    """The functions in an argument, which the program gets as the values that they have captured."""
+    match argument:
+        case Returned(node):
+            assert isinstance(entity, Tuple)
+            return unpacked(session, out, node, entity.items, span)
+        case Fixed(value) if value is not None:
+            return object_entity(value, span)
+        case tuple() | Structure() if isinstance(entity, Tuple):
+            parts = argument.items if isinstance(argument, Structure) else argument
+            items = (opened(session, out, a, e, span) for a, e in zip(parts, entity.items, strict=True))
+            return Tuple(tuple(items), entity.form)
+        case _:
+            return entity
+
+
+def is_empty(argument: Argument) -> bool:
+    """Whether there is an empty list of any length in an argument."""
+    match argument:
+        case Items(items):
+            return not items or any(map(is_empty, items))
+        case Structure(items=items):
+            return any(map(is_empty, items))
+        case tuple():
+            return any(map(is_empty, argument))
+        case Content(content):
+            return is_empty(content)
+        case _:
+            return False
+
+
+@attrs.frozen(eq=False)
+class Reader:
+    """Makes the type of an argument, in which the axes in `symbolic` become variables."""
+
+    session: Session
+    symbolic: frozenset[Place]
+    span: Span | None
+    name: str
+    position: int
+    annotation: Type | None = None
+    weak: bool = True  # a Python integer stays one where it meets floats
+
+    def type(self, argument: Argument, path: tuple[int, ...] = ()) -> Type:
+        """The type of an argument in this session: Python numbers get a base type that the program decides."""
+        match argument:
+            case None:
+                return self.session.solver.fresh(Kind.Type)
+            case Scalar(value):
+                return scalar(self.session.solver.literal_base(value, self.span, weak=self.weak))
+            case tuple():
+                return TupleType(self._parts(argument, path))
+            case TupleType(items, form):
+                return TupleType(self._parts(items, path), form)
+            case DataValue(definition, parts):
+                return self._data(definition, parts, path)
+            case Structure(form, items):
+                return TupleType(self._parts(items, path), form)
+            case Content(content):
+                return RefType(attrs.evolve(self, symbolic=frozenset()).type(content, path))
+            case Items(items):
+                element = self.session.solver.fresh(Kind.Type)
+                for item in items:
+                    found = attrs.evolve(self, symbolic=frozenset()).type(item, path)
+                    self.session.unify_at(found, element, self.span, f"an element of {self.name}")
+                return StackType(RefType(element))
+            case Fixed():
+                return TupleType(())  # None: others are refused before
+            case Returned(items=items):
+                return TupleType(self._parts(items, path))
+            case TensorType(base, shape):
+                return TensorType(base, tuple(self._dim(d, path, axis) for axis, d in enumerate(shape)), argument.axes)
+            case _:
+                return argument
+
+    def _parts(self, items: Sequence[Argument], path: tuple[int, ...]) -> tuple[Type, ...]:
+        return tuple(self.type(item, (*path, index)) for index, item in enumerate(items))
+
+    def _dim(self, dim: Dim, path: tuple[int, ...], axis: int) -> Dim:
+        if not isinstance(dim, int) or not SMALLEST <= dim <= LARGEST:
+            return dim
+        if Place(self.position, path, axis) not in self.symbolic:
+            return dim
+        return self.session.hints.symbolic(self._dim_name(path, axis), dim)
+
+    def _dim_name(self, path: tuple[int, ...], axis: int) -> str:
+        """The name of an axis: the annotation's, or the parameter's with its number."""
+        annotation = self.annotation
+        for index in path:
+            inside = isinstance(annotation, TupleType) and index < len(annotation.items)
+            annotation = annotation.items[index] if inside and isinstance(annotation, TupleType) else None
+        if isinstance(annotation, TensorType) and axis < annotation.rank:
+            written = annotation.shape[axis]
+            if isinstance(written, TypeId) and all(isinstance(d, int | TypeId) for d in annotation.shape):
+                return written.name
+        return "_".join([self.name, *map(str, path), str(axis)])
+
+    def _data(
+        self, definition: DataDefinition, parts: Sequence[tuple[Type, Argument]], path: tuple[int, ...]
+    ) -> DataType:
+        """The type of a value of a data type, whose arguments are found from its parts. Their sizes are numbers."""
+        reader = attrs.evolve(self, symbolic=frozenset())
+        fields = [(declared, reader.type(argument, (*path, index))) for index, (declared, argument) in enumerate(parts)]
+        if _is_gradient(definition, fields):
+            made = gradient_definition(definition)
+            assert made is not None
+            found = DataType(made)
+            fields = [(cotangent_type(declared), part) for declared, part in fields]
+        else:
+            found = fresh_type(self.session, definition)
+        bound = dict(zip(found.definition.parameters, found.arguments, strict=True))
+        for declared, part in fields:
+            wanted = fill(self.session, substitute(declared, bound))
+            self.session.unify_at(part, wanted, self.span, f"a field of {definition.name}")
+        return found
+
+
+def _is_gradient(definition: DataDefinition, fields: Sequence[tuple[Type, Type]]) -> bool:
+    """Whether the declared types and types of a value's fields tell that it is a gradient of such values: it has None
+    for something that has no gradient, here or in a field."""
+    if definition.parameters:  # whose arguments tell
+        return False
+    for declared, part in fields:
+        if isinstance(part, DataType) and isinstance(declared, DataType):
+            if part.definition is not declared.definition and not declared.definition.parameters:
+                return True
+        elif part == UNIT and isinstance(declared, TensorType):
+            made = gradient_definition(definition)
+            return made is not None and made is not definition
+    return False

@@ -1,0 +1,473 @@
+"""What a name can mean while a program is elaborated.
+
+Only `Typed` exists at run time. Numbers, tuples, functions and Python objects are known to the checker; they become
+typed atoms where the program needs them as values (`materialise`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
+
+from relay.errors import InternalError, Span
+from relay.ir.definition import Definition, Scope
+from relay.ir.dims import Dim, MadeDim, add, settled, variables
+from relay.ir.effects import Purity
+from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
+from relay.ir.facts import facts
+from relay.ir.types import Form, Type, TypeId, Unknown
+from relay.operator import Operator
+from relay.operator.relation import Undetermined
+from relay.typecheck.dims import refuse_made
+
+if TYPE_CHECKING:
+    from relay.typecheck.elaboration.checker import Instance
+
+TEMPLATE = "<relay."
+"""How the names of the files begin that templates seem to come from."""
+
+
+def is_of_template(span: Span | None) -> bool:
+    """Whether a place is in the text of a template, which users do not see."""
+    return span is not None and span.source.filename.startswith(TEMPLATE)
+
+
+@attrs.frozen(eq=False)
+class Later:
+    """A binding whose expression is built when the program is finished, because it holds blocks still being written."""
+
+    targets: tuple[Var, ...]
+    build: Callable[[], Expr]
+
+
+@attrs.define(eq=False)
+class Output:
+    """A block that is being written. A nested Output among the items is a place that is filled in later."""
+
+    items: list[Binding | Later | Output] = attrs.field(factory=list)
+    terminator: Terminator | None = None
+
+    def slot(self) -> Output:
+        """Reserve a place here."""
+        place = Output()
+        self.items.append(place)
+        return place
+
+    def bindings(self) -> tuple[Binding, ...]:
+        """Everything written, in order."""
+        found: list[Binding] = []
+        stack: list[Binding | Later | Output] = [self]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, Output):
+                stack += reversed(item.items)
+            elif isinstance(item, Later):
+                found.append(Binding(item.targets, item.build()))
+            else:
+                found.append(item)
+        return tuple(found)
+
+    def block(self) -> Block:
+        """The finished block."""
+        if self.terminator is None:
+            raise InternalError("a block without an end")
+        return Block(self.bindings(), self.terminator)
+
+
+class Nothing(enum.Enum):
+    """No list, whose length could be another one."""
+
+    NOTHING = enum.auto()
+
+
+NOTHING = Nothing.NOTHING
+
+
+@attrs.frozen
+class Length:
+    """What is known of the length of a list that grows: `more` elements than at `origin` (None: than none at all).
+    `elements`: that of its elements, if they are such lists of one length; NOTHING of a list without any."""
+
+    origin: object
+    more: Dim
+    elements: Length | Nothing | None = None
+
+    def plus(self, count: Dim) -> Length:
+        """The length with so many more elements."""
+        return Length(self.origin, add(self.more, count), self.elements)
+
+    def holding(self, elements: Length | Nothing | None) -> Length:
+        """The length of the list when there are elements of this length in it, too."""
+        if elements is NOTHING or elements == self.elements:
+            return self
+        return Length(self.origin, self.more, elements if self.elements is NOTHING else None)
+
+    @property
+    def absolute(self) -> Dim | None:
+        """The length, if it is known."""
+        return self.more if self.origin is None else None
+
+
+@attrs.frozen(eq=False)
+class Typed:
+    """A value at run time: an atom of the typed IR. `known` is its value where the checker knows it (a bool), `length`
+    that of a list that grows. A number `of_range` takes the dtype of other integers (`range_numbers`)."""
+
+    atom: Atom
+    type: Type
+    known: bool | None = None
+    length: Length | None = None
+    of_range: bool = False
+
+
+@attrs.frozen(eq=False)
+class Number:
+    """A Python number or a size. Each use chooses its own dtype."""
+
+    value: int | float
+    span: Span | None = None
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a float."""
+        return isinstance(self.value, float)
+
+
+class Size(Number):
+    """A number that symbolic dims decide. Who asks for `value` makes the dims numbers, so what does not know sizes is
+    right for the size of the call; what does, asks for `dim`."""
+
+    __match_args__ = ("dim", "span")
+    dim: Dim
+
+    def __init__(self, dim: Dim, span: Span | None = None) -> None:
+        object.__setattr__(self, "dim", dim)
+        object.__setattr__(self, "span", span)
+
+    @property
+    def value(self) -> int:
+        number = facts().number(self.dim)
+        if number is None:
+            refuse_made(self.dim)
+            raise Undetermined(*(v for v in variables(self.dim) if isinstance(v, Unknown)))
+        return number
+
+    @property
+    def is_float(self) -> bool:
+        return False
+
+
+class Computed(Number):
+    """What an operator gives for numbers, some of which are sizes, where that is no dim: `1.0 / n`. Asking for `value`
+    does the same as for a size."""
+
+    operator: str
+    operands: tuple[Number, ...]
+    result_is_float: bool
+
+    def __init__(
+        self,
+        operator: str,
+        operands: tuple[Number, ...],
+        compute: Callable[..., int | float],
+        is_float: bool,
+        span: Span | None,
+    ) -> None:
+        object.__setattr__(self, "operator", operator)
+        object.__setattr__(self, "operands", operands)
+        object.__setattr__(self, "compute", compute)
+        object.__setattr__(self, "result_is_float", is_float)
+        object.__setattr__(self, "span", span)
+
+    @property
+    def value(self) -> int | float:
+        compute: Callable[..., int | float] = self.compute  # type: ignore[attr-defined]
+        return compute(*(o.value for o in self.operands))
+
+    @property
+    def is_float(self) -> bool:
+        return self.result_is_float
+
+
+def size(dim: Dim, span: Span | None = None) -> Number:
+    """A dim as a number."""
+    dim = settled(dim)
+    return Number(dim, span) if isinstance(dim, int) else Size(dim, span)
+
+
+def dim_of(number: Number) -> Dim | None:
+    """The dim that a number is: itself, if it is an integer."""
+    if isinstance(number, Size):
+        return settled(number.dim)
+    if isinstance(number, Computed) or not isinstance(number.value, int):
+        return None
+    return number.value
+
+
+@attrs.frozen(eq=False)
+class Tuple:
+    """A tuple whose components the checker knows one by one. `form` tells records and lists from tuples. `parts`: to
+    this list of nothing tuples of so many components are appended later on."""
+
+    items: tuple[Entity, ...]
+    form: Form | None = None
+    parts: int | None = None
+
+    def field(self, name: str) -> Entity | None:
+        """A record's field; None if there is none."""
+        if self.form is None or name not in self.form.names:
+            return None
+        return self.items[self.form.names.index(name)]
+
+
+@attrs.frozen(eq=False)
+class Object:
+    """A Python object: a module, an operator, a dtype, a string, None, a builtin function."""
+
+    value: object
+
+
+@attrs.frozen(eq=False)
+class GlobalFunction:
+    """A decorated function."""
+
+    definition: Definition
+    pure: Purity | None = None  # demanded of it, as the argument of a parameter
+
+
+@attrs.frozen(eq=False)
+class SizesInScope:
+    """The sizes of the run that are made before a place, and hold there."""
+
+    _made: tuple[tuple[Sequence[MadeDim], int], ...]  # by the blocks around it: so many of their sizes
+
+    _is_other: bool = False
+
+    def __contains__(self, dim: object) -> bool:
+        return any(dim in made[:count] for made, count in self._made) is not self._is_other
+
+    def others(self) -> SizesInScope:
+        """All other sizes."""
+        return SizesInScope(self._made, not self._is_other)
+
+
+@attrs.define(eq=False)
+class LocalFunction:
+    """A nested function with what it captures. Each use elaborates it anew at its own types.
+
+    `slot` is the place of its definition, and `sizes` are those in scope there. Its instances are bound there, or where
+    the last of the sizes in their types is made. A `partial` one may be differentiated with respect to references: they
+    have no gradients. It is defined `inside` an instance of the function around it.
+    """
+
+    function: Function
+    environment: dict[Var, Entity]
+    slot: Output
+    sizes: SizesInScope
+    context: Context
+    name: str = ""
+    pure: Purity | None = None
+    partial: bool = False
+    inside: Instance | None = None
+
+
+@attrs.frozen(eq=False)
+class Derived:
+    """`grad(f)`."""
+
+    of: Entity
+    grad: Grad
+
+
+@attrs.frozen(eq=False)
+class Method:
+    """`x.name`, not called yet. `described`: x, for messages."""
+
+    value: Entity
+    name: str
+    described: str = "x"
+
+
+@attrs.frozen(eq=False)
+class Range:
+    """`range(start, stop, step)`; `backward`: the same numbers from the last one on. `reversed`: `reversed` made it."""
+
+    start: Entity
+    stop: Entity
+    step: int
+    backward: bool = False
+    reversed: bool = False
+
+
+@attrs.frozen(eq=False)
+class Progression:
+    """`range(start, stop, step)` whose step the run computes; `backward`: the same numbers from the last one on."""
+
+    start: Entity
+    stop: Entity
+    step: Typed
+    backward: bool = False
+
+
+@attrs.frozen(eq=False)
+class Zip:
+    """`zip(..)`, and `enumerate(x)` as the zip of a range and x."""
+
+    items: tuple[Entity, ...]
+
+
+@attrs.frozen(eq=False)
+class SliceItem:
+    """One slice of a subscript, elaborated."""
+
+    start: Entity | None
+    stop: Entity | None
+    step: Entity | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is written as `:`."""
+        return self.start is None and self.stop is None and self.step is None
+
+
+@attrs.frozen(eq=False)
+class Masked:
+    """The elements of a tensor that a mask of the run chooses, in their places. Only `x[mask] += ..` uses it."""
+
+    value: Typed
+    mask: Typed
+
+
+@attrs.frozen(eq=False)
+class Text:
+    """An f-string with values of the run: pieces of text with the values between them. Only `print` can use it."""
+
+    pieces: tuple[str, ...]
+    values: tuple[Typed, ...]
+    formats: tuple[str, ...]
+
+
+@attrs.frozen(eq=False)
+class Failed:
+    """What a mistake left without a meaning. The mistake is reported; what depends on it is not looked at."""
+
+
+class Consequence(Exception):
+    """Something depends on what Failed: there is nothing to say about it."""
+
+
+class Enough(Exception):
+    """Elaboration ends with the mistakes that were found."""
+
+
+Entity: TypeAlias = (
+    Typed
+    | Number
+    | Tuple
+    | Object
+    | GlobalFunction
+    | LocalFunction
+    | Derived
+    | Method
+    | Range
+    | Progression
+    | Zip
+    | Masked
+    | Text
+    | Failed
+)
+
+FUNCTIONS = (GlobalFunction, LocalFunction, Derived)
+
+
+@attrs.frozen
+class NumpyFunction:
+    """An operator under NumPy's name. `key` is the name, with `linalg.` before those that NumPy has there."""
+
+    key: str
+    operator: Operator = attrs.field(eq=False)
+
+    arity: int = attrs.field(eq=False)  # how many arguments it needs
+
+    @property
+    def name(self) -> str:
+        """As programs write it."""
+        return f"np.{self.key}"
+
+
+OPERATORS = (Operator, NumpyFunction)
+"""What Python objects are operators that are not called yet."""
+
+
+@attrs.frozen(eq=False)
+class Handler:
+    """What `next` and `exit` do for one loop or function: they end the output with the right terminator. `depth` and
+    `exit_depth` (None: the same): in how many scopes of sizes is what they lead to."""
+
+    label: LoopLabel
+    on_next: Callable[[Output, tuple[Entity, ...], Span | None], None] | None
+    on_exit: Callable[[Output, tuple[Entity, ...], Span | None], None]
+    depth: int
+    exit_depth: int | None = None
+    on_open_exit: Callable[[Expr, Type], None] | None = None  # where a scheme does not look
+
+
+@attrs.define(eq=False)
+class Context:
+    """Where elaboration stands: what names mean, where `next` and `exit` lead, and the Python names outside."""
+
+    environment: dict[Var, Entity]
+    handlers: dict[LoopLabel, Handler]
+    scope: Scope
+    annotated: dict[TypeId, object] = attrs.field(factory=dict)  # this instance's meaning of annotation variables
+    outer: Context | None = None
+
+    def inside(self) -> Context:
+        """The same for one of several copies of a block: what the copy binds means nothing in the others, and functions
+        that are defined in it see their own copy."""
+        return Context({}, self.handlers, self.scope, self.annotated, self)
+
+    def names(self) -> Iterator[str]:
+        """The names of the variables that have a meaning here, the innermost first."""
+        context: Context | None = self
+        while context is not None:
+            yield from (variable.name for variable in context.environment)
+            context = context.outer
+
+    def value(self, var: Var) -> Entity:
+        """What a surface variable means here. Raises Consequence if a mistake left it without a meaning."""
+        entity = self.lookup(var)
+        if isinstance(entity, Failed):
+            raise Consequence
+        return entity
+
+    def lookup(self, var: Var) -> Entity:
+        """What a surface variable means here, which may be Failed."""
+        context: Context | None = self
+        while context is not None:
+            if var in context.environment:
+                return context.environment[var]
+            context = context.outer
+        raise InternalError(f"the surface variable {var!r} is not bound")
+
+
+def local_function(entity: Entity) -> LocalFunction | None:
+    """The local function that an entity is, or is a derivative of."""
+    while isinstance(entity, Derived):
+        entity = entity.of
+    return entity if isinstance(entity, LocalFunction) else None
+
+
+def is_constant_bool(entity: Entity) -> bool | None:
+    """The truth value that an entity is known to have, or None."""
+    if isinstance(entity, Typed):
+        if entity.known is not None:
+            return entity.known
+        if isinstance(entity.atom, Constant) and entity.atom.value.dtype == bool and entity.atom.value.ndim == 0:
+            return bool(entity.atom.value)
+    if isinstance(entity, Object) and (entity.value is None or isinstance(entity.value, bool)):
+        return bool(entity.value)
+    return None

@@ -1,0 +1,1 @@
+"""Functions in results of programs, and functions that outlive their scope."""

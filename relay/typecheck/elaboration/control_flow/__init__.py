@@ -1,0 +1,1 @@
+"""Loops, joins of branches, and results of recursive functions."""

@@ -1,0 +1,318 @@
+"""`for`: over a range or a tensor it is a loop with a counter; over a tuple it is unrolled, so that the elements'
+types may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.dims import add
+from relay.ir.expr import (
+    Counter,
+    Dead,
+    Exit,
+    ForEach,
+    Loop,
+    LoopLabel,
+    Next,
+    OpCall,
+    Var,
+)
+from relay.ir.traverse import all_blocks
+from relay.ir.types import INT64, BaseType, TensorType, axis_names, scalar
+from relay.operator import lookup
+from relay.typecheck.dims import at_least
+from relay.typecheck.elaboration.abstract_values import (
+    FUNCTIONS,
+    OPERATORS,
+    Context,
+    Entity,
+    Handler,
+    Later,
+    Number,
+    Object,
+    Output,
+    Progression,
+    Range,
+    Tuple,
+    Typed,
+    Zip,
+    dim_of,
+    size,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.control_flow import loop_copies, trip_counts
+from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined
+from relay.typecheck.elaboration.control_flow.loops import Carried, elaborate_round
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.expressions import intrinsics, operators
+from relay.typecheck.elaboration.expressions.blocks import atom_entity, elaborate_block, handed_entities
+from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.elaboration.values import data_iteration, range_numbers
+from relay.typecheck.elaboration.values.records import iterated
+from relay.typecheck.elaboration.values.tensors import tensor_type
+
+FEW_ROUNDS = 16
+"""Of how many rounds a loop is unrolled that makes functions of functions."""
+
+
+def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, out: Output) -> None:
+    """A `for` loop."""
+    session.rounds.enter(node)
+    iterable = atom_entity(context, node.iterable)
+    if isinstance(iterable, Typed):
+        iterable = expand(session, out, iterable, node.span)
+    if isinstance(iterable, Typed) and data_iteration.list_constructors(iterable) is not None:
+        data_iteration.elaborate_for_list(session, context, targets, node, iterable, out)
+        return
+    iterable = loop_copies.with_ranges(session, context, node, iterable)
+    items = _static_items(session, out, iterable, node.span)
+    if items is None and loop_copies.is_copied(session, context, node, iterable):
+        items = intrinsics.elements(session, out, iterable, node.span)
+    if items is None and any(map(_is_function, handed_entities(context, node.initial))):
+        items = _few_numbers(iterable, node.span)
+    if items is not None:
+        with loop_copies.rounds(session, len(items)):
+            _unroll(session, context, targets, node, items, out)
+    else:
+        _counted(session, context, targets, node, iterable, out)
+
+
+def _is_function(entity: Entity) -> bool:
+    """Whether an entity is a function of the program, or has one in it."""
+    if isinstance(entity, Tuple):
+        return any(map(_is_function, entity.items))
+    return isinstance(entity, FUNCTIONS) or (isinstance(entity, Object) and isinstance(entity.value, OPERATORS))
+
+
+def _few_numbers(iterable: Entity, span: Span | None) -> list[Entity] | None:
+    """The numbers of a range that is known and short. Rounds that make new functions of the last one's, as derivatives
+    of higher orders, are unrolled: the functions stay known, and may be as many as there are rounds."""
+    if (
+        not isinstance(iterable, Range)
+        or not isinstance(iterable.start, Number)
+        or not isinstance(iterable.stop, Number)
+    ):
+        return None
+    start, stop = dim_of(iterable.start), dim_of(iterable.stop)
+    if not isinstance(start, int) or not isinstance(stop, int):
+        return None
+    numbers = range(start, stop, iterable.step)
+    return [Number(n, span) for n in numbers] if len(numbers) <= FEW_ROUNDS else None
+
+
+def _static_items(session: Session, out: Output, iterable: Entity, span: Span | None) -> list[Entity] | None:
+    """The elements, if the checker knows them one by one: of a tuple, or a zip with one in it."""
+    match iterable:
+        case Tuple():
+            return list(iterated(iterable, span))
+        case Zip(parts):
+            parts = tuple(expand(session, out, p, span) if isinstance(p, Typed) else p for p in parts)
+            columns = [_static_items(session, out, p, span) for p in parts]
+            lengths = [len(c) for c in columns if c is not None]
+            if not lengths:
+                return None
+            count = min(lengths)
+            rows: list[Entity] = []
+            for position in range(count):
+                row = [
+                    column[position] if column is not None else _at(session, out, part, position, span)
+                    for part, column in zip(parts, columns, strict=True)
+                ]
+                if any(r is None for r in row):
+                    return rows
+                rows.append(Tuple(tuple(r for r in row if r is not None)))
+            return rows
+        case _:
+            return None
+
+
+def _at(session: Session, out: Output, part: Entity, position: int, span: Span | None) -> Entity | None:
+    """The element of a range or tensor at a known position, None past its end."""
+    from relay.typecheck.elaboration.values.tensors import index
+
+    if isinstance(part, Range) and isinstance(part.start, Number) and not isinstance(part.stop, Typed):
+        start = dim_of(part.start)
+        assert start is not None
+        value = add(start, position * part.step)
+        stop = dim_of(part.stop) if isinstance(part.stop, Number) else None
+        if stop is not None and (at_least(value, stop) if part.step > 0 else at_least(stop, value)):
+            return None
+        return size(value, span)
+    if isinstance(part, Typed) and dynamic_lists.is_growing(part) and (count := dynamic_lists.count(part)) is not None:
+        return index(session, out, part, [Number(position, span)], span) if position < count else None
+    if isinstance(part, Typed) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
+        inside = at_least(type_.shape[0], position + 1)
+        return index(session, out, part, [Number(position, span)], span) if inside else None
+    if session.is_open(part):
+        raise SchemeOnly(span, "what the zip goes through")
+    raise TypeCheckError("a zip with a tuple needs lengths that are known before the program runs", span)
+
+
+def _unroll(
+    session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, items: Sequence[Entity], out: Output
+) -> None:
+    """One copy of the body for each element. `continue` and `break` leave loops that run once."""
+    current = handed_entities(context, node.initial)
+    leaves = [
+        t for block in all_blocks(node.body) if isinstance(t := block.terminator, Next | Exit) and t.label is node.label
+    ]
+    simple = len(leaves) == 1 and node.body.terminator is leaves[0] and isinstance(leaves[0], Next)
+    if simple:
+        for item in items:
+            if out.terminator is not None:
+                return
+            current = _simple_round(session, context, node, item, current, out)
+        assign(context, targets, current)
+        return
+    outer = LoopLabel(node.label.name)
+    outer_join = Join(session, [t.name for t in targets])
+    everything = Output()
+    ended, failures = False, session.failures
+    with session.scope(everything) as depth:
+        for item in items:
+            inside = context.inside()
+            inside.environment[node.element] = item
+            current, ended = elaborate_round(session, inside, node, current, everything, outer_join, depth)
+            if ended:
+                break
+        if not ended:
+            session.escaping = session.made_since(depth)
+            outer_join.add(everything, current, node.span)
+    bound, entities = outer_join.close(lambda atoms, span: Exit(outer, atoms, span))
+    out.items.append(Later(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))
+    entities = tuple(data_dependent.all_opened(session, out, e, node.span) for e in entities)
+    if not assign_joined(session, context, targets, outer_join, entities, failures):
+        out.terminator = Dead()
+
+
+def _simple_round(
+    session: Session, context: Context, node: ForEach, item: Entity, current: tuple[Entity, ...], out: Output
+) -> tuple[Entity, ...]:
+    context = context.inside()
+    context.environment[node.element] = item
+    assign(context, node.parameters, current)
+    result = current
+
+    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        nonlocal result
+        result = entities
+
+    context.handlers[node.label] = Handler(node.label, on_next, on_next, len(session.scopes))
+    elaborate_block(session, context, node.body, out, None)
+    return result
+
+
+def _counted(
+    session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, iterable: Entity, out: Output
+) -> None:
+    parts = list(trip_counts.parts(iterable))
+    base = trip_counts.element_base(session, parts)
+    counting = trip_counts.counter_base(session, parts, base)
+    found = {id(p): trip_counts.count(session, out, p, base, counting, node.span) for p in parts}
+    counts = [c for c in found.values() if c is not None]
+    if not counts:
+        raise TypeCheckError("this loop has no end", node.span, help="add a range or a tensor to the zip")
+    count = counts[0]
+    for other in counts[1:]:
+        count = trip_counts.minimum(session, out, count, other, node.span)
+    carried = Carried(session, out, node, handed_entities(context, node.initial))
+    label = LoopLabel(node.label.name)
+    index = session.variable(f"{node.element.name}_index", scalar(counting), node.span)
+    body = Output()
+
+    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        place.terminator = Next(label, carried.fit(place, entities, span), span)
+
+    leaves_early = False
+
+    def on_exit(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        nonlocal leaves_early
+        leaves_early = True
+        place.terminator = Exit(label, carried.fit(place, entities, span), span)
+
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(session.scopes))
+    with session.where_it_may_not_run(), session.scope(body), loop_copies.once(session, node):
+        element = _element(session, body, iterable, Typed(index, scalar(counting)), found, base, node.span)
+        context.environment[node.element] = element
+        assign(context, node.parameters, carried.inside(body))
+        elaborate_block(session, context, node.body, body, None)
+    results = [session.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
+    renamed = dict(zip(carried.parameters, results, strict=True))
+    rounds = None if leaves_early or not carried.has_lists else loop_copies.rounds_of(iterable)
+    counter = Counter(index, count.atom)
+
+    def build() -> Loop:
+        return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), counter, node.span)
+
+    out.items.append(Later(tuple(results), build))
+    after = [rename(carried.settled(e, rounds), renamed) for e in carried.entities]
+    assign(context, targets, [data_dependent.all_opened(session, out, e, node.span) for e in after])
+
+
+def rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:
+    """An entity with other variables."""
+    match entity:
+        case Typed(Var() as var, type_, _, length):
+            return Typed(renamed[var], type_, length=length)
+        case Tuple(items, form):
+            return Tuple(tuple(rename(i, renamed) for i in items), form)
+        case _:
+            return entity
+
+
+def _element(
+    session: Session,
+    body: Output,
+    part: Entity,
+    index: Typed,
+    counts: Mapping[int, Typed | None],
+    base: BaseType,
+    span: Span | None,
+) -> Entity:
+    """The element of a round. `counts`: the elements of each part, by identity; `base`: the dtype of numbers."""
+
+    def compute(name: str, *operands: Typed) -> Typed:
+        return trip_counts.call(session, body, name, operands, base, span)
+
+    match part:
+        case Zip(items):
+            return Tuple(tuple(_element(session, body, i, index, counts, base, span) for i in items))
+        case Range(start, _, step):
+            value = trip_counts.converted(session, body, index, base, span)
+            count = counts[id(part)]
+            if part.backward and count is not None:
+                first = trip_counts.last(session, body, part, count, base, span)
+                step = -step
+            else:
+                first = trip_counts.bound_of(session, body, start, base, span)
+            if step != 1:
+                value = compute("multiply", value, trip_counts.wrapped(step, base))
+            if part.backward or not trip_counts.is_zero(start):
+                value = compute("add", value, first)
+            if trip_counts.is_natural(session, start if part.step > 0 else part.stop):
+                session.naturals.add(value.atom)
+            return range_numbers.of_range(value)
+        case Progression(start, _, step):
+            by = trip_counts.bound_of(session, body, step, base, span)
+            value = trip_counts.converted(session, body, index, base, span)
+            count = counts[id(part)]
+            if part.backward and count is not None:
+                first = trip_counts.last(session, body, part, count, base, span)
+                return compute("subtract", first, compute("multiply", value, by))
+            first = trip_counts.bound_of(session, body, start, base, span)
+            return compute("add", compute("multiply", value, by), first)
+        case Typed() if dynamic_lists.is_growing(part):
+            position = operators.apply(session, body, lookup("cast"), [index], {"dtype": INT64}, span, [])
+            return list_items.read(session, body, part, position, span)
+        case Typed():
+            type_ = tensor_type(part)
+            assert type_ is not None
+            names = axis_names(type_)
+            row = TensorType(type_.base, type_.shape[1:], None if names is None else names[1:])
+            value = session.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
+            return range_numbers.of_range(value) if part.of_range else value
+        case _:
+            raise TypeCheckError("this cannot be iterated over", span)

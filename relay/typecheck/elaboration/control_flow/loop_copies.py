@@ -1,0 +1,407 @@
+"""Loops that fill lists: which of them get a copy of their body for each round.
+
+A loop over known elements that makes lists longer or shorter is elaborated once, as all loops are: its lists grow, have
+elements of one type, and their lengths are followed. It is copied, round by round, where that costs little, and where
+nothing else has a type:
+
+    few rounds of a small body         rounds * bindings <= FEW_BINDINGS, if each round changes its lists alike
+    everything is known before         rounds * bindings <= EVALUATED: this computes, and writes nothing
+    each round has its own parameters  `layers[i]` of a tuple or list, so that the copies are as many as the items
+    many known numbers, computed       rounds * bindings <= SOME_BINDINGS; a loop counts or reads them
+    the rounds differ in their types   it is elaborated once, that fails, and elaboration starts anew with copies
+                                       (`Decisions.copied`), of at most MOST_ROUNDS rounds; loops over
+                                       `reversed(range(n))` with a known n may differ, too
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from relay.errors import RelayError
+from relay.ir.dims import ANY, Dim
+from relay.ir.expr import (
+    Annotated,
+    Apply,
+    Atom,
+    Attribute,
+    Block,
+    Constant,
+    Dead,
+    Exit,
+    Expr,
+    ForEach,
+    Global,
+    If,
+    Index,
+    Lambda,
+    Loop,
+    MakeTuple,
+    Next,
+    OpCall,
+    PatternMatch,
+    Project,
+    Static,
+    Unpack,
+    Var,
+    Yield,
+)
+from relay.ir.facts import facts, mentions_made
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.traverse import all_blocks, blocks, operands
+from relay.ir.types import TupleType, prune
+from relay.typecheck.elaboration.abstract_values import (
+    FUNCTIONS,
+    Consequence,
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Number,
+    Object,
+    Range,
+    Tuple,
+    Typed,
+    Zip,
+    dim_of,
+    is_constant_bool,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.control_flow.trip_counts import parts
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.expressions.blocks import atom_entity, handed_entities
+from relay.typecheck.elaboration.values.tensors import tensor_type
+from relay.typecheck.relations import steps
+from relay.typecheck.unification import is_known
+
+FEW_BINDINGS = 64
+"""How many bindings the copies of a loop's body may have that would not have to be copied."""
+
+SOME_BINDINGS = 256
+"""The same of a loop through more than MANY_NUMBERS numbers that the program computes, as `list(range(n))`."""
+
+MANY_NUMBERS = 32
+
+EVALUATED = 4096
+"""The same of bodies of which everything is known before the program runs."""
+
+MOST_ROUNDS = 256
+"""Of how many rounds a loop is copied whose rounds differ in their types; in nested loops, MOST_COPIES."""
+
+MOST_COPIES = 1024
+
+_RESIZING = ("append", "spread", "insert", "pop", "clear", "remove", "update")
+_NUMBERS = (builtins.abs, builtins.min, builtins.max, builtins.int, builtins.float, builtins.bool, builtins.round)
+_COMPUTING = (*_NUMBERS, builtins.len, builtins.range, builtins.divmod, builtins.pow, *vars(math).values())
+
+HUGE = 10**6
+"""A weight that is not counted further."""
+
+DEEPEST = 40
+"""Through how many calls a weight is counted."""
+
+
+def is_copied(session: Session, context: Context, node: ForEach, iterable: Entity) -> bool:
+    """Whether a loop that changes lists, or goes through numbers backwards, gets a copy of its body for each round."""
+    if not node.resized and not (isinstance(iterable, Range) and iterable.reversed):
+        return False
+    must = node.label in session.decisions.copied
+    rounds = count_of(iterable, ask=must)
+    if rounds is None:
+        if not must and _is_symbolic(iterable):
+            session.uncopied.add(node.label)
+        return False
+    copies = rounds * session.copies
+    possible = rounds <= MOST_ROUNDS and copies <= MOST_COPIES
+    if must or not possible:
+        return possible
+    if not node.resized:
+        session.uncopied.add(node.label)
+        return False
+    flow = _Flow(context, node, iterable)
+    if flow.chooses:
+        return True
+    weight = copies * (_weight(session, context, node.body) + _weight_of_element(iterable))
+    if flow.regular and weight <= (EVALUATED if flow.everything_known else FEW_BINDINGS):
+        return True
+    session.uncopied.add(node.label)
+    return False
+
+
+def with_ranges(session: Session, context: Context, node: ForEach, iterable: Entity) -> Entity:
+    """What a `for` goes through, where a structure of many numbers is what a loop can count or read."""
+    if isinstance(iterable, Zip):
+        return Zip(tuple(with_ranges(session, context, node, part) for part in iterable.items))
+    if not isinstance(iterable, Tuple) or len(iterable.items) <= MANY_NUMBERS or node.label in session.decisions.copied:
+        return iterable
+    numbers = [i.value for i in iterable.items if type(i) is Number and isinstance(i.value, int)]
+    if len(numbers) < len(iterable.items):
+        return iterable
+    weight = len(numbers) * session.copies * _weight(session, context, node.body)
+    if weight <= (EVALUATED if _Flow(context, node, iterable).everything_known else SOME_BINDINGS):
+        return iterable
+    step = numbers[1] - numbers[0]
+    session.uncopied.add(node.label)
+    if step and numbers == list(range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)):
+        return Range(Number(numbers[0]), Number(numbers[0] + step * len(numbers)), step)
+    small = np.array_equal(numbers, np.asarray(numbers, np.int64).astype(np.int32))
+    constant = Constant(np.asarray(numbers, np.int32 if small else np.int64), node.span)
+    return Typed(constant, constant.type, of_range=True)
+
+
+@contextmanager
+def once(session: Session, node: ForEach) -> Iterator[None]:
+    """While the body of a loop is elaborated that might be copied: mistakes in it may come from that it is not."""
+    if node.label not in session.uncopied:
+        yield
+        return
+    session.entered.append(node.label)
+    try:
+        yield
+    finally:
+        session.entered.pop()
+
+
+@contextmanager
+def rounds(session: Session, count: int) -> Iterator[None]:
+    """While so many copies of a body are elaborated."""
+    session.copies *= max(1, count)
+    try:
+        yield
+    finally:
+        session.copies //= max(1, count)
+
+
+def count_of(entity: Entity, *, ask: bool = True) -> int | None:
+    """How many elements a `for` goes through at most; None if it is not known. `ask`: a symbolic size becomes the
+    number that it is in the call at hand."""
+    counts: list[int] = []
+    for part in parts(entity):
+        match part:
+            case Range(Number() as start, Number() as stop, step):
+                first, last = dim_of(start), dim_of(stop)
+                if ask or (isinstance(first, int) and isinstance(last, int)):
+                    counts.append(len(range(int(start.value), int(stop.value), step)))
+                else:
+                    return None
+            case _ if (dim := _extent(part)) is not None:
+                number = dim if isinstance(dim, int) else facts().number(dim) if ask else None
+                if number is not None:
+                    counts.append(number)
+                elif not ask:
+                    return None
+    return min(counts, default=None)
+
+
+def rounds_of(iterable: Entity) -> Dim | None:
+    """The number of rounds as a dim, if it is known."""
+    found: list[Dim] = []
+    for part in parts(iterable):
+        match part:
+            case Range(Number() as start, Number() as stop, step):
+                first, last = dim_of(start), dim_of(stop)
+                if first is None or last is None:
+                    return None
+                found.append(steps(first, last, step))
+            case Range(_, Object(None), _):
+                pass
+            case _:
+                dim = _extent(part)
+                if dim is None or dim is ANY or mentions_made(dim):
+                    return None
+                found.append(dim)
+    numbers = [d for d in found if isinstance(d, int)]
+    if found and len(numbers) == len(found):
+        return min(numbers)
+    return found[0] if found and all(d == found[0] for d in found) else None
+
+
+def _extent(part: Entity) -> Dim | None:
+    match part:
+        case Tuple(items):
+            return len(items)
+        case Typed(_, type_) if isinstance(known := prune(type_), TupleType):
+            return len(known.items)
+        case Typed() if dynamic_lists.is_growing(part):
+            return part.length.absolute if part.length is not None else None
+        case Typed():
+            tensor = tensor_type(part)
+            return tensor.shape[0] if tensor is not None and is_known(tensor.shape) and tensor.shape else None
+        case _:
+            return None
+
+
+def _is_symbolic(iterable: Entity) -> bool:
+    """Whether the number of rounds is a size of an argument."""
+    return any(isinstance(p, Range) or not isinstance(_extent(p), int | None) for p in parts(iterable))
+
+
+# ---- costs
+
+
+def _weight(session: Session, context: Context, block: Block, depth: int = 0) -> int:
+    """How many bindings a block has, with those of the functions that it calls."""
+    total = 0
+    for inside in all_blocks(block):
+        for binding in inside.bindings:
+            match binding.value:
+                case Var() | Constant() | Static() | Global() | Attribute() | Annotated() | Project() | Unpack():
+                    pass
+                case Apply(function):
+                    total += 1 + _weight_of_call(session, context, function, depth)
+                case _:
+                    total += 1
+    return min(total, HUGE)
+
+
+def _weight_of_element(iterable: Entity) -> int:
+    """How many bindings it takes to have an element, and to put what it becomes together again."""
+    return 2 * sum(isinstance(p, Typed) for p in parts(iterable))
+
+
+def _weight_of_call(session: Session, context: Context, function: Atom, depth: int) -> int:
+    entity, times = _meaning(context, function), 1
+    while isinstance(entity, Derived):
+        entity, times = entity.of, 3 * times
+    if depth > DEEPEST:
+        return 0
+    if isinstance(entity, LocalFunction):
+        code, inner = entity.function, entity.context
+    elif isinstance(entity, GlobalFunction):
+        try:
+            code, inner = entity.definition.function, Context({}, {}, entity.definition.scope)
+        except RelayError:  # which is reported where it is called
+            return 0
+    else:
+        return 0
+    if code not in session.weights:
+        session.weights[code] = 0  # of what calls itself
+        session.weights[code] = _weight(session, inner, code.body, depth + 1)
+    return min(times * session.weights[code], HUGE)
+
+
+def _meaning(context: Context, atom: Atom) -> Entity | None:
+    """What a surface atom means, or None: inside of the loop's body that is not known yet."""
+    if isinstance(atom, Var):
+        around: Context | None = context
+        while around is not None and atom not in around.environment:
+            around = around.outer
+        return None if around is None else around.environment[atom]
+    try:
+        return atom_entity(context, atom)
+    except (RelayError, Consequence):
+        return None
+
+
+class _Flow:
+    """What of a loop's body is known before the run if the number of the round is. `regular`: so is which list changes
+    a round makes. `everything_known`: so is all of it. `chooses`: it is the index of an item of a structure."""
+
+    def __init__(self, context: Context, node: ForEach, iterable: Entity) -> None:
+        self.context = context
+        self.regular = True
+        self.chooses = False
+        self._known: set[Var] = set()
+        self._rows: dict[Var, list[bool]] = {}  # of elements of zips: which of their parts are known
+        if isinstance(iterable, Zip):
+            self._rows[node.element] = [_is_known(p) for p in iterable.items]
+        if _is_known(iterable):
+            self._known.add(node.element)
+        entities = handed_entities(context, node.initial)
+        self._known.update(p for p, e in zip(node.parameters, entities, strict=True) if _is_known(e))
+        self.everything_known = self._block(node.body, True)
+
+    def _is_known(self, atom: Atom) -> bool:
+        if isinstance(atom, Var) and atom in self._known:
+            return True
+        entity = _meaning(self.context, atom)
+        return entity is not None and _is_known(entity)
+
+    def _block(self, block: Block, certain: bool) -> bool:
+        """Whether everything in a block is known, and what it hands on. `certain`: it is known whether it runs."""
+        everything = True
+        for binding in block.bindings:
+            known = self._binding(binding.targets, binding.value)
+            if known:
+                self._known.update(binding.targets)
+            everything = everything and known
+        match block.terminator:
+            case Next(_, values) | Exit(_, values):
+                self.regular = self.regular and certain
+            case Yield(values):
+                pass
+            case Dead():
+                values = ()
+        return everything and all(map(self._is_known, values))
+
+    def _binding(self, targets: tuple[Var, ...], value: Expr) -> bool:
+        match value:
+            case Apply(Static(Intrinsic()), arguments, keywords):
+                return all(map(self._is_known, (*arguments, *(v for _, v in keywords))))
+            case Apply(function, arguments, keywords):
+                callee = _meaning(self.context, function)
+                computes = isinstance(callee, Object) and any(callee.value is f for f in _COMPUTING)
+                return computes and all(map(self._is_known, (*arguments, *(v for _, v in keywords))))
+            case Unpack(Var() as whole) if whole in self._rows and len(targets) == len(self._rows[whole]):
+                self._known.update(t for t, known in zip(targets, self._rows[whole], strict=True) if known)
+                return all(self._rows[whole])
+            case If(arms, orelse):
+                return self._if([(arm.condition, arm.body) for arm in arms], orelse)
+            case ForEach(_, element, iterable, parameters, initial, body):
+                if self._is_known(iterable):
+                    self._known.add(element)
+                self._known.update(p for p, i in zip(parameters, initial, strict=True) if self._is_known(i))
+                return self._block(body, True) and self._is_known(iterable)
+            case Loop() | PatternMatch() | Lambda():
+                if any(map(_resizes, blocks(value))):
+                    self.regular = False
+                return False
+            case Index(whole, (Var() as position,)) if self._is_known(position) and self._is_structure(whole):
+                self.chooses = True
+                return False
+            case OpCall() | MakeTuple() | Index() | Project() | Unpack() | Attribute() | Var() | Constant() | Static():
+                return all(map(self._is_known, operands(value)))
+            case _:
+                return False
+
+    def _is_structure(self, atom: Atom) -> bool:
+        entity = _meaning(self.context, atom)
+        return isinstance(entity, Tuple) and not _is_known(entity)
+
+    def _if(self, arms: list[tuple[Block, Block]], orelse: Block) -> bool:
+        certain = everything = True
+        for condition, body in (*arms, (None, orelse)):
+            if condition is not None:
+                certain = self._block(condition, certain) and certain
+            everything = self._block(body, certain) and everything
+            if not certain and _resizes(body):
+                self.regular = False
+        return everything and certain
+
+
+def _is_known(entity: Entity) -> bool:
+    """Whether an entity is known before the run."""
+    match entity:
+        case Number() | Object():
+            return True
+        case Range(start, stop):
+            return _is_known(start) and _is_known(stop)
+        case Tuple(items) | Zip(items):
+            return len(items) <= MOST_ROUNDS and all(map(_is_known, items))
+        case _:
+            return isinstance(entity, FUNCTIONS) or is_constant_bool(entity) is not None
+
+
+def _resizes(block: Block) -> bool:
+    """Whether a block changes lists."""
+    for inside in all_blocks(block):
+        for binding in inside.bindings:
+            match binding.value:
+                case Apply(Static(Intrinsic(name))) if name in _RESIZING:
+                    return True
+    return False

@@ -1,0 +1,80 @@
+"""Results of recursive functions that are used before they are known.
+
+    match tree:
+        case Tree.Leaf(row): state = row
+        case Tree.Node(left, right): state = f(left)[2:] + f(right)[:2]
+    return state
+
+What `f(left)` is, only the other arm tells, behind. A binding that needs to know is left open, and if the function's
+result is known in the end, elaboration starts anew with it, as if it were annotated: every path is unified with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relay.errors import RelayError
+from relay.ir.dims import Dim, settled, substitute
+from relay.ir.expr import Binding, LoopLabel
+from relay.ir.types import Kind, Type, TypeId, Unknown, map_dims
+from relay.typecheck.elaboration.abstract_values import Consequence, Context
+from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.restarts import Decisions, StartAnew
+from relay.typecheck.elaboration.schemes import stuck_terms
+from relay.typecheck.unification import is_known, resolve
+
+
+class ResultIsKnown(StartAnew):
+    """A function's result is known, and was needed before. The number is that of its instance."""
+
+    def __init__(self, number: int, label: LoopLabel, result: Type) -> None:
+        super().__init__()
+        self.number, self.label, self.result = number, label, result
+
+    def note(self, decisions: Decisions) -> None:
+        decisions.results[self.number] = self.label, self.result
+
+
+def used(session: Session, instance: Instance) -> None:
+    """Note that a function calls itself, and that its result is not known then."""
+    instance.calls_itself |= instance.build is None
+    if instance.build is None and not is_known(instance.result):
+        instance.used_early = True
+        session.used_early.append(instance)
+
+
+def leave_open(session: Session, context: Context, binding: Binding, error: RelayError | Consequence) -> bool:
+    """Leave a binding open that may need a result which is not known yet; False if there is none such."""
+    if session.generic or not isinstance(error, SchemeOnly) or not any(i.used_early for i in session.active):
+        return False
+    stuck_terms.open_binding(session, context, binding)
+    session.left_open.append(error)
+    return True
+
+
+def given(session: Session, number: int, label: LoopLabel) -> Type | None:
+    """The result that is known of an instance from an elaboration before."""
+    found = session.decisions.results.get(number)
+    if found is None or found[0] is not label:
+        return None
+    dims = {dim.name: dim for dim in session.hints.dims}
+    return map_dims(found[1], _replacing(lambda v: dims.get(v.name, v) if isinstance(v, TypeId) else v))
+
+
+def finished(session: Session, number: int, label: LoopLabel, instance: Instance, opened: int) -> None:
+    """Start anew if bindings in a function (since the session had so many open ones) needed its result, and it is known
+    now."""
+    left = len(session.opened) > opened
+    if not left or not instance.used_early or number in session.decisions.results or not is_known(instance.result):
+        return
+    result = map_dims(resolve(instance.result), _replacing(_by_name))
+    raise ResultIsKnown(number, label, result)
+
+
+def _by_name(variable: TypeId | Unknown) -> Dim:
+    return TypeId(variable.name, Kind.Dim) if isinstance(variable, Unknown) else variable
+
+
+def _replacing(change: Callable[[TypeId | Unknown], Dim]) -> Callable[[Dim], Dim]:
+    return lambda dim: substitute(settled(dim), change)

@@ -1,0 +1,1 @@
+"""`relay.grad` and the other derivatives inside of programs, and types of tangents."""

@@ -1,0 +1,298 @@
+"""Where a function's result stops to be differentiable: the line, and the variables that lead there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from relay.errors import DifferentiationError, InternalError, Label, RelayError, Span
+from relay.ir.derivative import has_gradient
+from relay.ir.expr import (
+    Atom,
+    Block,
+    Call,
+    Construct,
+    Exit,
+    Expr,
+    Function,
+    Global,
+    If,
+    Lambda,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    Next,
+    OpCall,
+    RefWrite,
+    StackPush,
+    StackSet,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import operands
+from relay.ir.types import UNIT, BaseType, FunctionType, TensorType, TupleType, prune, show
+from relay.typecheck.elaboration.abstract_values import Derived, Entity, GlobalFunction, LocalFunction
+from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.expressions.arguments import surface_function
+from relay.typecheck.unification import resolve
+
+
+def explain(error: DifferentiationError, session: Session, entity: Entity, output: int | None) -> DifferentiationError:
+    """The error about a function's result, with the place in the user's code that makes the result what it is."""
+    function = _typed(session, entity)
+    if function is None:
+        return error
+    graph = _Graph(session, function)
+    result = graph.result(output or 0)
+    if result is None:
+        return error
+    lost, source = (result, result) if _is_float(result) else graph.lost(result) or (result, result)
+    span, type_ = graph.spans.get(lost), None if lost.type is None else resolve(lost.type)
+    if span is not None and type_ is not None and type_ != UNIT:
+        text = f"{graph.named(lost)}: {show(type_)}" if _is_float(lost) else f"{show(type_)} has no gradient"
+        error.labels = (*error.labels, Label(span, text))
+    path = graph.path(source)
+    if lost is not source and path:
+        error.notes = (*error.notes, f"{graph.maker(lost)} reads {' -> '.join(path)}")
+    elif len(path) > 1:
+        error.notes = (*error.notes, f"it is computed along {' -> '.join(path)}")
+    return error
+
+
+def check_parameters(
+    session: Session,
+    entity: Entity,
+    function: FunctionType,
+    wrt: Iterable[int],
+    fixed: frozenset[int],
+    span: Span | None,
+) -> None:
+    """Raises DifferentiationError where a parameter that `wrt` names has no gradient. `fixed` are the positions of
+    those that the function's type leaves out."""
+    while isinstance(entity, Derived):
+        entity = entity.of
+    code = surface_function(entity) if isinstance(entity, GlobalFunction | LocalFunction) else None
+    named = [p for i, p in enumerate(code.parameters) if i not in fixed] if code is not None else []
+    for position in wrt:
+        if not 0 <= position < len(function.parameters) or has_gradient(
+            function.parameters[position], session.monomorphic
+        ):
+            continue
+        type_ = show(resolve(function.parameters[position]))
+        name, place = (
+            (named[position].name, named[position].span) if position < len(named) else (f"parameter {position}", None)
+        )
+        raise DifferentiationError(
+            f"there is no gradient with respect to {name}, which is {type_}",
+            span,
+            labels=(Label(place, f"{name}: {type_}"),) if place is not None else (),
+            help="leave it out of wrt, or pass a float",
+        )
+
+
+def _typed(session: Session, entity: object) -> Function | None:
+    """The typed code of a function as far as it is known."""
+    code: object = entity.definition if isinstance(entity, GlobalFunction) else entity
+    if not isinstance(entity, GlobalFunction | LocalFunction):
+        return None
+    return _built(i for i in (*session.globals.values(), *session.instances.values()) if i.code is code)
+
+
+def _built(instances: Iterable[Instance]) -> Function | None:
+    for instance in instances:
+        if instance.build is not None:
+            try:
+                built = instance.build()
+                return built if isinstance(built, Function) else None
+            except (RelayError, InternalError):  # it is not finished
+                return None
+    return None
+
+
+def _is_float(var: Var) -> bool:
+    type_ = None if var.type is None else prune(var.type)
+    if isinstance(type_, TupleType):
+        return any(_is_float(Var("", t)) for t in type_.items)
+    base = prune(type_.base) if isinstance(type_, TensorType) else None
+    return isinstance(base, BaseType) and base.is_float
+
+
+_Labels: TypeAlias = Mapping[LoopLabel, tuple[Sequence[Var], "tuple[Var, ...] | list[Var]"]]
+"""What a Next and an Exit give their values to: the parameters of a loop, and its results or those of a function."""
+
+LONGEST_TEXT = 40
+"""How many characters of the user's code stand for a variable without a name."""
+
+
+class _Graph:
+    """What each variable is computed from: those of a function, and of the functions that it calls."""
+
+    def __init__(self, session: Session, function: Function) -> None:
+        self.sources: dict[Var, list[Var]] = {}
+        self.spans: dict[Var, Span | None] = {}
+        self.values: dict[Var, Expr] = {}
+        self._session = session
+        self._parameters = function.parameters
+        self._returned: dict[Function, list[Var]] = {}
+        self._entry = function
+        self._read(function)
+
+    def _read(self, function: Function) -> list[Var]:
+        """The variables that a function returns, of which those of the calls on the way to it are not complete."""
+        found = self._returned.get(function)
+        if found is None:
+            found = self._returned[function] = []
+            for parameter in function.parameters:
+                self.sources.setdefault(parameter, [])
+                self.spans[parameter] = parameter.span
+            self._block(function.body, (), {function.label: ((), found)})
+        return found
+
+    def _called(self, function: Atom) -> Function | None:
+        match function:
+            case Global(name):
+                instance = self._session.globals.get(name)
+                return None if instance is None else _built([instance])
+            case Var():
+                made = self.values.get(function)
+                return made.function if isinstance(made, Lambda) else None
+            case _:
+                return None
+
+    def _block(self, block: Block, yields: Sequence[Var], labels: _Labels) -> None:
+        """Follow a block whose Yield gives these variables their values, and that is inside of these loops."""
+        for binding in block.bindings:
+            value, targets = binding.value, binding.targets
+            for target in targets:
+                self.spans[target], self.values[target] = value.span, value
+                self.sources.setdefault(target, [])
+            match value:
+                case If() | Loop() | Match():
+                    self._construct(value, targets, labels)
+                case Call(function, arguments) if (callee := self._called(function)) is not None:
+                    self._flow(arguments, callee.parameters)
+                    self.sources[targets[0]] += self._read(callee)
+                case (
+                    RefWrite(Var() as reference, content)
+                    | StackPush(Var() as reference, content)
+                    | StackSet(Var() as reference, _, content)
+                ):
+                    self._flow((content,), (reference,))
+                    self._flow((reference,), targets)
+                case _:
+                    for target in targets:
+                        self._flow(tuple(operands(value)), (target,) * len(tuple(operands(value))))
+        match block.terminator:
+            case Yield(values):
+                self._flow(values, yields)
+            case Next(label, values) if label in labels:
+                self._flow(values, labels[label][0])
+            case Exit(label, values) if label in labels:
+                results = labels[label][1]
+                if isinstance(results, list):
+                    results += [v for v in values if isinstance(v, Var)]
+                else:
+                    self._flow(values, results)
+            case _:
+                pass
+
+    def _construct(self, value: If | Loop | Match, targets: tuple[Var, ...], labels: _Labels) -> None:
+        match value:
+            case If(arms, orelse):
+                for arm in arms:
+                    self._block(arm.condition, (), labels)
+                    self._block(arm.body, targets, labels)
+                self._block(orelse, targets, labels)
+            case Loop(label, parameters, initial, body, counter):
+                self._flow(initial, parameters)
+                if counter is not None:
+                    self._flow(parameters, targets)
+                self._block(body, (), {**labels, label: (parameters, targets)})
+            case Match(matched, match_arms):
+                made = self.values.get(matched) if isinstance(matched, Var) else None
+                for match_arm in match_arms:
+                    if isinstance(made, Construct) and made.constructor == match_arm.constructor:
+                        self._flow(made.arguments, match_arm.fields)
+                    else:
+                        self._flow((matched,) * len(match_arm.fields), match_arm.fields)
+                    self._block(match_arm.body, targets, labels)
+
+    def _flow(self, values: Sequence[Atom], targets: Sequence[Var]) -> None:
+        for value, target in zip(values, targets, strict=False):
+            if isinstance(value, Var):
+                self.sources.setdefault(target, []).append(value)
+
+    def result(self, output: int) -> Var | None:
+        """The variable that is returned, or this component of it."""
+        results = self._returned[self._entry]
+        if not results:
+            return None
+        value = self.values.get(results[0])
+        if isinstance(value, MakeTuple) and -len(value.items) <= output < len(value.items):
+            item = value.items[output]
+            return item if isinstance(item, Var) else None
+        return results[0]
+
+    def lost(self, result: Var) -> tuple[Var, Var] | None:
+        """The nearest variable without a gradient that is computed from a float variable, and that one."""
+        seen, pending = {result}, [result]
+        for var in pending:
+            for source in self.sources.get(var, ()):
+                if _is_float(source):
+                    return var, source
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+        return None
+
+    def path(self, end: Var) -> list[str]:
+        """The names on the shortest way from a parameter to a variable."""
+        after: dict[Var, Var | None] = {end: None}
+        pending = [end]
+        for var in pending:
+            if var in self._parameters:
+                names: list[str] = []
+                step: Var | None = var
+                while step is not None:
+                    name = self.named(step)
+                    if not names or names[-1] != name:
+                        names.append(name)
+                    step = after[step]
+                return names
+            for source in self.sources.get(var, ()):
+                if source not in after:
+                    after[source] = var
+                    pending.append(source)
+        return []
+
+    def named(self, var: Var) -> str:
+        """A variable's name, or the text of what it is the value of if the user has not given it one."""
+        text = _text(self.spans.get(var))
+        if text is None or var in self._parameters or var.name in re.findall(r"\w+", _line(self.spans[var])):
+            return var.name
+        return text
+
+    def maker(self, var: Var) -> str:
+        """What computes a variable."""
+        match self.values.get(var):
+            case OpCall(name) if name in re.findall(r"\w+", _line(self.spans.get(var))):
+                return name
+            case Call(Global(name)):
+                return name
+            case _:
+                return self.named(var)
+
+
+def _line(span: Span | None) -> str:
+    lines = span.source.text.splitlines() if span is not None else []
+    return lines[span.line - 1] if span is not None and span.line <= len(lines) else ""
+
+
+def _text(span: Span | None) -> str | None:
+    """The source of an expression, if it is short."""
+    if span is None or span.line != span.end_line:
+        return None
+    text = _line(span)[span.column - 1 : span.end_column - 1]
+    return f"`{text}`" if 0 < len(text) <= LONGEST_TEXT else None

@@ -1,0 +1,165 @@
+"""Derivatives by lists whose length only the run knows.
+
+    grad(f)(xs)  =  rows of grad(g)(stack(xs)),  g(s) = f(rows of s)
+
+The tensors at one place of all elements are stacked. So they have one shape, and elements are float tensors, and tuples
+and lists of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from relay.errors import Span
+from relay.ir.expr import Apply, Binding, Block, Exit, Function, Global, Grad, LoopLabel, Parameter, Var
+from relay.ir.types import ANY, BaseType, Form, RefType, StackType, TensorType, TupleType, Type, prune
+from relay.operator import lookup
+from relay.typecheck.elaboration.abstract_values import Context, Entity, LocalFunction, Number, Output, Tuple, Typed
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.elaboration.library import ordering
+from relay.typecheck.unification import unknowns
+
+
+class _Stacked:
+    """What the structures of stacked tensors are in place of lists."""
+
+
+_STACKED = Form(_Stacked, ())
+
+
+def listed(
+    session: Session,
+    out: Output,
+    grad: Grad,
+    arguments: Sequence[Entity],
+    fixed: Collection[int],
+    span: Span | None,
+) -> frozenset[int]:
+    """Which arguments hold lists by which is differentiated. The parameters at the positions `fixed` have none.
+
+    Raises SchemeOnly where a call has to say what the elements are.
+    """
+    positions = [p for p in range(len(arguments) + len(fixed)) if p not in fixed]
+    wanted = [i for i, p in enumerate(positions) if grad.wrt is None or p in grad.wrt]
+    known = {i: _known(session, out, arguments[i]) for i in wanted}
+    if session.generic and any(map(_holds_unknown_list, known.values())):
+        raise SchemeOnly(span, "the type of a list's elements")
+    return frozenset(i for i, argument in known.items() if _holds_list(argument))
+
+
+def without_lists(
+    session: Session, out: Output, function: Typed, count: int, places: Collection[int], span: Span | None
+) -> LocalFunction:
+    """A function of so many parameters that calls another one, with stacked tensors for the lists at these places."""
+    from relay.typecheck.elaboration.derivatives.templates import Bound
+
+    parameters = tuple(Var(f"x{i}", None, span) for i in range(count))
+    bindings, given = [], []
+    for place, parameter in enumerate(parameters):
+        given.append(parameter)
+        if place in places:
+            given[-1] = Var(f"list{place}", None, span)
+            bindings.append(Binding((given[-1],), Apply(Global("unstacked__"), (parameter,), (), span)))
+    result, label = Var("result", None, span), LoopLabel("stacked")
+    bindings.append(Binding((result,), Apply(Global("f__"), tuple(given), (), span)))
+    body = Block(tuple(bindings), Exit(label, (result,), span))
+    signature = tuple(Parameter() for _ in parameters)
+    code = Function("stacked", parameters, body, label, None, signature, None, span)
+    context = Context({}, {}, Bound({"f__": function}))
+    return LocalFunction(code, {}, out.slot(), session.sizes_in_scope(), context, code.name)
+
+
+def stacked(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """An argument with stacked tensors in place of the lists in it."""
+    from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+
+    entity = _known(session, out, entity)
+    if isinstance(entity, Tuple) and _holds_list(entity):
+        return Tuple(tuple(stacked(session, out, item, span) for item in entity.items), entity.form)
+    if isinstance(entity, Typed) and dynamic_lists.is_growing(entity):
+        return Tuple((_columns(session, out, entity, dynamic_lists.element_type(entity), span),), _STACKED)
+    return entity
+
+
+def rows(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """A structure with lists in place of the stacked tensors in it."""
+    entity = _known(session, out, entity)
+    if not isinstance(entity, Tuple):
+        return entity
+    if entity.form is not None and entity.form.cls is _Stacked:
+        return _rows(session, out, _known(session, out, entity.items[0]), span)
+    return Tuple(tuple(rows(session, out, item, span) for item in entity.items), entity.form)
+
+
+def _columns(session: Session, out: Output, xs: Entity, element: Type, span: Span | None) -> Entity:
+    from relay.typecheck.elaboration.expressions.calls import call_operator
+
+    known = prune(element)
+    if not isinstance(known, TupleType):
+        return call_operator(session, out, lookup("stack"), [xs], (), span, [])
+    parts = []
+    for place, item in enumerate(known.items):
+        column = ordering.written(session, out, "column__", [xs, Number(place)], span)
+        parts.append(_columns(session, out, column, item, span))
+    return Tuple(tuple(parts), known.form)
+
+
+def _rows(session: Session, out: Output, whole: Entity, span: Span | None) -> Entity:
+    if not isinstance(whole, Tuple):
+        return ordering.written(session, out, "rows__", [whole], span)
+    first, *rest = (_rows(session, out, _known(session, out, item), span) for item in whole.items)
+    found = ordering.written(session, out, "alone__", [first], span)
+    for column in rest:
+        found = ordering.written(session, out, "joined__", [found, column], span)
+    if whole.form is not None:
+        found = ordering.written(session, out, "as_lists__", [found], span)
+    return found
+
+
+def _known(session: Session, out: Output, entity: Entity) -> Entity:
+    if not isinstance(entity, Typed):
+        return entity
+    session.solver.run()
+    return expand(session, out, entity, entity.atom.span)
+
+
+def _holds_list(entity: Entity) -> bool:
+    """Whether there is a list by which one can differentiate in a value."""
+    if isinstance(entity, Tuple):
+        return any(map(_holds_list, entity.items))
+    return isinstance(entity, Typed) and _is_list(entity.type)
+
+
+def _holds_unknown_list(entity: Entity) -> bool:
+    """Whether there is a list in a value whose elements nothing describes yet."""
+    if isinstance(entity, Tuple):
+        return any(map(_holds_unknown_list, entity.items))
+    if not isinstance(entity, Typed):
+        return False
+    known = prune(entity.type)
+    return isinstance(known, StackType) and any(True for _ in unknowns(known))
+
+
+def _is_list(type_: Type) -> bool:
+    known = prune(type_)
+    match known:
+        case TupleType(items):
+            return any(map(_is_list, items))
+        case StackType(element):
+            cell = prune(element)
+            return isinstance(cell, RefType) and _is_stackable(cell.content)
+        case _:
+            return False
+
+
+def _is_stackable(type_: Type) -> bool:
+    match prune(type_):
+        case TensorType(base, shape):
+            known = prune(base)
+            return isinstance(known, BaseType) and known.is_float and ANY not in shape
+        case TupleType(items, form):
+            return bool(items) and (form is None or form.cls is list) and all(map(_is_stackable, items))
+        case _:
+            return False

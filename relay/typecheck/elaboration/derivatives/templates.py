@@ -1,0 +1,450 @@
+"""Functions of functions that are written in the language: `relay.vjp`, `relay.jacobian` and their kin.
+
+A template makes the surface code for a function with given parameters. In the code `f__` is the function that it is
+about; the other names that end in two underscores are the structural operations of this file:
+
+    dot__(a, b)              sum of sum(x * y) over the float tensors x of a and y of b, at the same places
+    blank__(f, args)         f(*args) with zeros in place of its float tensors, and None in place of the rest
+    pick__(a, k)             the k-th float tensor of a
+    leaves__(g, a)           a with g(x, k) in place of its k-th float tensor x, and None in place of the rest
+    lists__(g, a)            a with g(xs) in place of lists whose length only the run knows
+    listed__(g, b, a)        b with g(part) in place of its parts where such a list stands in a
+    often__(f)               f, which must not write references that it is given
+    partial__(f)             f, whose derivative leaves out references
+    quiet__(f)               the same, and f prints nothing: it is computed again
+    axes__(x, a, b)          x with the names of the axes of a and then of b
+    tensor__(x)              x as a tensor, if it is a number that is known before the run
+    unstacked__(a)           a with lists in place of what is stacked (`listed_gradients`)
+    merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
+
+Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
+(`tangents`), and a record is a dict of its fields to the others. Everything else that is no float tensor has no
+tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import attrs
+import numpy as np
+
+from relay.errors import InternalError, Span, TypeCheckError
+from relay.ir.definition import MISSING, Scope, completed
+from relay.ir.expr import Constant, Function, Parameter, Quiet, Static
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.types import BaseType, DataType, Form, FunctionType, StackType, TensorType, Unknown, prune, show
+from relay.operator import lookup
+from relay.typecheck.elaboration.abstract_values import (
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Number,
+    Object,
+    Output,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.derivatives import tangents
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.effects.effects import writing_nothing
+from relay.typecheck.elaboration.expressions.arguments import surface_function
+from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.values.axis_names import names_of, with_names
+from relay.typecheck.unification import resolve
+
+STRUCTURAL = (
+    *("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__"),
+    *("often__", "partial__", "quiet__", "axes__", "tensor__", "unstacked__"),
+)
+"""The structural operations."""
+
+
+class Template(Protocol):
+    """What `relay.vjp` and its kin carry as `__relay_template__`."""
+
+    name: str
+    called: bool  # the function is called at once, with the arguments that follow f
+    options: tuple[str, ...]  # the arguments that follow f, if they have names
+    of_gradient: bool  # f is differentiated first
+    repeats: bool  # f is evaluated more than once
+
+    def function(self, parameters: Sequence[tuple[str, Parameter]], options: Mapping[str, object]) -> Function:
+        """The surface code. Raises TypeCheckError for wrong options."""
+        ...
+
+    def globals(self) -> Mapping[str, object]:
+        """The objects that its code mentions."""
+        ...
+
+
+@attrs.frozen(eq=False)
+class Bound(Scope):
+    """The names that a template's code sees."""
+
+    found: Mapping[str, object]
+
+    def resolve(self, name: str) -> object:
+        """The object that a name means."""
+        return Intrinsic(name) if name in STRUCTURAL else self.found.get(name, MISSING)
+
+    def names(self) -> list[str]:
+        """All names."""
+        return [*self.found, *STRUCTURAL]
+
+
+def instantiate(
+    session: Session,
+    out: Output,
+    template: Template,
+    function: Entity,
+    count: int | None,
+    options: Mapping[str, object],
+    span: Span | None,
+) -> LocalFunction:
+    """The function that a template makes of a function. `count`: the number of arguments, if it is called at once."""
+    parameters = parameters_of(function, template.name, span) if count is None else plain(count)
+    try:
+        code = template.function(parameters, options)
+    except TypeCheckError as error:
+        raise error.at(span) from None
+    scope = Bound({**template.globals(), "f__": function})
+    return LocalFunction(code, {}, out.slot(), session.sizes_in_scope(), Context({}, {}, scope), code.name)
+
+
+def plain(count: int) -> list[tuple[str, Parameter]]:
+    """So many parameters."""
+    return [(f"x{i}", Parameter()) for i in range(count)]
+
+
+def parameters_of(function: Entity, name: str, span: Span | None) -> list[tuple[str, Parameter]]:
+    """The parameters of a function. Raises TypeCheckError if their number is not known."""
+    seeds = 0
+    while isinstance(function, Derived):
+        seeds += function.grad.seedable
+        function = function.of
+    seed = [(f"seed{i or ''}", Parameter()) for i in range(seeds)]
+    if isinstance(function, GlobalFunction | LocalFunction):
+        return [*parameters_of_code(surface_function(function)), *seed]
+    if isinstance(function, Typed):
+        type_ = prune(function.type)
+        if isinstance(type_, FunctionType):
+            return [*plain(len(type_.parameters)), *seed]
+        if isinstance(type_, Unknown):
+            raise TypeCheckError(
+                f"how many parameters the function has must be known where {name} is applied", span, help="annotate it"
+            )
+    raise TypeCheckError(f"{name} needs a function", span)
+
+
+def parameters_of_code(code: Function) -> list[tuple[str, Parameter]]:
+    """The names of a function's parameters, and what their signature says."""
+    signature = code.signature or tuple(Parameter() for _ in code.parameters)
+    found = []
+    for parameter, said in zip(code.parameters, signature, strict=True):
+        default = said.default if isinstance(said.default, Static | Constant) else None
+        found.append((parameter.name, Parameter(said.kind, default, said.static)))
+    return found
+
+
+# ---- structures
+
+
+def apply(
+    session: Session, context: Context, out: Output, name: str, arguments: Sequence[Entity], span: Span | None
+) -> Entity:
+    """Call a structural operation."""
+    from relay.typecheck.elaboration.expressions import calls
+
+    match name:
+        case "dot__":
+            return _dot(session, out, arguments[0], arguments[1], span)
+        case "blank__":
+            return _blank(session, context, out, arguments[0], arguments[1], span)
+        case "unstacked__":
+            from relay.typecheck.elaboration.derivatives import list_gradients
+
+            return list_gradients.rows(session, out, arguments[0], span)
+        case "often__":
+            return writing_nothing(arguments[0], "jacobian", span)
+        case "partial__" | "quiet__":
+            (of,) = arguments
+            assert isinstance(of, LocalFunction)
+            rule = Quiet() if name == "quiet__" else None
+            function = attrs.evolve(of.function, rule=rule)  # type: ignore[misc]
+            return attrs.evolve(of, function=function, partial=True)
+        case "axes__":
+            return _named(arguments)
+        case "tensor__":
+            return session.materialise(out, arguments[0], span) if isinstance(arguments[0], Number) else arguments[0]
+        case "pick__":
+            number = _position(arguments[1])
+            return list(_leaves(session, out, arguments[0], span))[number]
+        case "leaves__":
+
+            def call(leaf: Entity, position: int) -> Entity:
+                return calls.apply(session, context, out, arguments[0], [leaf, Number(position)], (), span, [])
+
+            return _map(session, out, arguments[1], call, span)
+        case "lists__":
+
+            def change(part: Entity) -> Entity:
+                return calls.apply(session, context, out, arguments[0], [part], (), span, [])
+
+            return _with_lists(session, out, arguments[1], arguments[1], change, span)
+        case "listed__":
+
+            def change(part: Entity) -> Entity:
+                return calls.apply(session, context, out, arguments[0], [part], (), span, [])
+
+            return _with_lists(session, out, arguments[1], arguments[2], change, span)
+        case "merge__":
+            others = list(_beside(session, out, arguments[1], arguments[2], span))
+
+            def both(leaf: Entity, position: int) -> Entity:
+                return calls.apply(session, context, out, arguments[0], [leaf, others[position]], (), span, [])
+
+            return _map(session, out, arguments[1], both, span)
+        case _:
+            raise InternalError(f"{name} is no structural operation")
+
+
+def _blank(
+    session: Session, context: Context, out: Output, function: Entity, arguments: Entity, span: Span | None
+) -> Entity:
+    from relay.typecheck.elaboration.expressions import calls, operators
+
+    opened = _opened(session, out, arguments, span)
+    if not isinstance(opened, Tuple):
+        raise TypeCheckError("the primals and the tangents are tuples, one component for each argument", span)
+    # Of tensors only the type of what is written here is of interest, if it has no size that the run makes.
+    aside = Output()
+    value = calls.apply(session, context, aside, function, opened.items, (), span, [])
+
+    def zeros(leaf: Entity, position: int) -> Entity:
+        assert isinstance(leaf, Typed)
+        type_ = resolve(leaf.type)
+        if isinstance(type_, StackType):
+            raise _no_list(type_, span)
+        if (isinstance(type_, DataType) or data_dependent.mentioned(type_)) and aside not in out.items:
+            out.items.append(aside)
+        if isinstance(type_, DataType):
+            return tangents.blank(session, out, leaf, span)
+        assert isinstance(type_, TensorType)
+        attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
+        made = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+        return with_names(made, names_of(leaf))
+
+    return _map(session, aside, value, zeros, span, _opened)
+
+
+def _named(arguments: Sequence[Entity]) -> Entity:
+    """A derivative of one tensor by another with the names of the axes of both."""
+    found, *parts = arguments
+    if not isinstance(found, Typed):
+        return found
+    names: list[str | None] = []
+    for part in parts:
+        type_ = resolve(part.type) if isinstance(part, Typed) else None
+        rank = len(type_.shape) if isinstance(type_, TensorType) else 0
+        names += (names_of(part) if isinstance(part, Typed) else None) or (None,) * rank
+    return with_names(found, tuple(names) if any(names) else None)
+
+
+def _position(entity: Entity) -> int:
+    assert isinstance(entity, Number)
+    return int(entity.value)
+
+
+def _operator(session: Session, out: Output, name: str, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    from relay.typecheck.elaboration.expressions import calls
+
+    return calls.call_operator(session, out, lookup(name), arguments, (), span, [])
+
+
+def _opened(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """A structure as a Tuple; a float tensor, or a value of a data type with some, as Typed; Object(None) for the
+    rest."""
+    if isinstance(entity, Number):
+        entity = session.materialise(out, entity, span)
+    if isinstance(entity, Typed):
+        session.solver.run()
+        entity = expand(session, out, entity, span)
+    match entity:
+        case Tuple():
+            return entity
+        case Typed():
+            type_ = prune(entity.type)
+            if isinstance(type_, Unknown) and not session.generic:
+                session.force()  # as at the end: nothing that follows tells more of its type
+                entity = expand(session, out, entity, span)
+                if isinstance(entity, Tuple):
+                    return entity
+                type_ = prune(entity.type)  # type: ignore[union-attr]
+            if isinstance(type_, Unknown):
+                raise SchemeOnly(span, "the type of the function's result")
+            if isinstance(type_, DataType):
+                return entity if tangents.has_tangents(session, resolve(type_)) else Object(None)
+            if isinstance(type_, StackType):
+                return entity
+            if not isinstance(type_, TensorType):
+                return Object(None)
+            base = prune(type_.base)
+            return Object(None) if isinstance(base, BaseType) and not base.is_float else entity
+        case Object(None):
+            return entity
+        case _:
+            raise TypeCheckError("a function has no tangent", span, help="differentiate what it captures")
+
+
+def _record(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+    """As `_opened`, but a record is a Tuple, too, with its fields' names, and a number that is known before the run,
+    as a parameter's default, is nothing that a derivative is by. Raises TypeCheckError for other data."""
+    if isinstance(entity, Number):
+        return Object(None)
+    entity = _opened(session, out, entity, span)
+    if isinstance(entity, Typed) and isinstance(stack := prune(entity.type), StackType):
+        raise _no_list(stack, span)
+    type_ = data.data_type(entity)
+    if type_ is None:
+        return entity
+    assert isinstance(entity, Typed)
+    definition = completed(type_.definition)
+    if len(definition.constructors) != 1:
+        raise TypeCheckError(
+            f"all elements are those of tensors, structures and records; this is {show(resolve(type_))}",
+            span,
+            help="relay.vjp and relay.jvp take any data type; a List becomes a list by `[x for x in xs]`",
+        )
+    (constructor,) = definition.constructors
+    fields = data.read_fields(session, out, entity, type_, range(len(constructor.names)), span)
+    return Tuple(fields, Form(dict, constructor.names))
+
+
+def _no_list(type_: StackType, span: Span | None) -> TypeCheckError:
+    return TypeCheckError(
+        f"there is no derivative of all elements of a list that grows and holds no tensors, {show(resolve(type_))}",
+        span,
+        help="return lists of tensors, or use relay.vjp",
+    )
+
+
+def _leaves(session: Session, out: Output, entity: Entity, span: Span | None) -> Iterator[Entity]:
+    entity = _record(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        for item in entity.items:
+            yield from _leaves(session, out, item, span)
+    elif isinstance(entity, Typed):
+        yield entity
+
+
+def _beside(session: Session, out: Output, entity: Entity, other: Entity, span: Span | None) -> Iterator[Entity]:
+    """What stands in another structure of the same form where one has leaves."""
+    entity = _record(session, out, entity, span)
+    if isinstance(entity, Tuple):
+        others = _record(session, out, other, span)
+        assert isinstance(others, Tuple)
+        for item, beside in zip(entity.items, others.items, strict=True):
+            yield from _beside(session, out, item, beside, span)
+    elif isinstance(entity, Typed):
+        yield other
+
+
+def _map(
+    session: Session,
+    out: Output,
+    entity: Entity,
+    change: Callable[[Entity, int], Entity],
+    span: Span | None,
+    opened: Callable[[Session, Output, Entity, Span | None], Entity] = _record,
+) -> Entity:
+    position = 0
+
+    def visit(part: Entity) -> Entity:
+        nonlocal position
+        part = opened(session, out, part, span)
+        if isinstance(part, Tuple):
+            return Tuple(tuple(map(visit, part.items)), part.form)
+        if isinstance(part, Typed):
+            position += 1
+            return change(part, position - 1)
+        return part
+
+    return visit(entity)
+
+
+def _with_lists(
+    session: Session,
+    out: Output,
+    entity: Entity,
+    like: Entity,
+    change: Callable[[Entity], Entity],
+    span: Span | None,
+) -> Entity:
+    """The structure with `change` of its parts where the other one has lists whose length only the run knows."""
+    like = _opened(session, out, like, span)
+    if isinstance(like, Tuple):
+        entity = _opened(session, out, entity, span)
+        if not isinstance(entity, Tuple):  # there is no tangent here
+            return entity
+        items = (
+            _with_lists(session, out, e, part, change, span) for e, part in zip(entity.items, like.items, strict=True)
+        )
+        return Tuple(tuple(items), entity.form)
+    if isinstance(like, Typed) and isinstance(type_ := prune(like.type), StackType):
+        if not isinstance(prune(dynamic_lists.element_type(like)), TensorType):
+            raise _no_list(type_, span)
+        return change(entity)
+    return entity
+
+
+def _dot(session: Session, out: Output, left: Entity, right: Entity, span: Span | None) -> Entity:
+    total: Entity | None = None
+    pending = [(left, right)]
+    while pending:
+        one, other = pending.pop()
+        one, other = _opened(session, out, one, span), _opened(session, out, other, span)
+        if isinstance(one, Tuple):
+            if isinstance(other, Tuple) and len(one.items) == len(other.items):
+                pending += reversed(list(zip(one.items, other.items, strict=True)))
+                continue
+            if _is_none(other) or not list(_leaves(session, out, one, span)):
+                continue  # no tangent is a tangent of zero
+            raise TypeCheckError(f"a tangent of {len(one.items)} components was expected", span)
+        if isinstance(one, Object):
+            continue
+        assert isinstance(one, Typed)
+        if isinstance(prune(one.type), StackType) and not isinstance(other, Object):
+            part = tangents.dot_of_lists(session, out, one, dynamic_lists.as_growing(session, out, other, span), span)
+            if part is not None:
+                total = part if total is None else _operator(session, out, "add", [total, part], span)
+            continue
+        if not isinstance(other, Typed):
+            if not _is_none(other):
+                raise TypeCheckError(f"a tangent of type {show(resolve(one.type))} was expected, found a tuple", span)
+            continue
+        if isinstance(prune(one.type), DataType):
+            part = tangents.dot(session, out, one, other, span)
+            if part is not None:
+                total = part if total is None else _operator(session, out, "add", [total, part], span)
+            continue
+        if data_dependent.meeting(other.type, one.type) is None:  # or the product checks that they are equal
+            session.unify_at(other.type, one.type, span, "the tangent or cotangent")
+        product = _operator(session, out, "multiply", [one, other], span)
+        part = _operator(session, out, "sum", [product], span)
+        total = part if total is None else _operator(session, out, "add", [total, part], span)
+    if total is None:
+        constant = Constant(np.zeros((), np.float32), span)
+        return Typed(constant, constant.type)
+    return total
+
+
+def _is_none(entity: Entity) -> bool:
+    return isinstance(entity, Object) or (isinstance(entity, Tuple) and not entity.items)

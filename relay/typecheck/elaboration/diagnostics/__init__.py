@@ -1,0 +1,1 @@
+"""Several mistakes in one report: notes, unresolved names, descriptions of operands."""

@@ -1,0 +1,91 @@
+"""What messages call operators, their operands and what stands in the place of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.ir.types import (
+    BaseType,
+)
+from relay.operator import Operator
+from relay.typecheck.elaboration.abstract_values import (
+    FUNCTIONS,
+    Computed,
+    Entity,
+    Number,
+    NumpyFunction,
+    Object,
+    Size,
+    Text,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.diagnostics.mistakes import shown
+from relay.typecheck.type_differences import name_unknowns
+
+# How Python spells an operator, for messages.
+_SYMBOLS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "mod": "%", "power": "**",
+    "matmul": "@", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal":
+    "!=", "logical_not": "not",
+}  # fmt: skip
+
+
+def kind_of(entity: Entity) -> str:
+    """What stands where a tensor must, in words."""
+    match entity:
+        case Tuple(_, form):
+            return "a tuple" if form is None else f"a {form.cls.__name__}"
+        case Size() | Computed():
+            return "a number"
+        case Number(value):
+            return f"the number {value}"
+        case Object(None):
+            return "None"
+        case Object(str() as text):
+            return f"the string {text!r}"
+        case Object(BaseType() as base):
+            return f"the dtype {base}"
+        case Object(Operator() | NumpyFunction() as operator):
+            return f"the operator {operator.name}, which is not called"
+        case Object(value):
+            return f"a Python {type(value).__name__}"
+        case Text():
+            return "a text with values of the run"
+        case _:
+            return "a function" if isinstance(entity, FUNCTIONS) else "a method or range"
+
+
+def operator_name(operator: Operator) -> str:
+    return f"`{_SYMBOLS[operator.name]}`" if operator.name in _SYMBOLS else operator.name
+
+
+def structure_of(entity: Entity) -> str:
+    """The type of a value for a message, also of a tuple or record that is known by its parts."""
+    match entity:
+        case Tuple(items, form) if form is not None and form.names:
+            return "{" + ", ".join(f"{n}: {structure_of(i)}" for n, i in zip(form.names, items, strict=True)) + "}"
+        case Tuple(items, form):
+            inside = ", ".join(map(structure_of, items))
+            return f"[{inside}]" if form is not None else f"({inside}{',' * (len(items) == 1)})"
+        case Typed(_, type_):
+            return shown(type_)
+        case Number():
+            return "a number"
+        case _:
+            return kind_of(entity)
+
+
+def operand_texts(count: int, described: Sequence[str]) -> Sequence[str]:
+    """So many operands as they are written; those of one tuple are its items."""
+    if len(described) == 1 and count > 1:
+        inside = described[0][1:-1].split(", ") if described[0][:1] in ("(", "[") else []
+        return inside if len(inside) == count else [f"operand {i}" for i in range(1, count + 1)]
+    return described
+
+
+def operand_notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str, ...]:
+    described = operand_texts(len(found), described)
+    told = [(value, text) for value, text in zip(found, described, strict=False) if value is not None]
+    name_unknowns(*(value.type for value, _ in told))
+    return tuple(dict.fromkeys(f"{text}: {shown(value.type)}" for value, text in told))

@@ -1,0 +1,180 @@
+"""What lists whose length only the run knows are taken together to: sums, extrema, tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.dims import ANY, Dim
+from relay.ir.expr import (
+    Assert,
+    Binding,
+    Constant,
+    Counter,
+    Loop,
+    LoopLabel,
+    Next,
+    OpCall,
+)
+from relay.ir.facts import mentions_made
+from relay.ir.types import (
+    INT64,
+    Kind,
+    TensorType,
+    Unknown,
+    scalar,
+    show,
+)
+from relay.operator import lookup
+from relay.typecheck.elaboration.abstract_values import Entity, Later, Output, Tuple, Typed
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_positions
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.unification import is_known, resolve
+
+
+def fold(
+    session: Session,
+    out: Output,
+    xs: Typed,
+    initial: Typed,
+    step: Callable[[Output, Typed, Entity], Typed],
+    span: Span | None,
+) -> Typed:
+    """`for x in xs: value = step(value, x)`"""
+    value, index = session.variable("value", initial.type, span), session.variable("i", scalar(INT64), span)
+    label, body = LoopLabel("fold"), Output()
+    element = list_items.read(session, body, xs, Typed(index, scalar(INT64)), span)
+    new = step(body, Typed(value, initial.type), element)
+    session.unify_at(new.type, initial.type, span, "the sum so far")
+    body.terminator = Next(label, (new.atom,), span)
+    result = session.variable("value", initial.type, span)
+    trip = Counter(index, list_positions.length64(session, out, xs, span).atom)
+    out.items.append(Later((result,), lambda: Loop(label, (value,), (initial.atom,), body.block(), trip, span)))
+    return Typed(result, initial.type)
+
+
+def total(session: Session, out: Output, xs: Typed, span: Span | None) -> Typed:
+    """`sum(xs)`: of nothing it is 0."""
+    element = resolve(dynamic_lists.element_type(xs))
+    if not is_known(element) and not session.generic:
+        session.solver.run()
+        element = resolve(element)
+    if isinstance(element, Unknown) and session.generic:
+        raise SchemeOnly(span, "the elements of the list")
+    is_open = isinstance(element, Unknown) or (isinstance(element, TensorType) and not is_known(element.shape))
+    if is_open and not session.generic:  # numbers, unless something has said otherwise before
+        element = TensorType(session.solver.fresh(Kind.BaseType), ())
+        session.unify_at(dynamic_lists.element_type(xs), element, span, "an element of the list")
+    if not isinstance(element, TensorType):
+        raise TypeCheckError(f"sum needs a list of tensors, found {show(resolve(xs.type))}", span)
+    attributes: dict[str, object] = {"shape": element.shape, "dtype": element.base}
+    zero = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+    return fold(
+        session,
+        out,
+        xs,
+        zero,
+        lambda body, value, x: operators.apply(session, body, lookup("add"), [value, x], {}, span, []),
+        span,
+    )
+
+
+def extreme(session: Session, out: Output, xs: Typed, operator: str, span: Span | None) -> Typed:
+    """`max(xs)`, `min(xs)` by the operator of two."""
+    some = list_positions.is_not_empty(session, out, xs, span)
+    out.items.append(Binding((), Assert(session.materialise(out, some, span).atom, f"{operator} of nothing", span)))
+    first = session.materialise(out, list_items.read(session, out, xs, list_positions.number(0), span), span)
+    return fold(
+        session,
+        out,
+        xs,
+        first,
+        lambda body, value, x: operators.apply(session, body, lookup(operator), [value, x], {}, span, []),
+        span,
+    )
+
+
+def quantified(
+    session: Session,
+    out: Output,
+    xs: Typed,
+    condition: Callable[[Output, Entity], Entity],
+    decides: bool,
+    span: Span | None,
+) -> Typed:
+    """`any(c(x) for x in xs)` (decides: True) or `all` (decides: False); the conditions have no effects."""
+    start = Constant(np.asarray(not decides), span)
+    name = "logical_or" if decides else "logical_and"
+
+    def step(body: Output, value: Typed, x: Entity) -> Typed:
+        return operators.apply(session, body, lookup(name), [value, condition(body, x)], {}, span, [])
+
+    return fold(session, out, xs, Typed(start, start.type), step, span)
+
+
+MANY = 8
+"""From this length on, a tensor is filled from a list in a loop."""
+
+
+def stacked(session: Session, out: Output, xs: Typed, span: Span | None) -> Tuple:
+    """The elements one by one, as the operators that join tensors want them. Their number must be known."""
+    count = dynamic_lists.count(xs)
+    if count is None:
+        element = resolve(dynamic_lists.element_type(xs))
+        if isinstance(element, TensorType) and ANY in element.shape:
+            raise TypeCheckError(
+                f"the elements of this list may have different sizes, they are {show(element)}",
+                span,
+                help="join them as they are made: `out = relay.concatenate([out, x])`",
+            )
+        if session.generic and not is_known(element):
+            raise SchemeOnly(span, "the elements of the list")
+        raise TypeCheckError(
+            "how many elements this list has is only known at run time",
+            span,
+            help="relay.stack(xs) and relay.concatenate(xs) take such lists of tensors; others take known lengths",
+        )
+    return Tuple(tuple(list_items.read(session, out, xs, list_positions.number(i), span) for i in range(count)))
+
+
+def as_tensor(
+    session: Session,
+    out: Output,
+    xs: Typed,
+    span: Span | None,
+    row_of: Callable[[Output, Entity], Entity] | None = None,
+) -> Typed | None:
+    """`relay.stack(xs)` by a loop. None if the list is short and its length known, or its elements are no tensors of
+    known types. `row_of`: what makes a tensor of an element that is a structure."""
+    count = xs.length.absolute if xs.length is not None else None
+    if isinstance(count, int) and count < MANY:
+        return None
+    body, index = Output(), session.variable("i", scalar(INT64), span)
+    with session.scope(body):
+        entity = list_items.read(session, body, xs, Typed(index, scalar(INT64)), span)
+        if row_of is not None and (isinstance(entity, Tuple) or dynamic_lists.is_growing(entity)):
+            entity = row_of(body, entity)
+        element = resolve(entity.type) if isinstance(entity, Typed) else None
+    if not isinstance(element, TensorType) or not is_known(element.shape):
+        return None
+    if ANY in element.shape or any(map(mentions_made, element.shape)):
+        return None
+    row = session.materialise(body, entity, span)
+    rounds = list_positions.length64(session, out, xs, span)
+    name = f"{getattr(xs.atom, 'name', 'list')}_length"
+    length: Dim = count if count is not None else data_dependent.make(session, out, rounds, name, span)
+    type_ = TensorType(element.base, (length, *element.shape))
+    attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
+    zeros = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+    whole, label = session.variable("stack", type_, span), LoopLabel("stack")
+    call = OpCall("index_update", (whole, index, row.atom), {}, span)
+    body.terminator = Next(label, (session.bind(body, call, type_, "stack", span).atom,), span)
+    result = session.variable("stack", type_, span)
+    trip = Counter(index, rounds.atom)
+    out.items.append(Later((result,), lambda: Loop(label, (whole,), (zeros.atom,), body.block(), trip, span)))
+    return Typed(result, type_)

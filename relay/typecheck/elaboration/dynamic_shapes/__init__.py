@@ -1,0 +1,1 @@
+"""Data-dependent and symbolic sizes: slices, masks, recursion at other sizes."""

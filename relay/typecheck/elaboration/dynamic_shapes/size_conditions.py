@@ -1,0 +1,172 @@
+"""Conditions on sizes that elaboration cannot decide: both arms are looked at, each knowing what the condition says.
+
+That is so for sizes that the run makes, and in a scheme for annotated ones, as `if n > 3` for
+`x: Tensor[Float, (n,)]`, where a call will choose. There what the arms make may differ in its sizes, which are `Any`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from relay.ir.dims import add
+from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts
+from relay.ir.types import BOOL, TensorType
+from relay.typecheck.elaboration.abstract_values import Entity, Number, Object, Typed, dim_of, is_constant_bool
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.unification import resolve
+
+MANY_PATHS = 8
+"""Of more paths that a truth value comes from, nothing is found that holds on all of them."""
+
+
+@attrs.frozen
+class SizeCondition:
+    """What holds of sizes where a condition does, and where it does not. `decided`: sizes alone decide it."""
+
+    holds: tuple[DimConstraint, ...] = ()
+    fails: tuple[DimConstraint, ...] = ()
+    decided: bool = True
+
+
+def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> None:
+    """Remember what a comparison, or `not`, `&` and `|` of comparisons, says of sizes."""
+    if not isinstance(result, Typed):
+        return
+    found = None
+    match name, operands:
+        case "logical_not", [Typed() as operand]:
+            said = of(session, operand)
+            found = None if said is None else attrs.evolve(said, holds=said.fails, fails=said.holds)
+        case (("logical_and" | "bitwise_and" | "logical_or" | "bitwise_or"), [Typed() as first, Typed() as second]):
+            sides = of(session, first), of(session, second)
+            if sides != (None, None):
+                a, b = (s or SizeCondition(decided=False) for s in sides)
+                both = (*a.holds, *b.holds), _common([a.fails, b.fails])
+                either = _common([a.holds, b.holds]), (*a.fails, *b.fails)
+                found = SizeCondition(*(both if name.endswith("and") else either), a.decided and b.decided)
+        case _, [Number() as left, Number() as right]:
+            found = _comparison(name, left, right)
+    if found is not None:
+        session.size_conditions[result.atom] = found
+
+
+def _comparison(name: str, left: Number, right: Number) -> SizeCondition | None:
+    a, b = dim_of(left), dim_of(right)
+    if a is None or b is None:
+        return None
+    at_least = DimConstraint(a, AT_LEAST, b), DimConstraint(b, AT_LEAST, add(a, 1))
+    at_most = DimConstraint(b, AT_LEAST, a), DimConstraint(a, AT_LEAST, add(b, 1))
+    equal = DimConstraint(a, EQUAL, b), DimConstraint(a, DIFFERENT, b)
+    meanings = {
+        "greater_equal": at_least,
+        "less": at_least[::-1],
+        "less_equal": at_most,
+        "greater": at_most[::-1],
+        "equal": equal,
+        "not_equal": equal[::-1],
+    }
+    if name not in meanings:
+        return None
+    holds, fails = meanings[name]
+    return SizeCondition((holds,), (fails,))
+
+
+def of(session: Session, condition: Typed) -> SizeCondition | None:
+    """What a condition says of sizes; None if nothing."""
+    return session.size_conditions.get(condition.atom)
+
+
+@attrs.frozen
+class Path:
+    """One way to a truth value: what holds of sizes on it, and the value; `decided`: sizes alone choose it."""
+
+    known: tuple[DimConstraint, ...]
+    value: Entity
+    decided: bool
+
+
+def known(name: str, operands: Sequence[Entity], result: Entity) -> Entity:
+    """The result of `&` and `|` with its value, where the checker knows it from the operands'."""
+    is_and = name in ("logical_and", "bitwise_and")
+    if not isinstance(result, Typed) or not (is_and or name in ("logical_or", "bitwise_or")):
+        return result
+    if resolve(result.type) != TensorType(BOOL, ()):
+        return result
+    values = [is_constant_bool(operand) for operand in operands]
+    if (not is_and) in values:
+        return attrs.evolve(result, known=not is_and)
+    return result if None in values else attrs.evolve(result, known=is_and)
+
+
+def joined(entity: Entity, paths: Sequence[Path]) -> Entity:
+    """A truth value that comes from several paths, with its value if it is the same one on all."""
+    values = {is_constant_bool(path.value) for path in paths if isinstance(path.value, Typed)}
+    is_known = len(values) == 1 and None not in values and all(isinstance(path.value, Typed) for path in paths)
+    return attrs.evolve(entity, known=values.pop()) if is_known and isinstance(entity, Typed) else entity
+
+
+def note_joined(session: Session, result: Entity, paths: Sequence[Path]) -> None:
+    """Remember what a truth value says of sizes that comes from several paths, as those of `a and b` do."""
+    if not isinstance(result, Typed) or not all(isinstance(p.value, Typed | Object) for p in paths):
+        return
+    true: list[tuple[DimConstraint, ...]] = []
+    false: list[tuple[DimConstraint, ...]] = []
+    decided = True
+    for path in paths:
+        known = is_constant_bool(path.value)
+        said = (of(session, path.value) if isinstance(path.value, Typed) else None) or SizeCondition(
+            decided=known is not None
+        )
+        decided = decided and path.decided and said.decided
+        if known is not False:
+            true.append((*path.known, *said.holds))
+        if known is not True:
+            false.append((*path.known, *said.fails))
+    found = SizeCondition(_common(true), _common(false), decided)
+    if found.holds or found.fails or decided:
+        session.size_conditions[result.atom] = found
+
+
+def _common(ways: Sequence[Sequence[DimConstraint]]) -> tuple[DimConstraint, ...]:
+    """What holds on all of several ways."""
+    if len(ways) == 1:
+        return tuple(ways[0])
+    if len(ways) > MANY_PATHS or not all(ways):
+        return ()
+    facts = [Facts(way) for way in ways]
+    candidates = dict.fromkeys(weaker for way in ways for constraint in way for weaker in _weaker(constraint))
+    return tuple(c for c in candidates if all(f.ask(c.left, c.relation, c.right) is True for f in facts))
+
+
+def _weaker(constraint: DimConstraint) -> tuple[DimConstraint, ...]:
+    """A constraint, and for an equation its two inequalities."""
+    if constraint.relation != EQUAL:
+        return (constraint,)
+    left, right = constraint.left, constraint.right
+    return constraint, DimConstraint(left, AT_LEAST, right), DimConstraint(right, AT_LEAST, left)
+
+
+@contextlib.contextmanager
+def arm(session: Session, known: Sequence[DimConstraint], is_chosen: bool) -> Iterator[None]:
+    """While an arm is elaborated in which these hold; `is_chosen`: sizes choose it."""
+    session.chosen_by_sizes += is_chosen
+    try:
+        with session.where_it_may_not_run(), session.hints.where_holds(known):
+            yield
+    finally:
+        session.chosen_by_sizes -= is_chosen
+
+
+def behind(
+    session: Session, known: Sequence[DimConstraint], is_chosen: bool, is_later: bool
+) -> contextlib.AbstractContextManager[None]:
+    """While the condition of an arm is elaborated, which is looked at only if the arms before are not taken."""
+    return arm(session, known, is_chosen) if is_later else contextlib.nullcontext()
+
+
+def is_lenient(session: Session) -> bool:
+    """Whether the place at hand may be reached for some of the annotated sizes only."""
+    return session.generic and session.chosen_by_sizes > 0

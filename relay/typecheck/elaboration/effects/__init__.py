@@ -1,0 +1,1 @@
+"""Effects of functions: which they have, how calls pass them on, how they are written."""

@@ -1,0 +1,76 @@
+"""Names in the type of a function for the effects that a call decides: `e` of a function that is a parameter, or in a
+field of one, `effects(A)` of whatever functions are in a value of a type that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from relay.ir.effects import Effects
+from relay.ir.types import (
+    Application,
+    Constraint,
+    Equation,
+    FunctionType,
+    Kind,
+    Type,
+    TypeId,
+    Unknown,
+    mentioned_definitions,
+    prune,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.schemes.effect_inference import effects_in
+from relay.typecheck.mapping import map_type
+from relay.typecheck.unification import resolve
+
+
+def name_effects(
+    session: Session,
+    type_: FunctionType,
+    constraints: Sequence[Constraint],
+    named: Iterable[Unknown],
+    origins: Mapping[Unknown, Application],
+) -> list[TypeId]:
+    """Name the effects of functions that are parameters, and of what constraints say to be a function; and of those in
+    fields of data that come as parameters, if they are called. Gives the variables.
+
+    `named`: the variables of types that have names; `origins`: what others are made of.
+    """
+    _name_those_of_types(session, set(named), origins)
+    variables: list[TypeId] = []
+
+    def name(effects: object) -> None:
+        if isinstance(effects, Effects) and not effects.is_decided:
+            effects.variable = f"e{len(variables) + 1}" if variables else "e"
+            variables.append(TypeId(effects.variable, Kind.Effect))
+
+    def named_function(function: FunctionType) -> FunctionType:
+        name(function.effects)
+        return function
+
+    parameters = [resolve(p) for p in type_.parameters]
+    values = [c.value for c in constraints if isinstance(c, Equation) and isinstance(c.value, FunctionType)]
+    for part in (*parameters, *values):
+        map_type(part, function=named_function)
+    called = set(type_.effects.reachable()) if isinstance(type_.effects, Effects) else set()
+    for effects in session.stored_effects(mentioned_definitions(parameters)):
+        if effects in called:
+            name(effects)
+    return variables
+
+
+def _name_those_of_types(session: Session, named: set[Unknown], origins: Mapping[Unknown, Application]) -> None:
+    """The functions in a value of an unknown type have `effects(A)`. One that the function's type does not mention has
+    those of what the value was made of."""
+    done: set[Unknown] = set()
+    while new := [u for u in session.effects_of_any if u not in done]:
+        for unknown in new:
+            done.add(unknown)
+            effects = session.effects_of_any[unknown]
+            origin = origins.get(unknown)
+            if unknown in named and origin is None:
+                effects.variable = f"effects({unknown.name})"
+            for argument in () if origin is None else origin.arguments:
+                known = prune(argument) if not isinstance(argument, tuple) else argument
+                for part in effects_in(session, resolve(known)) if isinstance(known, Type | Unknown) else ():
+                    effects.include(part)

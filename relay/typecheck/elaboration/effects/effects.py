@@ -1,0 +1,100 @@
+"""How effects go from function to function: through arguments, and to parameters that demand that there are none."""
+
+from __future__ import annotations
+
+import attrs
+
+from relay.errors import Span
+from relay.ir.effects import Effects, Purity
+from relay.ir.expr import Var
+from relay.ir.types import DataType, FunctionType, RefType, StackType, TupleType, Type, prune
+from relay.typecheck.elaboration.abstract_values import Derived, Entity, GlobalFunction, LocalFunction, Typed
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.effects.effect_notes import IMPURE, WRITES
+from relay.typecheck.mapping import map_type
+
+
+def declared_pure(entity: Entity, parameter: Var, function: str, call: Span | None) -> Entity:
+    """A function as the argument of a parameter that may demand that it has no effects."""
+    demands = isinstance(parameter.type, FunctionType) and parameter.type.effects == ()
+    if not demands or not isinstance(entity, GlobalFunction):
+        return entity
+    what = f"argument {parameter.name} of {function}"
+    return attrs.evolve(entity, pure=Purity(what, parameter.span, IMPURE, call=call))
+
+
+def demand_purity(session: Session, callee: GlobalFunction | LocalFunction, effects: Effects) -> None:
+    """Note that a function must have no effects, where that is said of it."""
+    if callee.pure is not None:
+        session.pure.append((effects, callee.pure))
+
+
+def evaluated_often(made: LocalFunction, of: Entity, name: str, span: Span | None) -> None:
+    """Demand of a template's function, which evaluates another one more than once, that this writes no references of
+    others: how often it does must not matter."""
+    if isinstance(of, Derived):
+        evaluated_often(made, of.of, name, span)
+    elif isinstance(of, LocalFunction) and any(map(_is_reference, _captured(of))):
+        made.pure = _writes_nothing(name, span)
+
+
+def writing_nothing(of: Entity, name: str, span: Span | None) -> Entity:
+    """The function that a template evaluates more than once: it must not write references that it is given."""
+    if isinstance(of, Derived):
+        return attrs.evolve(of, of=writing_nothing(of.of, name, span))
+    if isinstance(of, GlobalFunction) and of.pure is None:
+        return attrs.evolve(of, pure=_writes_nothing(name, span))
+    return of
+
+
+def _writes_nothing(name: str, span: Span | None) -> Purity:
+    return Purity(f"what {name} evaluates many times", span, "let it return what it would write", only=WRITES)
+
+
+def _captured(function: LocalFunction) -> list[Entity]:
+    """What a function sees of the function around it, also through others."""
+    found: list[Entity] = []
+    seen, pending = {id(function)}, [function]
+    while pending:
+        captured = pending.pop().environment.values()
+        found += captured
+        inner = [e for e in captured if isinstance(e, LocalFunction) and id(e) not in seen]
+        seen.update(map(id, inner))
+        pending += inner
+    return found
+
+
+def _is_reference(entity: Entity) -> bool:
+    return isinstance(entity, Typed) and isinstance(prune(entity.type), RefType)
+
+
+def received(type_: Type) -> Type:
+    """The type of an argument, as the called function sees it: the functions in it have the effects of those that are
+    passed, in all calls."""
+
+    def taken(function: FunctionType) -> FunctionType:
+        effects = Effects()
+        if isinstance(function.effects, Effects):
+            effects.include(function.effects)
+        return attrs.evolve(function, effects=effects)
+
+    return map_type(type_, function=taken)
+
+
+def flow(found: Type, expected: Type) -> None:
+    """Let the functions in a type have the effects of those in an equal one, which is passed there."""
+    pairs: list[tuple[Type, Type]] = [(found, expected)]
+    while pairs:
+        match tuple(map(prune, pairs.pop())):
+            case FunctionType() as given, FunctionType() as taken:
+                if isinstance(given.effects, Effects) and isinstance(taken.effects, Effects):
+                    taken.effects.include(given.effects)
+                pairs += [*zip(taken.parameters, given.parameters, strict=True), (given.result, taken.result)]
+            case TupleType(items), TupleType(others):
+                pairs += zip(items, others, strict=True)
+            case (RefType(a), RefType(b)) | (StackType(a), StackType(b)):
+                pairs += [(a, b), (b, a)]
+            case DataType(_, a), DataType(_, b):
+                pairs += [(x, y) for x, y in zip(a, b, strict=True) if isinstance(x, Type) and isinstance(y, Type)]
+            case _:
+                pass

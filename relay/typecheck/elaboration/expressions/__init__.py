@@ -1,0 +1,1 @@
+"""Expressions and statements of the surface IR, one case for each node; calls and operators."""

@@ -1,0 +1,167 @@
+"""Arguments of calls: which parameter each one belongs to, defaults, and which of them specialise the function."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from relay.errors import Label, Span, TypeCheckError, TypeMismatch
+from relay.ir.expr import (
+    Atom,
+    Constant,
+    Function,
+    Parameter,
+    Static,
+)
+from relay.ir.types import BaseType, FunctionType, QuantifiedType, TensorType, TupleType, TypeId, show
+from relay.typecheck.elaboration.abstract_values import (
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Number,
+    Object,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
+
+
+def surface_function(entity: GlobalFunction | LocalFunction) -> Function:
+    """The surface code of a function."""
+    return entity.definition.function if isinstance(entity, GlobalFunction) else entity.function
+
+
+def static_positions(callee: GlobalFunction | LocalFunction) -> frozenset[int]:
+    """The parameters whose arguments specialise the function."""
+    return frozenset(i for i, p in enumerate(surface_function(callee).signature) if p.static)
+
+
+def require_static(entity: Entity, function: Function, position: int, span: Span | None) -> None:
+    """Raise TypeCheckError if the argument of a static parameter is only known at run time."""
+    stack = [entity]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Tuple):
+            stack += part.items
+        elif isinstance(part, Typed) and not isinstance(part.atom, Constant):
+            parameter = function.parameters[position]
+            labels = (Label(parameter.span, "static"),) if parameter.span is not None else ()
+            raise TypeCheckError(
+                f"argument {parameter.name} of {function.name} is static: it must be known before the program runs",
+                span,
+                labels=labels,
+            ).needing_value()
+
+
+def require_fitting(entity: Entity, function: Function, position: int, span: Span | None) -> None:
+    """Raise TypeMismatch if an argument that specialises a function is none that its annotation allows: None where a
+    tensor is written, text, another function than is written. None is what nothing is given for."""
+    parameter = function.parameters[position]
+    written = parameter.type
+    default = function.signature[position].default if position < len(function.signature) else None
+    if written is None or isinstance(written, TypeId | QuantifiedType):
+        return
+    match entity:
+        case Object(None):
+            fits = written == TupleType(()) or (isinstance(default, Static) and default.value is None)
+        case GlobalFunction() | LocalFunction() | Derived():
+            fits = isinstance(written, FunctionType)
+        case Object(value):
+            fits = isinstance(written, FunctionType) and callable(value)
+        case Tuple():
+            fits = not isinstance(written, TensorType | FunctionType)
+        case Number() if isinstance(written, TensorType):
+            is_whole = isinstance(written.base, BaseType) and not written.base.is_float
+            fits = written.shape == () and not (entity.is_float and is_whole)
+        case Number():
+            fits = False
+        case _:
+            fits = True
+    if not fits:
+        declared = (Label(parameter.span, "declared here"),) if parameter.span is not None and span is not None else ()
+        message = f"argument {parameter.name} of {function.name} must be {show(written)}, found {kind_of(entity)}"
+        raise TypeMismatch(message, span or parameter.span, labels=declared)
+
+
+def specialises(entity: Entity) -> bool:
+    """Whether an argument is no value at run time."""
+    while isinstance(entity, Derived):
+        entity = entity.of
+    return isinstance(entity, Object | GlobalFunction)
+
+
+def wrong_count(name: str, least: int, most: int, found: int) -> str:
+    """What to say of a call with another number of arguments than the function has parameters."""
+    expected = f"{most}" if least == most else f"{least} to {most}"
+    return f"wrong number of arguments to {name}: expected {expected}, found {found}"
+
+
+def bind_arguments(
+    callee: GlobalFunction | LocalFunction,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+    bound: int = 0,
+) -> list[Entity]:
+    """One entity for each parameter, as Python binds arguments; the first ones, `bound`, are not written in the call,
+    as the value of a method is not. Raises TypeCheckError."""
+    function = surface_function(callee)
+    signature = function.signature or tuple(Parameter() for _ in function.parameters)
+    defined = (Label(function.span, "defined here"),) if function.span is not None else ()
+    positional = [i for i, p in enumerate(signature) if p.kind != "keyword_only"]
+    if len(arguments) > len(positional):
+        least = sum(signature[i].default is None for i in positional)
+        counts = (n - bound for n in (least, len(positional), len(arguments)))
+        raise TypeCheckError(wrong_count(function.name, *counts), span, labels=defined)
+    found: dict[int, Entity] = dict(enumerate(arguments))
+    names = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind != "positional_only"}
+    for name, entity in keywords:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            by_place = any(p.name == name for p in function.parameters)
+            help = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names)}" if names else None
+            help = "it is given by its place, without a name" if by_place else help
+            raise TypeCheckError(f"{function.name} has no parameter {name!r}", span, labels=defined, help=help)
+        if names[name] in found:
+            raise TypeCheckError(f"{function.name} got two values for {name!r}", span, labels=defined)
+        found[names[name]] = entity
+    result = []
+    for position, parameter in enumerate(function.parameters):
+        if position in found:
+            result.append(found[position])
+            continue
+        default = signature[position].default
+        if default is None:
+            needed = sum(p.default is None for p in signature)
+            given = len(arguments) + len(keywords)
+            text = f"{function.name} needs a value for {parameter.name!r}"
+            if given < needed:
+                counts = (n - bound for n in (needed, len(signature), given))
+                text = f"{wrong_count(function.name, *counts)}; {parameter.name!r} is missing"
+            raise TypeCheckError(text, span, labels=defined)
+        result.append(_default(callee, default))
+    return result
+
+
+def _default(callee: GlobalFunction | LocalFunction, default: Atom) -> Entity:
+    from relay.typecheck.elaboration.expressions.blocks import atom_entity
+
+    return atom_entity(definition_context(callee), default)
+
+
+def defaults(entity: Entity) -> dict[int, Entity]:
+    """The defaults of a function, or of the one that is differentiated, by position."""
+    while isinstance(entity, Derived):
+        entity = entity.of
+    if not isinstance(entity, GlobalFunction | LocalFunction):
+        return {}
+    signature = surface_function(entity).signature
+    return {i: _default(entity, p.default) for i, p in enumerate(signature) if p.default is not None}
+
+
+def definition_context(callee: GlobalFunction | LocalFunction) -> Context:
+    if isinstance(callee, GlobalFunction):
+        return Context({}, {}, callee.definition.scope)
+    return Context(dict(callee.environment), {}, callee.context.scope, callee.context.annotated, callee.context)

@@ -1,0 +1,227 @@
+"""Integers that only literals and counts have made are weakly typed: they are converted where they meet something else.
+
+     E |- n : Tensor[w, s]   E |- x : Tensor[b, t]
+    ----------------------------------------------- (use: w weak, b not)
+     E |- n + x = cast_b(n) + x : Tensor[b, ..]
+
+     E |- n : Tensor[w, s]   E |- v : Tensor[b, s] on another path
+    --------------------------------------------------------------- (join: w weak, c a new base, w <= c, b = c)
+     E |- cast_c(n), v : Tensor[c, s]
+
+A use never changes what n is. Where n goes into something else, as a variable that a loop carries, a parameter or an
+item, that has a base of its own, to which n is converted: it may become a float by what else goes there, and n stays
+an integer. Only what n becomes by what goes into it tells those that come from it: w <= c is
+
+    c = w                          if w becomes a float, or data's integers, which are never converted silently
+    c holds w's literals           if w is an integer by default, and c an integer
+    true                           if w is an integer by default, and c a float
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from relay.errors import Span, TypeMismatch
+from relay.ir.expr import Assert, Binding, OpCall, Var
+from relay.ir.types import BOOL, INT32, INT64, BaseClass, BaseType, TensorType, Unknown, prune
+from relay.operator import Emitter, lookup
+from relay.operator.relation import BaseSignature
+from relay.typecheck.elaboration.abstract_values import Entity, Number, Output, Tuple, Typed
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.values import range_numbers
+from relay.typecheck.unification import Clash, holds, resolve
+
+_FLOATS = frozenset({BaseClass.FLOAT})
+
+
+def weak_base(value: Typed) -> Unknown | None:
+    """The base type of a tensor of which only literals and counts decide so far; None for another value."""
+    type_ = prune(value.type)
+    base = prune(type_.base) if isinstance(type_, TensorType) else None
+    return base if isinstance(base, Unknown) and base.weak else None
+
+
+def is_weak(value: Typed) -> bool:
+    """Whether only literals and counts have been in a tensor so far."""
+    return weak_base(value) is not None
+
+
+def loosened(session: Session, out: Output, value: Typed) -> Typed:
+    """A value that goes into something else: one of a weak base in another one, which what it goes into may change."""
+    if (base := weak_base(value)) is None:
+        return value
+    return converted(session, out, value, _like(session, [base]))
+
+
+def counting(session: Session, out: Output, value: Typed) -> Typed:
+    """A weak integer that counts rounds or elements, as an int32. One from Python is that from now on: nothing else
+    goes into it."""
+    base = weak_base(value)
+    if base is None or not value.of_range:
+        return loosened(session, out, value)
+    before, session.defaulting = session.defaulting, True
+    try:
+        session.solver.unify_base(base, INT32)
+        session.solver.run()
+    except Clash as clash:
+        raise TypeMismatch(clash.reason or f"an int32 is needed here, found {base}", value.atom.span) from None
+    finally:
+        session.defaulting = before
+    return value
+
+
+def freed(session: Session, out: Output, entity: Entity) -> Entity:
+    """A count or weak integer that goes into a variable which other paths assign, too."""
+    if not isinstance(entity, Typed) or not range_numbers.is_count(entity):
+        return entity
+    return converted(session, out, entity, session.solver.literal_base(1, entity.atom.span))
+
+
+def undecided(session: Session, out: Output, entity: Entity) -> Entity:
+    """What a program differentiates by: an integer from Python or the source becomes a float where it meets one."""
+    match entity:
+        case Tuple(items, form):
+            return Tuple(tuple(undecided(session, out, item) for item in items), form)
+        case Number(value, span) if not entity.is_float:
+            return session.constant(out, entity, session.solver.literal_base(value, span, weak=False))
+        case Typed() if is_weak(entity):
+            return converted(session, out, entity, session.solver.literal_base(1, entity.atom.span, weak=False))
+        case _:
+            return entity
+
+
+def promoted(
+    session: Session,
+    out: Output,
+    signature: BaseSignature,
+    operands: Sequence[Entity],
+    values: Sequence[Typed | None],
+    span: Span | None,
+) -> list[Typed | None]:
+    """The operands of an operator, weak ones in the base type of those that must have the same one."""
+    found = list(values)
+    groups: dict[str, list[int]] = {}
+    for position in range(len(values)):
+        groups.setdefault(signature.token(position).text, []).append(position)
+    for text, positions in groups.items():
+        weak = [p for p in positions if (v := found[p]) is not None and is_weak(v)]
+        if not weak:
+            continue
+        token = signature.token(positions[0])
+        target: BaseType | Unknown | None = BaseType(text)
+        if token.is_variable:
+            target = _target(session, token.classes, operands, found, positions)
+        if target is None or target == BOOL:
+            continue
+        for position in weak:
+            value = found[position]
+            assert value is not None
+            found[position] = converted(session, out, value, target, span)
+    return found
+
+
+def _target(
+    session: Session,
+    classes: frozenset[BaseClass] | None,
+    operands: Sequence[Entity],
+    values: Sequence[Typed | None],
+    positions: Sequence[int],
+) -> BaseType | Unknown | None:
+    """The base type of operands that must have the same one; None for that of the only weak one."""
+    weak: dict[Unknown, None] = {}
+    for position in positions:
+        if (value := values[position]) is None:
+            continue
+        if (base := weak_base(value)) is None:
+            type_ = prune(value.type)
+            return prune(type_.base) if isinstance(type_, TensorType) else None  # type: ignore[return-value]
+        weak[base] = None
+    for position in positions:
+        entity = operands[position]
+        if values[position] is None and isinstance(entity, Number) and entity.is_float:
+            return session.solver.literal_base(entity.value, entity.span)
+    if classes == _FLOATS:
+        return session.solver.literal_base(0.0, None)
+    return None if len(weak) == 1 else _like(session, list(weak))
+
+
+def _like(session: Session, bases: Sequence[Unknown]) -> Unknown:
+    """A new weak base."""
+    literals = [literal for base in bases for literal in base.literals]
+    return session.solver.literal_base(1, literals[0].span if literals else None)
+
+
+def converted(session: Session, out: Output, value: Typed, base: BaseType | Unknown, span: Span | None = None) -> Typed:
+    """A weak value in another base type, which follows it if it becomes a float."""
+    type_ = prune(value.type)
+    assert isinstance(type_, TensorType)
+    own, span = type_.base, span or value.atom.span
+    if prune(own) is base or prune(own) == base:
+        return value
+    result = attrs.evolve(type_, base=base)
+    name = value.atom.name if isinstance(value.atom, Var) else "number"
+    var = session.variable(name, result, span)
+    place = out.slot()
+    attributes: dict[str, object] = {"dtype": base}
+    session.pending_attributes.append(attributes)
+
+    def finish() -> None:
+        source, target = prune(own), prune(base)
+        if source == target:
+            place.items.append(Binding((var,), value.atom))
+            return
+        place.items += _checks(value, source, target, span)
+        call = OpCall(lookup("cast").name, (value.atom,), attributes, span)  # type: ignore[arg-type]
+        place.items.append(Binding((var,), call))
+
+    session.finishers.append(finish)
+    if is_weak(value):
+        session.defer(lambda: _follows(session, own, base, span), span, "the dtype of a number")
+    notes: tuple[dict[Any, Any], ...] = (session.linear, session.places_of_numbers, session.axes_of_any)
+    for known in notes:
+        if value.atom in known:
+            known[var] = known[value.atom]
+    if value.atom in session.naturals:
+        session.naturals.add(var)
+    return Typed(var, result)
+
+
+def _checks(value: Typed, source: object, target: object, span: Span | None) -> list[Binding]:
+    """The check that integers of few bits, or without negative ones, hold a number of the run."""
+    if not isinstance(source, BaseType) or not isinstance(target, BaseType) or target.is_float:
+        return []
+    limits, own = np.iinfo(target.name), np.iinfo(source.name)
+    emitter = Emitter(span)
+    number = emitter.value(value.atom, resolve(value.type))
+    conditions = [number >= limits.min] if limits.min > own.min else []
+    conditions += [number <= limits.max] if limits.max < own.max else []
+    for condition in conditions:
+        holds_all = condition.op("all") if condition.ndim else condition
+        message = f"the number is no {target}"
+        emitter.bindings.append(Binding((), Assert(holds_all.atom, message, span)))
+    return emitter.bindings
+
+
+def _follows(session: Session, own: object, base: object, span: Span | None) -> Sequence[Unknown] | None:
+    """The constraint between a weak base and that to which it is converted."""
+    source, target = prune(own), prune(base)  # type: ignore[arg-type]
+    if source is target or source == target:
+        return None
+    if isinstance(target, BaseType) and not target.is_float and isinstance(source, Unknown):
+        for literal in source.literals:
+            if not holds(target, literal.value):
+                raise TypeMismatch(f"the number {literal.value} is no {target}", literal.span or span)
+    if isinstance(source, Unknown) and source.weak:
+        return [u for u in (source, target) if isinstance(u, Unknown)]
+    if session.defaulting and (source == INT32 or (source == INT64 and getattr(target, "is_float", False))):
+        return None
+    try:
+        session.solver.unify_base(source, target)
+    except Clash as clash:
+        reason = clash.reason or f"what meets must be of one dtype, found {target} and {source}"
+        raise TypeMismatch(reason, span, help="convert one: x.astype(relay.Float32)") from None
+    return None

@@ -1,0 +1,1 @@
+"""Functions of Python and NumPy inside of programs."""

@@ -1,0 +1,190 @@
+"""`print`, f-strings and the texts of assertions: what is known becomes text here, the rest stays as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.ir.expr import Assert, Binding, Print
+from relay.ir.printing import check_format
+from relay.ir.types import TensorType, show
+from relay.typecheck.elaboration.abstract_values import (
+    Entity,
+    Number,
+    Object,
+    Output,
+    Text,
+    Tuple,
+    Typed,
+    is_constant_bool,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.unification import resolve
+
+
+class _Writer:
+    """A text that is put together: pieces of text with values between them."""
+
+    def __init__(self, session: Session, out: Output, span: Span | None) -> None:
+        self.session = session
+        self.out = out
+        self.span = span
+        self.pieces = [""]
+        self.values: list[Typed] = []
+        self.formats: list[str] = []
+
+    def text(self, text: str) -> None:
+        self.pieces[-1] += text
+
+    def put(self, entity: Entity, specification: str = "", quoted: bool = False) -> None:
+        """Append a value. Inside of tuples, strings are quoted, as in Python."""
+        known = is_constant_bool(entity)
+        if isinstance(entity, Typed) and known is None:
+            entity = expand(self.session, self.out, entity, self.span)
+        match entity:
+            case Text(pieces, values, formats):
+                for piece, value, form in zip(pieces, values, formats, strict=False):
+                    self.text(piece)
+                    self._value(value, form)
+                self.text(pieces[-1])
+            case _ if known is not None and not isinstance(entity, Object):
+                self._known(known, specification)
+            case Number(value):
+                self._known(value, specification)
+            case Object(str() | None as value):
+                self.text(repr(value) if quoted else format(value, specification) if value is not None else "None")
+            case Object(value):
+                self.text(str(value))
+            case Tuple():
+                self._tuple(entity)
+            case Typed():
+                self._value(entity, specification)
+            case _:
+                raise TypeMismatch("a function has no text", self.span, help="print values")
+
+    def _known(self, value: int | float | bool, specification: str) -> None:
+        try:
+            self.text(format(value, specification))
+        except ValueError as error:
+            raise TypeMismatch(f"the format {specification!r} does not fit {value}: {error}", self.span) from None
+
+    def _value(self, value: Typed, specification: str) -> None:
+        self.values.append(value)
+        self.formats.append(specification)
+        self.pieces.append("")
+
+    def _tuple(self, entity: Tuple) -> None:
+        form = entity.form
+        names: Sequence[str] = form.names if form is not None else ()
+        is_list, is_dict = form is not None and form.cls is list, form is not None and form.cls is dict
+        opening = "[" if is_list else "{" if is_dict else f"{form.cls.__name__}(" if form is not None else "("
+        self.text(opening)
+        for position, item in enumerate(entity.items):
+            self.text(", " if position else "")
+            if names:
+                self.text(f"{names[position]!r}: " if is_dict else f"{names[position]}=")
+            self.put(item, quoted=True)
+        lone = form is None and len(entity.items) == 1
+        self.text("]" if is_list else "}" if is_dict else ",)" if lone else ")")
+
+
+def make_text(session: Session, out: Output, parts: Sequence[Entity], span: Span | None) -> Entity:
+    """`f"..{x}.."`: a string where all its values are known, otherwise a Text."""
+    writer = _Writer(session, out, span)
+    for position in range(0, len(parts) - 1, 3):
+        writer.text(_string(parts[position]))
+        specification = _string(parts[position + 2])
+        quoted = specification == "!r"
+        writer.put(parts[position + 1], "" if quoted else specification, quoted)
+    writer.text(_string(parts[-1]))
+    return _written(writer)
+
+
+def concatenated(session: Session, out: Output, parts: Sequence[Entity], span: Span | None) -> Entity:
+    """`a + b` of texts."""
+    writer = _Writer(session, out, span)
+    for part in parts:
+        writer.put(part)
+    return _written(writer)
+
+
+def _written(writer: _Writer) -> Entity:
+    if not writer.values:
+        return Object(writer.pieces[0])
+    return Text(tuple(writer.pieces), tuple(writer.values), tuple(writer.formats))
+
+
+def _string(entity: Entity) -> str:
+    assert isinstance(entity, Object) and isinstance(entity.value, str)
+    return entity.value
+
+
+def print_(
+    session: Session,
+    out: Output,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
+    """`print(..)`"""
+    session.effect("io", "prints", span)
+    options = {"sep": " ", "end": "\n"}
+    for name, entity in keywords:
+        if not isinstance(entity, Object) or not isinstance(entity.value, str | None):
+            raise TypeCheckError(f"the {name} of print must be a string known before the program runs", span)
+        if entity.value is not None:
+            options[name] = entity.value
+    writer = _Writer(session, out, span)
+    for position, argument in enumerate(arguments):
+        writer.text(options["sep"] if position else "")
+        writer.put(argument)
+    writer.text(options["end"])
+    node = Print(tuple(writer.pieces), tuple(v.atom for v in writer.values), tuple(writer.formats), span)
+    out.items.append(Binding((), node))
+    _check_formats(session, writer.values, writer.formats, span)
+    return Tuple(())
+
+
+def _check_formats(session: Session, values: Sequence[Typed], formats: Sequence[str], span: Span | None) -> None:
+    """See at the end that the values can be written."""
+
+    def check() -> None:
+        for value, specification in zip(values, formats, strict=True):
+            type_ = resolve(value.type)
+            if not isinstance(type_, TensorType):
+                message = f"print cannot write a value of type {show(type_)}"
+                raise TypeMismatch(message, span, help="print tensors and numbers; of a list, its elements in a loop")
+            wrong = check_format(specification, type_.dtype, type_.rank)
+            if wrong is not None:
+                raise TypeMismatch(wrong, span)
+
+    if not session.generic:
+        session.finishers.append(check)
+
+
+def never_holds(message: str, span: Span | None) -> TypeCheckError:
+    """The error for an assertion whose condition the checker knows not to hold. (`assert False` is one of the run.)"""
+    return TypeCheckError(f"this assertion cannot hold: {message}", span)
+
+
+def assert_(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    """`assert c, f".."`, where c does not hold."""
+    from relay.typecheck.elaboration.expressions.blocks import require_bool
+
+    session.effect("assert", "may fail in an assertion", span)
+    condition, text = arguments
+    if isinstance(condition, Typed) and condition.known is False:
+        shown = text.value if isinstance(text, Object) else "".join(text.pieces) if isinstance(text, Text) else ""
+        raise never_holds(str(shown), span)
+    if isinstance(text, Object) and isinstance(text.value, str):
+        typed = require_bool(session, out, condition, span, "the condition of assert")
+        out.items.append(Binding((), Assert(typed.atom, text.value, span)))
+        return Tuple(())
+    if not isinstance(text, Text):
+        raise SchemeOnly(span, "the text of the assertion")
+    values = tuple(v.atom for v in text.values)
+    out.items.append(Binding((), Print(text.pieces, values, text.formats, span, fails=True)))
+    _check_formats(session, text.values, text.formats, span)
+    return Tuple(())

@@ -1,0 +1,682 @@
+"""`match`: patterns become a decision tree of `Match` and `If`.
+
+The cases are rows of a matrix; a row's patterns stand at occurrences, the parts of the matched value that are known so
+far. Row by row, from left to right:
+
+    the first row has no test left       it is taken; a guard becomes an If, with the other rows in its else
+    .. a tuple, or a record              the occurrence is replaced by its components in all rows; no test
+    .. a constructor                     a Match; in its arm for C are the rows that have C or no pattern there
+    .. a literal                         an If; in its arm for v are the rows that have v or no pattern there
+    no row is left                       a value is not covered; what was tested on the way names it
+
+A pattern for another structure than the value's, which is known before the run, does not fit, as in Python: its case
+is left out where others remain, and a mistake where none does.
+
+What the checker knows (a number, a string, None) is decided at once. A case that is reached in one place has its body
+there; one that is reached in several stands after a loop that runs once, which these places leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from relay.errors import InternalError, Span, TypeCheckError
+from relay.ir.definition import completed
+from relay.ir.expr import (
+    Arm,
+    Block,
+    CapturePattern,
+    ClassPattern,
+    Constant,
+    Dead,
+    Expr,
+    If,
+    Match,
+    MatchArm,
+    OrPattern,
+    Pattern,
+    PatternMatch,
+    TuplePattern,
+    ValuePattern,
+    Var,
+    WildcardPattern,
+    Yield,
+)
+from relay.ir.structure import is_record_class
+from relay.ir.traverse import pattern_variables
+from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
+from relay.typecheck.elaboration.abstract_values import (
+    Consequence,
+    Context,
+    Entity,
+    Later,
+    Number,
+    Object,
+    Output,
+    Text,
+    Tuple,
+    Typed,
+    is_constant_bool,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.control_flow.joins import assign
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.expressions.blocks import atom_entity, elaborate_block, require_bool
+from relay.typecheck.elaboration.expressions.python_operators import apply_named
+from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.elaboration.library import text_equality
+from relay.typecheck.elaboration.patterns.pattern_rows import (
+    Occurrence,
+    Path,
+    Row,
+    aligned,
+    known_value,
+    mapping_fields,
+    pattern_fields,
+    simple,
+    simple_rows,
+)
+from relay.typecheck.elaboration.values import data
+from relay.typecheck.unification import resolve
+
+
+class DecisionTree:
+    """The tests of one match. `leaves` are the places where each case is reached, with what its variables mean there.
+
+    `decided`: the checker has left out a case, because it knows the value. `tests`: how many were written; `deepest`:
+    how deep they nest.
+    """
+
+    def __init__(self, session: Session, context: Context, node: PatternMatch) -> None:
+        self.session = session
+        self.context = context
+        self.node = node
+        self.leaves: dict[int, list[tuple[Output, tuple[Entity, ...]]]] = {}
+        self.decided = False
+        self.tests = 0
+        self.deepest = 0
+        self.depth = 0
+        self.opened: list[tuple[Occurrence, Entity]] = []
+        self.known: dict[Path, tuple[str, int] | None] = {}
+        self.misfit: TypeCheckError | None = None  # the first pattern that fits no value here
+        self.for_others: set[int] = set()  # cases that values of other structures reach
+
+    def write(self, out: Output) -> None:
+        """Write the tests. Raises TypeCheckError for values that no case covers, and for cases that others cover."""
+        root = Occurrence(atom_entity(self.context, self.node.value), ())
+        rows = [simple(Row(i, ((root, case.pattern),))) for i, case in enumerate(self.node.cases)]
+        self._compile([row for alternatives in rows for row in alternatives], out)
+        for position, case in enumerate(self.node.cases):
+            if position not in self.leaves and not self.decided and position not in self.for_others:
+                raise TypeCheckError("this case is never reached: those above cover it", case.span, help="remove it")
+
+    def variables(self, case: int) -> tuple[Var, ...]:
+        """The variables that the pattern of a case binds."""
+        return tuple(dict.fromkeys(pattern_variables(self.node.cases[case].pattern)))
+
+    def _compile(self, rows: Sequence[Row], out: Output) -> None:
+        if not rows:
+            raise self._missing()
+        first = rows[0]
+        if not first.patterns:
+            self._leaf(first, rows[1:], out)
+            return
+        occurrence, pattern = first.patterns[0]
+        match pattern:
+            case TuplePattern() | ClassPattern() if known_value(occurrence.entity) == (None,):
+                self._decide(occurrence, None, rows, out)
+            case TuplePattern():
+                self._tuple(occurrence, pattern, rows, out)
+            case ClassPattern():
+                self._class(occurrence, pattern, rows, out)
+            case ValuePattern():
+                self._value(occurrence, pattern, rows, out)
+            case WildcardPattern() | CapturePattern() | OrPattern():
+                raise InternalError("a pattern that tests nothing")
+            case _:
+                assert_never(pattern)
+
+    def _leaf(self, row: Row, others: Sequence[Row], out: Output) -> None:
+        """The first row fits."""
+        meaning = {variable: occurrence.entity for variable, occurrence in row.bound}
+        variables = self.variables(row.case)
+        entities = tuple(meaning[v] for v in variables)
+        guard = self.node.cases[row.case].guard
+        if guard is None:
+            self.leaves.setdefault(row.case, []).append((out, entities))
+            return
+        assign(self.context, variables, entities)
+        condition = self._guard(guard, out)
+        known = is_constant_bool(condition)
+        if known is not None:
+            self.decided = True
+            if known:
+                self.leaves.setdefault(row.case, []).append((out, entities))
+            else:
+                self._compile(others, out)
+            return
+        body, otherwise = Output(), Output()
+        self.leaves.setdefault(row.case, []).append((body, entities))
+        test = Output()
+        test.terminator = Yield((condition.atom,), self.node.span)
+        self._test(out, lambda: If((Arm(test.block(), body.block()),), otherwise.block(), self.node.span))
+        with self._inside():
+            self._compile(others, otherwise)
+
+    def _guard(self, block: Block, out: Output) -> Typed:
+        found: list[Typed] = []
+
+        def on_yield(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
+            known = is_constant_bool(entities[0])
+            typed = require_bool(self.session, place, entities[0], at, "a guard")
+            found.append(typed if known is None else Typed(typed.atom, typed.type, known))
+
+        elaborate_block(self.session, self.context, block, out, on_yield)
+        if not found:
+            raise Consequence
+        return found[0]
+
+    def _test(self, out: Output, build: Callable[[], Expr]) -> None:
+        """Write a test, which ends the block."""
+        self.tests += 1
+        self.deepest = max(self.deepest, self.depth + 1)
+        out.items.append(Later((), build))
+        out.terminator = Dead()
+
+    def _inside(self) -> _Inside:
+        return _Inside(self)
+
+    def _open(self, occurrence: Occurrence, entity: Entity, items: Sequence[Entity]) -> tuple[Occurrence, ...]:
+        """Note the components of an occurrence, which are visible up to the end of this arm."""
+        self.opened.append((occurrence, occurrence.entity))
+        occurrence.entity = entity
+        occurrence.items = tuple(Occurrence(e, (*occurrence.path, i)) for i, e in enumerate(items))
+        return occurrence.items
+
+    def _leave_out(self, error: TypeCheckError) -> None:
+        """A case whose pattern cannot fit the value, for this reason."""
+        self.decided = True
+        self.misfit = self.misfit or error
+
+    # ---- tuples
+
+    def _tuple(self, occurrence: Occurrence, pattern: TuplePattern, rows: Sequence[Row], out: Output) -> None:
+        self._note_others(occurrence, rows)
+        items = self._items(occurrence, pattern, rows, out)
+        if items is None:
+            self._compile([row for row in rows if not isinstance(row.at(occurrence), TuplePattern)], out)
+            return
+        new: list[Row] = []
+        for row in rows:
+            found = row.at(occurrence)
+            match found:
+                case None:
+                    new.append(row)
+                case TuplePattern(parts, star, span):
+                    fits = (len(parts) == len(items)) if star is None else len(parts) - 1 <= len(items)
+                    if not fits and dynamic_lists.is_literal(occurrence.entity):
+                        self.decided = True  # other lists have other lengths
+                        continue
+                    if not fits:
+                        has = f"the pattern has {len(parts) - (star is not None)}"
+                        self._leave_out(TypeCheckError(f"the tuple has {len(items)} components, {has}", span))
+                        continue
+                    new += simple(row.replacing(occurrence, aligned(items, parts, star)))
+                case ValuePattern() if self._literal(found) is None:
+                    self.decided = True
+                case ClassPattern(span=span) | ValuePattern(span=span):
+                    self._leave_out(TypeCheckError("this pattern does not fit: the value is a tuple", span))
+                case _:
+                    raise InternalError("a pattern that tests nothing")
+        self.known[occurrence.path] = ("", len(items))
+        self._compile(new, out)
+        del self.known[occurrence.path]
+
+    def _note_others(self, occurrence: Occurrence, rows: Sequence[Row]) -> None:
+        """Note the cases that a value would reach that is no tuple: up to one that takes everything."""
+        for row in rows:
+            if row.at(occurrence) is None:
+                self.for_others.add(row.case)
+                if not row.patterns and self.node.cases[row.case].guard is None:
+                    return
+
+    def _items(
+        self, occurrence: Occurrence, pattern: TuplePattern, rows: Sequence[Row], out: Output
+    ) -> tuple[Occurrence, ...] | None:
+        """The components of the value. None: it is no tuple, and another case may fit."""
+        if occurrence.items is not None:
+            return occurrence.items
+        entity = occurrence.entity
+        if isinstance(entity, Typed):
+            if isinstance(prune(entity.type), Unknown):
+                if self.session.is_open(entity) and not _all_alike(pattern, rows, occurrence):
+                    raise SchemeOnly(pattern.span, "the type of the matched value")
+                if pattern.star is not None:
+                    raise TypeCheckError("the length of the tuple is not known here", pattern.span, help="annotate it")
+                parts = TupleType(tuple(self.session.solver.fresh(Kind.Type) for _ in pattern.items))
+                self.session.unify_at(entity.type, parts, pattern.span, "the matched value")
+            entity = expand(self.session, out, entity, pattern.span)
+        if not isinstance(entity, Tuple):
+            help = "unpack it before: `a, b = x`"
+            if dynamic_lists.is_growing(entity):
+                help = "test its length: `if len(xs) == 0:`, then read xs[0]"
+            message = f"this pattern is a tuple, the value is {self._shown(entity)}"
+            misfit = TypeCheckError(message, pattern.span, help=help)
+            if dynamic_lists.is_growing(entity):
+                raise misfit
+            self._leave_out(misfit)
+            return None
+        return self._open(occurrence, entity, entity.items)
+
+    def _shown(self, entity: Entity) -> str:
+        match entity:
+            case Typed(_, type_):
+                return show(resolve(type_))
+            case Number(value) | Object(value):
+                return repr(value)
+            case Tuple():
+                return "a tuple"
+            case _:
+                return "a function"
+
+    # ---- constructors
+
+    def _class(self, occurrence: Occurrence, pattern: ClassPattern, rows: Sequence[Row], out: Output) -> None:
+        entity = occurrence.entity
+        if isinstance(entity, Typed) and isinstance(prune(entity.type), TupleType):
+            entity = expand(self.session, out, entity, pattern.span)
+        if isinstance(entity, Tuple):
+            self._record(occurrence, entity, rows, out)
+            return
+        if (cls := self._scalar_class(pattern)) is not None:
+            self._python_class(occurrence, cls, pattern, rows, out)
+            return
+        if self._is_other_record(occurrence.entity, pattern):
+            shown = self._shown(occurrence.entity)
+            self._leave_out(TypeCheckError(f"this pattern does not fit: the value is {shown}", pattern.span))
+            self._compile(rows[1:], out)
+            return
+        typed, type_ = self._data(occurrence, pattern)
+        definition = type_.definition
+        if len(definition.constructors) == 1 and occurrence.items is None:
+            positions = range(len(definition.constructors[0].fields))
+            fields = data.read_fields(self.session, out, typed, type_, positions, pattern.span)
+            self._open(occurrence, typed, fields)
+        if occurrence.items is not None:
+            (constructor,) = definition.constructors
+            self._arm(occurrence, occurrence.items, definition, constructor, rows, out)
+            return
+        arms: list[tuple[Constructor, tuple[Var, ...], Output]] = []
+        value = typed.atom
+        self._test(
+            out,
+            lambda: Match(
+                value, tuple(MatchArm(c.name, fields, body.block()) for c, fields, body in arms), self.node.span
+            ),
+        )
+        for constructor in definition.constructors:
+            names = constructor.names or tuple("field" for _ in constructor.fields)
+            types = data.field_types(self.session, type_, constructor)
+            variables = tuple(self.session.variable(n, t, pattern.span) for n, t in zip(names, types, strict=True))
+            body = Output()
+            arms.append((constructor, variables, body))
+            items = tuple(
+                Occurrence(expand(self.session, body, Typed(v, t), pattern.span), (*occurrence.path, i))
+                for i, (v, t) in enumerate(zip(variables, types, strict=True))
+            )
+            with self._inside():
+                self._arm(occurrence, items, definition, constructor, rows, body)
+
+    def _is_other_record(self, entity: Entity, pattern: ClassPattern) -> bool:
+        """Whether a pattern is for a dict, dataclass or named tuple, and the value is known to be none of them."""
+        wanted = atom_entity(self.context, pattern.function)
+        cls = wanted.value if isinstance(wanted, Object) else None
+        is_record = cls is dict or (isinstance(cls, type) and is_record_class(cls) and not data.is_data_class(cls))
+        return is_record and not (isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown))
+
+    def _scalar_class(self, pattern: ClassPattern) -> type | None:
+        """The class of numbers or text that a pattern names, if it does."""
+        wanted = atom_entity(self.context, pattern.function)
+        value = wanted.value if isinstance(wanted, Object) else None
+        return value if isinstance(value, type) and value in (bool, int, float, str) else None
+
+    def _python_class(
+        self, occurrence: Occurrence, cls: type, pattern: ClassPattern, rows: Sequence[Row], out: Output
+    ) -> None:
+        """`case int():` and its kin, of a value that the checker knows."""
+        static = known_value(occurrence.entity)
+        if static is None or pattern.items or pattern.keywords:
+            raise TypeCheckError(
+                f"whether a tensor is a Python {cls.__name__} is not part of the program",
+                pattern.span,
+                help="dtypes are known before: `if x.dtype == relay.Int32:`",
+            )
+        self.decided = True
+        fits = isinstance(static[0], cls)
+        self._compile(simple_rows(rows, occurrence, fits), out)
+
+    def _record(self, occurrence: Occurrence, entity: Tuple, rows: Sequence[Row], out: Output) -> None:
+        """A dataclass, named tuple or other structure, whose class the checker knows."""
+        cls: type = tuple if entity.form is None else entity.form.cls
+        items = occurrence.items
+        if items is None:
+            items = self._open(occurrence, entity, entity.items)
+        constructor = Constructor(cls.__name__, (), () if entity.form is None else entity.form.names)
+        new: list[Row] = []
+        for row in rows:
+            found = row.at(occurrence)
+            match found:
+                case None:
+                    new.append(row)
+                case ClassPattern(span=span):
+                    wanted = atom_entity(self.context, found.function)
+                    if not isinstance(wanted, Object) or not isinstance(wanted.value, type):
+                        raise TypeCheckError("this is no class", span)
+                    if not issubclass(cls, wanted.value):
+                        self.decided = True
+                    elif wanted.value is dict:
+                        fields = mapping_fields(found, entity, items)
+                        if fields is None:
+                            self.decided = True
+                        else:
+                            new += simple(row.replacing(occurrence, fields))
+                    elif is_record_class(cls):
+                        new += simple(row.replacing(occurrence, pattern_fields(found, constructor, items)))
+                    elif found.items or found.keywords:
+                        raise TypeCheckError(f"a {cls.__name__} has no fields", span, help="write the items: (a, b)")
+                    else:
+                        new += simple(row.replacing(occurrence, ()))
+                case TuplePattern(parts, star, span) if issubclass(cls, tuple | list):
+                    if (len(parts) != len(items)) if star is None else len(parts) - 1 > len(items):
+                        self.decided = True
+                    else:
+                        new += simple(row.replacing(occurrence, aligned(items, parts, star)))
+                case TuplePattern(span=span) | ValuePattern(span=span):
+                    message = f"this pattern does not fit: the value is a {cls.__name__}"
+                    self._leave_out(TypeCheckError(message, span))
+                case _:
+                    raise InternalError("a pattern that tests nothing")
+        self.known[occurrence.path] = (constructor.name, len(items))
+        self._compile(new, out)
+        del self.known[occurrence.path]
+
+    def _data(self, occurrence: Occurrence, pattern: ClassPattern) -> tuple[Typed, DataType]:
+        """The value and its type, which the pattern may tell."""
+        found = atom_entity(self.context, pattern.function)
+        unknown = isinstance(found, Object) and not data.is_data_class(found.value)
+        if unknown and self.session.is_open(occurrence.entity):
+            raise SchemeOnly(pattern.span, "the type of the matched value")
+        owner, _ = self._constructor(pattern)
+        entity = occurrence.entity
+        if not isinstance(entity, Typed):
+            raise TypeCheckError(f"this case is for {owner.name}, the value is {self._shown(entity)}", pattern.span)
+        if data.data_type(entity) is None:
+            expected = data.fresh_type(self.session, owner)
+            self.session.unify_at(entity.type, expected, pattern.span, "the matched value")
+        type_ = data.data_type(entity)
+        assert type_ is not None
+        completed(type_.definition)
+        return entity, type_
+
+    def _constructor(self, pattern: ClassPattern) -> tuple[DataDefinition, Constructor]:
+        entity = atom_entity(self.context, pattern.function)
+        if not isinstance(entity, Object):
+            raise TypeCheckError("this is no class of a data type", pattern.span)
+        owner, constructor = data.constructor_of(entity.value, pattern.span)
+        return owner.definition, constructor
+
+    def _arm(
+        self,
+        occurrence: Occurrence,
+        items: tuple[Occurrence, ...],
+        definition: DataDefinition,
+        constructor: Constructor,
+        rows: Sequence[Row],
+        out: Output,
+    ) -> None:
+        """The rows that fit a constructor."""
+        new: list[Row] = []
+        for row in rows:
+            found = row.at(occurrence)
+            match found:
+                case None:
+                    new.append(row)
+                case ClassPattern():
+                    owner, wanted = self._constructor(found)
+                    if owner is not definition:
+                        raise TypeCheckError(
+                            f"this case is for {owner.name}, the value is of {definition.name}", found.span
+                        )
+                    if wanted is constructor:
+                        new += simple(row.replacing(occurrence, pattern_fields(found, wanted, items)))
+                case ValuePattern() if self._literal(found) is None:
+                    self.decided = True
+                case TuplePattern(span=span) | ValuePattern(span=span):
+                    help = f"write {definition.name}.{definition.constructors[0].name}(..)"
+                    message = f"this pattern does not fit: the value is a {definition.name}"
+                    self._leave_out(TypeCheckError(message, span, help=help))
+                case _:
+                    raise InternalError("a pattern that tests nothing")
+        single = len(definition.constructors) == 1
+        self.known[occurrence.path] = (
+            constructor.name if single else f"{definition.name}.{constructor.name}",
+            len(items),
+        )
+        self._compile(new, out)
+        del self.known[occurrence.path]
+
+    # ---- values
+
+    def _value(self, occurrence: Occurrence, pattern: ValuePattern, rows: Sequence[Row], out: Output) -> None:
+        entity = occurrence.entity
+        static = known_value(entity)
+        if static is not None:
+            self._decide(occurrence, static[0], rows, out)
+            return
+        literal = self._literal(pattern)
+        if literal is None and self._is_something(entity):
+            self.decided = True
+            self._compile([row for row in rows if not self._wants_none(row.at(occurrence))], out)
+            return
+        if isinstance(entity, Text):
+            raise text_equality.refusal("a pattern does not match", pattern.span)
+        if not isinstance(entity, Typed):
+            self._leave_out(TypeCheckError(f"{self._shown(entity)} cannot be compared with a value", pattern.span))
+            self._compile([row for row in rows if not isinstance(row.at(occurrence), ValuePattern)], out)
+            return
+        mixed = any(isinstance(row.at(occurrence), TuplePattern | ClassPattern) for row in rows)
+        if self.session.is_open(entity) and (literal is None or isinstance(literal, str) or mixed):  # a call will tell
+            raise SchemeOnly(pattern.span, "the type of the matched value")
+        if literal is None:
+            unit = TupleType(())
+            self.session.unify_at(entity.type, unit, pattern.span, "the matched value")
+            self._decide(occurrence, None, rows, out)
+            return
+        if isinstance(literal, str):
+            raise TypeCheckError("no value of a running program is a string", pattern.span, help="match a number")
+        self._chain(occurrence, entity, pattern, rows, out)
+
+    def _is_something(self, entity: Entity) -> bool:
+        """Whether a value is known not to be None, as `is None` decides it."""
+        if isinstance(entity, Tuple):
+            return bool(entity.items)
+        type_ = prune(entity.type) if isinstance(entity, Typed) else None
+        return type_ is not None and not isinstance(type_, Unknown) and type_ != TupleType(())
+
+    def _wants_none(self, pattern: Pattern | None) -> bool:
+        return isinstance(pattern, ValuePattern) and self._literal(pattern) is None
+
+    def _decide(self, occurrence: Occurrence, value: object, rows: Sequence[Row], out: Output) -> None:
+        """The checker knows the value at an occurrence, so the cases for other values are allowed to be idle."""
+        self.decided = True
+        new = []
+        for row in rows:
+            found = row.at(occurrence)
+            if found is None:
+                new.append(row)
+            elif isinstance(found, ValuePattern):
+                literal = self._literal(found)
+                both_numbers = isinstance(literal, int | float) and isinstance(value, int | float)
+                if literal == value and (both_numbers or type(literal) is type(value)):
+                    new.append(row.replacing(occurrence, ()))
+            elif isinstance(found, ClassPattern) and (cls := self._scalar_class(found)) is not None:
+                if isinstance(value, cls):
+                    new.append(row)
+            elif value is not None:
+                raise TypeCheckError(f"this pattern does not fit: the value is {value!r}", found.span)
+        if not new:
+            raise TypeCheckError(
+                f"no case fits {value!r}, which the value is here", self.node.span, help="add `case _:`"
+            )
+        self._compile(new, out)
+
+    def _literal(self, pattern: ValuePattern) -> bool | int | float | str | None:
+        """What a pattern compares with. Raises TypeCheckError for what is no literal."""
+        entity = atom_entity(self.context, pattern.value)
+        match entity:
+            case Number(value):
+                return value
+            case Object(None):
+                return None
+            case Object(str() as text):
+                return text
+            case Typed(Constant(value)) if value.ndim == 0:
+                return value.item()  # type: ignore[no-any-return]
+            case Object(value) if data.is_data_class(value):
+                raise TypeCheckError(
+                    f"the pattern names the class {getattr(value, '__name__', value)}",
+                    pattern.span,
+                    help="write it with `()`",
+                )
+            case _:
+                raise TypeCheckError(
+                    "a pattern compares with a literal or a global number", pattern.span, help="use a guard"
+                )
+
+    def _chain(
+        self, occurrence: Occurrence, typed: Typed, pattern: ValuePattern, rows: Sequence[Row], out: Output
+    ) -> None:
+        """An If with an arm for each literal that the rows have here."""
+        groups: dict[tuple[bool, object], list[Row]] = {}
+        equal: dict[object, list[list[Row]]] = {}  # the groups of a literal: True is 1, too
+        literals: list[tuple[Row, object]] = []
+        for row in rows:
+            found = row.at(occurrence)
+            if found is not None:
+                if not isinstance(found, ValuePattern):
+                    message = f"this pattern does not fit: the value is {self._shown(typed)}"
+                    if isinstance(found, ClassPattern):
+                        raise TypeCheckError(message, found.span)
+                    self._leave_out(TypeCheckError(message, found.span))
+                    continue
+                literal = self._literal(found)
+                if literal is None:
+                    self.decided = True
+                    continue
+                if isinstance(literal, str):
+                    raise TypeCheckError(f"this pattern does not fit: the value is {self._shown(typed)}", found.span)
+                literals.append((row, literal))
+                if (isinstance(literal, bool), literal) not in groups:
+                    group = groups[isinstance(literal, bool), literal] = []
+                    equal.setdefault(literal, []).append(group)
+            else:
+                literals.append((row, None))
+        others: list[Row] = []
+        for row, wanted in literals:
+            if wanted is None:
+                others.append(row)
+                for group in groups.values():
+                    group.append(row)
+            else:
+                for group in equal[wanted]:
+                    group.append(row.replacing(occurrence, ()))
+        truths = {value for is_bool, value in groups if is_bool}
+        values = list(groups.items())
+        if truths == {True, False}:  # the last one needs no test
+            others = values.pop()[1]
+        arms: list[tuple[Output, Output]] = []
+        otherwise = Output()
+        for position, ((is_bool, value), _) in enumerate(values):
+            test = Output()
+            condition = self._equal(typed, is_bool, value, test if position else out, pattern.span)
+            test.terminator = Yield((condition.atom,), self.node.span)
+            arms.append((test, Output()))
+        self._test(
+            out, lambda: If(tuple(Arm(c.block(), b.block()) for c, b in arms), otherwise.block(), self.node.span)
+        )
+        for (_, body), ((_, value), group) in zip(arms, values, strict=True):
+            self.known[occurrence.path] = (repr(value), -1)
+            with self._inside():
+                self._compile(group, body)
+        rest = {True, False} - {v for v in truths if any(v is value for (_, value), _ in values)}
+        self.known[occurrence.path] = (repr(rest.pop()), -1) if truths and len(rest) == 1 else None
+        with self._inside():
+            self._compile(others, otherwise)
+        del self.known[occurrence.path]
+
+    def _equal(self, typed: Typed, is_bool: bool, literal: object, out: Output, span: Span | None) -> Typed:
+        if is_bool:
+            condition = require_bool(self.session, out, typed, span, "the matched value")
+            if literal:
+                return condition
+            entity = apply_named(self.session, out, "logical_not", [condition], {}, span, [])
+        else:
+            assert isinstance(literal, int | float)
+            self.session.unify_at(
+                typed.type,
+                scalar(self.session.solver.fresh(Kind.BaseType)),
+                span,
+                "the matched value",
+                help="use a guard",
+            )
+            entity = apply_named(self.session, out, "equal", [typed, Number(literal, span)], {}, span, [])
+        assert isinstance(entity, Typed)
+        return entity
+
+    # ---- errors
+
+    def _missing(self) -> TypeCheckError:
+        if self.misfit is not None:
+            return self.misfit
+        shown = self._witness(())
+        guarded = any(case.guard is not None for case in self.node.cases)
+        notes = ("a case with a guard does not count: its guard may not hold",) if guarded else ()
+        help = "add `case _:`" if shown == "_" else f"add `case {shown}:`, or `case _:`"
+        return TypeCheckError(f"no case covers {shown}", self.node.span, notes=notes, help=help)
+
+    def _witness(self, path: Path) -> str:
+        found = self.known.get(path)
+        if found is None:
+            return "_"
+        name, count = found
+        if count < 0:
+            return name
+        inside = ", ".join(self._witness((*path, i)) for i in range(count))
+        return f"({inside},)" if not name and count == 1 else f"{name}({inside})"
+
+
+def _all_alike(pattern: TuplePattern, rows: Sequence[Row], occurrence: Occurrence) -> bool:
+    """Whether all rows have tuples of one length there, so that the value has to be one."""
+    others = [row.at(occurrence) for row in rows]
+    return pattern.star is None and all(
+        isinstance(p, TuplePattern) and p.star is None and len(p.items) == len(pattern.items) for p in others
+    )
+
+
+class _Inside:
+    """While an arm is written: counts how deep tests nest, and forgets afterwards what was read inside of the arm."""
+
+    def __init__(self, tree: DecisionTree) -> None:
+        self.tree = tree
+        self.opened = len(tree.opened)
+
+    def __enter__(self) -> None:
+        self.tree.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.tree.depth -= 1
+        while len(self.tree.opened) > self.opened:
+            occurrence, entity = self.tree.opened.pop()
+            occurrence.entity, occurrence.items = entity, None

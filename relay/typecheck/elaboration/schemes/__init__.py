@@ -1,0 +1,1 @@
+"""Type schemes: the types of functions before any call decides them."""

@@ -1,0 +1,180 @@
+"""What nothing decides: variables of a scheme that neither a parameter's type nor what follows from it tells.
+
+    def f(x, k): return f(x, k - 1)[1:]        f : fn(A, ..) -> A2 where index(A2, at="1:") == A2
+
+An application is decided once its arguments are, and then its value is. The closure of the parameters' variables under
+that is what a call decides, and nobody has to decide what functions take that nothing calls. All others are ambiguous:
+a call would not find them either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from relay.errors import Label, Span, TypeCheckError
+from relay.ir.expr import Var
+from relay.ir.types import (
+    DataType,
+    Equation,
+    FunctionType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    Unknown,
+    prune,
+    show,
+)
+from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.schemes.stuck_terms import Open
+from relay.typecheck.type_differences import name_unknowns
+from relay.typecheck.unification import outer_unknowns, resolve, unknowns
+
+
+def undecided(found: Iterable[Open], roots: Iterable[object]) -> tuple[set[Unknown], list[Open]]:
+    """The variables that the types of a call decide, if it gives those in `roots`; and the applications that wait for
+    others."""
+    known = {u for root in roots for u in unknowns(root)}
+    watching: dict[Unknown, list[Open]] = {}
+    ready = list(found)
+    while ready:
+        o = ready.pop()
+        missing = _missing(o, known)
+        for unknown in missing:
+            watching.setdefault(unknown, []).append(o)
+        if missing:
+            continue
+        for part in (o.value, o.application.arguments, o.mentioned):
+            for unknown in unknowns(part):
+                if unknown not in known:
+                    known.add(unknown)
+                    ready += watching.pop(unknown, ())
+    left = {id(o): o for waiting in watching.values() for o in waiting if _missing(o, known)}
+    return known, list(left.values())
+
+
+def _missing(o: Open, known: set[Unknown]) -> list[Unknown]:
+    """The variables of which an application awaits one: none if it is decided."""
+    missing = []
+    for part in o.awaited:
+        unknown = next((u for u in unknowns(part) if u not in known and not has_default(u)), None)
+        if unknown is not None:
+            missing.append(unknown)
+        elif o.any_:
+            return []
+    return missing
+
+
+def has_default(unknown: Unknown) -> bool:
+    """Whether a variable is the dtype of numbers, which they have alone."""
+    return bool(unknown.literals)
+
+
+def given(type_: FunctionType) -> Iterator[object]:
+    """What callers decide of a function's type: its parameters, and in the result what functions take and what data and
+    references hold."""
+    yield from type_.parameters
+    yield from _chosen(type_.result)
+
+
+def _chosen(type_: Type) -> Iterator[object]:
+    match prune(type_):
+        case FunctionType(parameters, result):
+            yield from parameters
+            yield from _chosen(result)
+        case TupleType(items):
+            for item in items:
+                yield from _chosen(item)
+        case RefType() | StackType() | DataType():
+            yield type_
+        case _:
+            pass
+
+
+def refuse(session: Session, found: Sequence[Open], type_: FunctionType) -> None:
+    """Raise TypeCheckError for the earliest variable of a function's type that no call decides."""
+    known, left = undecided(found, [*given(type_), *_uncalled(session)])
+    needs = {u: o for o in reversed(left) for u in unknowns(o.awaited) if u not in known}
+    for unknown in unknowns(type_.result):
+        if unknown not in known and not has_default(unknown):
+            needs.setdefault(unknown, None)  # type: ignore[arg-type]
+    places = _origins(session, needs)
+    if places:
+        unknown = min(places, key=lambda u: _position(places[u].span))
+        raise ambiguous(session, places[unknown], unknown, needs[unknown])
+
+
+def _uncalled(session: Session) -> Iterator[Type]:
+    """The parameters of function values that nothing calls, whose types nobody needs."""
+    called = {u for type_ in session.called_values for u in unknowns(_parameters(type_))}
+    for type_ in session.function_values:
+        yield from (p for p in type_.parameters if called.isdisjoint(unknowns(p)))
+
+
+def _parameters(type_: Type) -> tuple[Type, ...]:
+    known = prune(type_)
+    return known.parameters if isinstance(known, FunctionType) else ()
+
+
+def refuse_results(session: Session) -> None:
+    """Raise TypeCheckError for the result of a function that calls itself, if it is not known at the end of a call's
+    elaboration."""
+    wanted = {u for i in session.used_early for u in outer_unknowns(i.result) if not has_default(u)}
+    places = _origins(session, wanted)
+    if places:
+        unknown = min(places, key=lambda u: _position(places[u].span))
+        needed = next((o for o in session.opened if any(u is unknown for u in unknowns(o.awaited))), None)
+        raise ambiguous(session, places[unknown], unknown, needed)
+
+
+def ambiguous(session: Session, place: Var, unknown: Unknown, needed: Open | None) -> TypeCheckError:
+    """The error of a variable that nothing decides. `place`: the variable of the program in whose type it arose."""
+    type_ = resolve(place.type)  # type: ignore[arg-type]
+    name_unknowns(type_, *(() if needed is None else (*needed.application.arguments, needed.value)))  # type: ignore[arg-type]
+    labels: tuple[Label, ...] = ()
+    stands = "" if type_ is unknown else f" in {show(type_)}"
+    if needed is not None:
+        stands = f" in {Equation(needed.application, needed.value)}"
+        if needed.span is not None and needed.span != place.span:
+            labels = (Label(needed.span, "this has to know it"),)
+    instance = _recursive(session, unknown)
+    if instance is None:
+        help = "annotate it, or use it where its type is known"
+    else:
+        help = f"annotate the result of {instance.name}, or let a path return without another call of it"
+    message = f"the type of {_described(place)} is ambiguous: nothing decides {unknown.name}{stands}"
+    return TypeCheckError(message, place.span, labels=labels, help=help)
+
+
+def _origins(session: Session, wanted: Collection[Unknown]) -> dict[Unknown, Var]:
+    """The variables of the program in whose types variables of the solver arose: the earliest ones, those
+    that hold it in something else last."""
+    found: dict[Unknown, Var] = {}
+    for variable in session.variables if wanted else ():
+        if variable.span is not None:
+            for unknown in unknowns(variable.type):
+                if unknown in wanted and (unknown not in found or _rank(variable) < _rank(found[unknown])):
+                    found[unknown] = variable
+    return found
+
+
+def _rank(variable: Var) -> tuple[bool, tuple[int, int, int, int]]:
+    return not isinstance(prune(variable.type), Unknown | TensorType), _position(variable.span)  # type: ignore[arg-type]
+
+
+def _described(place: Var) -> str:
+    from relay.typecheck.elaboration.expressions.blocks import describe
+
+    text = describe(place)
+    return place.name if text.startswith(("for ", "while ", "def ")) else text
+
+
+def _position(span: Span | None) -> tuple[int, int, int, int]:
+    return (0, 0, 0, 0) if span is None else (span.line, span.column, span.end_line, span.end_column)
+
+
+def _recursive(session: Session, unknown: Unknown) -> Instance | None:
+    """The function that calls itself whose result has a variable."""
+    instances = (*session.used_early, *session.globals.values())
+    return next((i for i in instances if any(u is unknown for u in unknowns(i.result))), None)

@@ -1,0 +1,182 @@
+"""Parameters that are polymorphic functions: `def f(g: Forall[[A], Fn[[A], A]], x, y): return g(x), g(y)`.
+
+The argument of such a parameter specialises the function that takes it, so each use of it has an instance of its own. A
+call checks that the argument is as polymorphic as declared: its body is elaborated once, with variables for the
+quantified ones that are bound to nothing. What comes of that is dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
+from relay.ir.definition import Definition
+from relay.ir.expr import Var
+from relay.ir.types import FunctionType, Kind, QuantifiedType, TypeId, Unknown, show
+from relay.operator.relation import substitute
+from relay.typecheck.elaboration.abstract_values import (
+    OPERATORS,
+    Consequence,
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Object,
+    Output,
+    Typed,
+    local_function,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.constraints import Pending
+from relay.typecheck.elaboration.expressions.arguments import surface_function
+from relay.typecheck.type_differences import name_unknowns
+from relay.typecheck.unification import unknowns
+
+
+def is_polymorphic(parameter: Var) -> bool:
+    """Whether a parameter is annotated as a polymorphic function."""
+    return isinstance(parameter.type, QuantifiedType)
+
+
+def at_fresh_types(session: Session, type_: QuantifiedType) -> FunctionType:
+    """The type of a polymorphic function for one use."""
+    found = substitute(type_.body, {i: _fresh(session, i) for i in type_.identifiers})
+    assert isinstance(found, FunctionType)
+    return found
+
+
+def _fresh(session: Session, identifier: TypeId) -> object:
+    unknown = session.solver.fresh(identifier.kind)
+    return (unknown,) if identifier.kind is Kind.Shape else unknown
+
+
+def checked(
+    session: Session, out: Output, entity: Entity, parameter: Var, function: str, span: Span | None
+) -> GlobalFunction | LocalFunction:
+    """The argument for a parameter that is polymorphic.
+
+    Raises TypeMismatch if it is no function, or has the declared type for some of its variables only.
+    """
+    from relay.typecheck.elaboration.values.function_values import operator_function
+
+    declared = parameter.type
+    assert isinstance(declared, QuantifiedType)
+    what = f"argument {parameter.name} of {function}"
+    labels = (Label(parameter.span, f"declared as {show(declared)}"),) if parameter.span is not None else ()
+    if isinstance(entity, Object) and isinstance(entity.value, OPERATORS):
+        entity = operator_function(session, entity.value, out, span)
+    if not isinstance(entity, GlobalFunction | LocalFunction):
+        if isinstance(entity, Typed):
+            name_unknowns(entity.type)
+        found = show(entity.type) if isinstance(entity, Typed) else "a number or object"
+        found = "a derivative" if isinstance(entity, Derived) else found
+        raise TypeMismatch(f"{what} must be {show(declared)}, found {found}", span, labels=labels)
+    bound: dict[TypeId, object] = {}
+    for identifier in declared.identifiers:
+        rigid: object = Unknown(identifier.kind, identifier.name, rigid=True)
+        if identifier.kind is Kind.Dim:
+            rigid = TypeId(identifier.name, Kind.Dim)
+        bound[identifier] = (rigid,) if identifier.kind is Kind.Shape else rigid
+    wanted = substitute(declared.body, bound)
+    assert isinstance(wanted, FunctionType)
+    mistake = _mistake(session, entity, wanted, span)
+    if mistake is not None:
+        where = (Label(mistake.span, "here"),) if mistake.span is not None and mistake.span != span else ()
+        message = f"{what} must be {show(declared)}, and is not: {mistake.message}"
+        raise TypeMismatch(message, span, labels=(*where, *labels), notes=mistake.notes)
+    return entity
+
+
+def _mistake(
+    session: Session, entity: GlobalFunction | LocalFunction, wanted: FunctionType, span: Span | None
+) -> RelayError | None:
+    """What keeps a function from having a type whose variables are bound to nothing."""
+    from relay.typecheck.elaboration.instances import instantiate
+
+    function = surface_function(entity)
+    if len(function.parameters) != len(wanted.parameters):
+        count, found = len(wanted.parameters), len(function.parameters)
+        return TypeCheckError(f"it has {found} parameter{'s' * (found != 1)}, not {count}", function.span)
+    probe = entity if isinstance(entity, GlobalFunction) else attrs.evolve(entity, slot=Output())
+    errors, pending, assumed = len(session.errors), len(session.pending), len(session.hints.assumed)
+    with dropped(session):
+        try:
+            values = [
+                Typed(session.variable(p.name, t, p.span), t)
+                for p, t in zip(function.parameters, wanted.parameters, strict=True)
+            ]
+            instance = instantiate(session, probe, values, values, span)
+            session.unify_at(instance.result, wanted.result, function.span, f"the result of {function.name}")
+            session.solver.run()
+        except Consequence:
+            pass
+        except RelayError as error:
+            return error
+        if len(session.errors) > errors:
+            return session.errors[errors]
+        waiting = next((p for p in session.pending[pending:] if not p.done and _is_refuted(p)), None)
+        if waiting is not None:
+            return TypeCheckError(f"it depends on {waiting.text()}", waiting.span)
+        if len(session.hints.assumed) > assumed:
+            return TypeCheckError(f"it needs {session.hints.assumed[assumed]}", function.span)
+    return None
+
+
+def _is_refuted(pending: Pending) -> bool:
+    """Whether a constraint waits for quantified variables only, which nothing will ever bind."""
+    application = None if pending.application is None else pending.application()
+    return application is None or all(u.rigid for part in application.arguments for u in unknowns(part))
+
+
+@contextlib.contextmanager
+def dropped(session: Session) -> Iterator[None]:
+    """While something is elaborated of which only the mistakes matter, as for all sizes."""
+    lists: Sequence[list[Any]] = (
+        session.pending, session.variables, session.finishers, session.pending_attributes, session.errors,
+        session.opened, session.solver.literal_bases, session.hints.assumed, session.pure,
+        session.unseen, session.used_early,
+    )  # fmt: skip
+    lengths = [len(items) for items in lists]
+    instances, functions = dict(session.instances), dict(session.globals)
+    failures, generic, is_partial, effects = session.failures, session.generic, session.is_partial, session.effects
+    session.generic, session.effects = True, type(effects)()
+    session.hints.generic, was_generic = True, session.hints.generic
+    try:
+        yield
+    finally:
+        for items, length in zip(lists, lengths, strict=True):
+            del items[length:]
+        session.instances, session.globals = instances, functions
+        session.failures, session.generic, session.is_partial = failures, generic, is_partial
+        session.effects, session.hints.generic = effects, was_generic
+
+
+def inside(
+    session: Session, out: Output, callee: GlobalFunction | LocalFunction, entities: Sequence[Entity]
+) -> GlobalFunction | LocalFunction:
+    """The function that is called with polymorphic arguments. Those that see variables of the caller make it a function
+    inside of the caller, the same one for calls of itself."""
+    local = any(local_function(e) is not None for e in entities)
+    if not local or isinstance(callee, LocalFunction):
+        return callee
+    for instance in reversed(session.active):
+        if isinstance(instance.code, LocalFunction) and instance.code.function is callee.definition.function:
+            return instance.code
+    definition = callee.definition
+    context = Context({}, {}, definition.scope)
+    function = definition.function
+    return LocalFunction(function, {}, out.slot(), session.sizes_in_scope(), context, function.name)
+
+
+def require_right(session: Session, definition: Definition) -> None:
+    """Check, once in a program, that a function uses its polymorphic parameters as they are declared."""
+    from relay.typecheck.elaboration import scheme
+
+    if definition not in session.right:
+        session.right.add(definition)
+        scheme(definition)

@@ -1,0 +1,1 @@
+"""Kinds of values: tensors, structures, data types, functions, sizes, Python objects."""

@@ -1,0 +1,298 @@
+"""Data types: constructors, fields, methods, `replace`.
+
+A value is a run-time value of type `D[arguments]`; the arguments are found by unification. A data type with one
+constructor is a record: `value.field` reads it by a match with one arm.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.definition import DataClass, completed, data_class
+from relay.ir.expr import Block, Construct, Match, MatchArm, Yield
+from relay.ir.types import (
+    Constructor,
+    DataDefinition,
+    DataType,
+    FunctionType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    prune,
+    show,
+)
+from relay.operator.relation import substitute
+from relay.typecheck.elaboration.abstract_values import (
+    Entity,
+    GlobalFunction,
+    Later,
+    Method,
+    Number,
+    Object,
+    Output,
+    Typed,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.monomorphisation import fresh_arguments
+from relay.typecheck.unification import resolve
+
+
+def is_data_class(value: object) -> bool:
+    """Whether a Python object is a class made by `relay.data`, or one of its constructors."""
+    return data_class(value) is not None if isinstance(value, type) else False
+
+
+def data_type(typed: Entity) -> DataType | None:
+    """The data type of a value, as far as it is known."""
+    if not isinstance(typed, Typed):
+        return None
+    type_ = prune(typed.type)
+    return type_ if isinstance(type_, DataType) else None
+
+
+def field_types(session: Session, type_: DataType, constructor: Constructor) -> tuple[Type, ...]:
+    """The types of a constructor's fields at the arguments of a data type. Functions in one field of any values have
+    the effects of all of them."""
+    bound = dict(zip(type_.definition.parameters, type_.arguments, strict=True))
+    found = []
+    for position, declared in enumerate(constructor.declared or constructor.fields):
+        name = constructor.names[position] if constructor.names else str(position)
+        what = f"the field {name} of {type_.definition.name}"
+        with_effects = session.with_effects(declared, (type_.definition, constructor.name, position), what)
+        found.append(substitute(with_effects, bound))
+    return tuple(found)
+
+
+def fresh_type(session: Session, definition: DataDefinition) -> DataType:
+    """A data type at unknown arguments."""
+    return DataType(definition, fresh_arguments(definition, session.solver.fresh))
+
+
+# ---- classes
+
+
+def class_attribute(value: type, name: str, span: Span | None) -> Entity:
+    """`Tree.name`: a constructor, a method as a function, or a plain Python value."""
+    from relay.typecheck.elaboration.values.objects import object_entity
+
+    owner = data_class(value)
+    assert owner is not None
+    if name in owner.methods:
+        return GlobalFunction(owner.methods[name]())
+    if name in owner.constructors and owner.constructors[name] is not owner.cls:
+        return Object(owner.constructors[name])
+    if not name.startswith("_") and name in vars(owner.cls):
+        return object_entity(vars(owner.cls)[name], span)
+    close = difflib.get_close_matches(name, [*owner.constructors, *owner.methods], n=1)
+    raise TypeCheckError(
+        f"{owner.definition.name} has no constructor or method {name!r}",
+        span,
+        help=f"did you mean {close[0]!r}?" if close else None,
+    )
+
+
+def constructor_of(value: object, span: Span | None) -> tuple[DataClass, Constructor]:
+    """The constructor that a Python class stands for. Raises TypeCheckError if it is none."""
+    owner = data_class(value)
+    if owner is None:
+        raise TypeCheckError(f"{getattr(value, '__name__', value)!r} is no class of a data type", span)
+    definition = completed(owner.definition)
+    for constructor in definition.constructors:
+        if owner.constructors[constructor.name] is value:
+            return owner, constructor
+    names = " or ".join(f"{definition.name}.{c.name}" for c in definition.constructors)
+    raise TypeCheckError(f"{definition.name} is no constructor", span, help=f"write {names}")
+
+
+# ---- construction
+
+
+def construct(
+    session: Session,
+    out: Output,
+    value: type,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
+    """`Tree.Leaf(x)`."""
+    from relay.typecheck.elaboration.values.objects import object_entity
+
+    owner, constructor = constructor_of(value, span)
+    what = _name(owner.definition, constructor)
+    if len(arguments) > len(constructor.names):
+        count = f"{len(constructor.names)} field{'s' * (len(constructor.names) != 1)}"
+        raise TypeCheckError(f"{what} has {count}, found {len(arguments)} values", span)
+    found = dict(zip(constructor.names, arguments, strict=False))
+    for name, entity in keywords:
+        if name not in constructor.names:
+            raise _no_field(owner.definition, constructor, name, span)
+        if name in found:
+            raise TypeCheckError(f"{what} got two values for the field {name!r}", span)
+        found[name] = entity
+    defaults = owner.defaults[constructor.name]
+    for name in constructor.names:
+        if name not in found:
+            if name not in defaults:
+                raise TypeCheckError(f"{what} needs a value for the field {name!r}", span)
+            found[name] = object_entity(defaults[name], span)
+    type_ = fresh_type(session, owner.definition)
+    return _build(session, out, type_, constructor, [found[name] for name in constructor.names], span)
+
+
+def _build(
+    session: Session,
+    out: Output,
+    type_: DataType,
+    constructor: Constructor,
+    fields: Sequence[Entity],
+    span: Span | None,
+) -> Typed:
+    atoms = []
+    for name, entity, expected in zip(constructor.names, fields, field_types(session, type_, constructor), strict=True):
+        scalar = prune(expected)
+        if isinstance(entity, Number) and isinstance(scalar, TensorType) and scalar.shape == ():
+            value = session.constant(out, entity, scalar.base)
+        else:
+            if isinstance(scalar, StackType):
+                from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+
+                entity = dynamic_lists.given_as_list(session, out, entity, span)
+            entity = data_dependent.packed(session, out, entity, None, expected, span)
+            value = session.materialise(out, entity, span)
+        session.unify_at(value.type, expected, span, f"the field {name} of {_name(type_.definition, constructor)}")
+        atoms.append(value.atom)
+    var = session.variable(constructor.name.lower(), type_, span)
+    operands = tuple(atoms)
+    out.items.append(Later((var,), lambda: Construct(session.definition(type_), constructor.name, operands, span)))
+    return Typed(var, type_)
+
+
+def _name(definition: DataDefinition, constructor: Constructor) -> str:
+    return constructor.name if len(definition.constructors) == 1 else f"{definition.name}.{constructor.name}"
+
+
+def _no_field(definition: DataDefinition, constructor: Constructor, name: str, span: Span | None) -> TypeCheckError:
+    close = difflib.get_close_matches(name, constructor.names, n=1)
+    help = f"did you mean {close[0]!r}?" if close else f"its fields are {', '.join(constructor.names) or 'none'}"
+    return TypeCheckError(f"{_name(definition, constructor)} has no field {name!r}", span, help=help)
+
+
+# ---- values
+
+
+def attribute(session: Session, out: Output, typed: Typed, type_: DataType, name: str, span: Span | None) -> Entity:
+    """`value.name`: a field, or a method that is not called yet."""
+    definition = completed(type_.definition)
+    owner = data_class(definition)
+    if owner is not None and name in owner.properties:
+        return call_method(session, out, Method(typed, name), (), (), span)
+    if owner is not None and name in owner.methods:
+        return Method(typed, name)
+    if len(definition.constructors) != 1:
+        holders = [c.name for c in definition.constructors if name in c.names]
+        if not holders:
+            raise TypeCheckError(f"{show(resolve(type_))} has no field or method {name!r}", span)
+        raise TypeCheckError(
+            f"{name!r} is a field of {definition.name}.{holders[0]}, and this may be another constructor",
+            span,
+            help="use `match`",
+        )
+    (constructor,) = definition.constructors
+    if name not in constructor.names:
+        raise _no_field(definition, constructor, name, span)
+    return read_fields(session, out, typed, type_, (constructor.names.index(name),), span)[0]
+
+
+def read_fields(
+    session: Session, out: Output, typed: Typed, type_: DataType, positions: Sequence[int], span: Span | None
+) -> tuple[Entity, ...]:
+    """Fields of a value whose type has one constructor, expanded."""
+    from relay.typecheck.elaboration.instances import expand
+
+    (constructor,) = type_.definition.constructors
+    types = field_types(session, type_, constructor)
+    inner = tuple(session.variable(n, t, span) for n, t in zip(constructor.names, types, strict=True))
+    outer = tuple(session.variable(constructor.names[p], types[p], span) for p in positions)
+    block = Block((), Yield(tuple(inner[p] for p in positions), span))
+    match = Match(typed.atom, (MatchArm(constructor.name, inner, block),), span)
+    out.items.append(Later(outer, lambda: match))
+    return tuple(expand(session, out, Typed(var, types[p]), span) for var, p in zip(outer, positions, strict=True))
+
+
+def call_method(
+    session: Session,
+    out: Output,
+    method: Method,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
+    """`value.method(..)`."""
+    from relay.typecheck.elaboration.instances import call_function
+
+    type_ = data_type(method.value)
+    assert type_ is not None
+    owner = data_class(type_.definition)
+    assert owner is not None
+    function = GlobalFunction(owner.methods[method.name]())
+    own = [] if method.name in owner.static else [method.value]
+    return call_function(session, out, function, [*own, *arguments], keywords, span, len(own))
+
+
+def replace(
+    session: Session,
+    out: Output,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
+    """`relay.replace(value, field=new, ..)`."""
+    if len(arguments) != 1:
+        raise TypeCheckError(f"replace takes a value and new fields by name, found {len(arguments)} values", span)
+    typed = session.materialise(out, arguments[0], span)
+    type_ = prune(typed.type)
+    if not isinstance(type_, DataType):
+        raise TypeCheckError(f"replace needs a record, found {show(resolve(typed.type))}", span)
+    definition = completed(type_.definition)
+    if len(definition.constructors) != 1:
+        raise TypeCheckError(
+            f"{show(resolve(type_))} has {len(definition.constructors)} constructors; replace needs a type with one",
+            span,
+            help="use `match`, and construct the new value in each case",
+        )
+    (constructor,) = definition.constructors
+    changes = dict(keywords)
+    for name in changes:
+        if name not in constructor.names:
+            raise _no_field(definition, constructor, name, span)
+    kept = [p for p, name in enumerate(constructor.names) if name not in changes]
+    values = dict(zip(kept, read_fields(session, out, typed, type_, kept, span), strict=True)) if kept else {}
+    fields = [values[p] if p in values else changes[name] for p, name in enumerate(constructor.names)]
+    # The new fields may have other types, if the type is polymorphic.
+    return _build(session, out, fresh_type(session, definition), constructor, fields, span)
+
+
+def fill(session: Session, type_: Type) -> Type:
+    """A written type in which the bare name of a polymorphic data type stands for it at unknown arguments."""
+    match type_:
+        case DataType(definition, ()) if completed(definition).parameters:
+            return fresh_type(session, definition)
+        case DataType(definition, arguments) if arguments:
+            return DataType(definition, tuple(fill(session, a) if isinstance(a, Type) else a for a in arguments))
+        case TupleType(items, form):
+            return TupleType(tuple(fill(session, t) for t in items), form)
+        case FunctionType(parameters, result, where):
+            inputs = tuple(fill(session, t) for t in parameters)
+            return FunctionType(inputs, fill(session, result), where, type_.effects)
+        case RefType(content):
+            return RefType(fill(session, content))
+        case StackType(element):
+            return StackType(fill(session, element))
+        case _:
+            return type_

@@ -1,0 +1,603 @@
+"""Functions as values: of the typed IR, derivatives of them, and their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+
+import attrs
+
+from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError, TypeMismatch
+from relay.ir.derivative import gradient_type, output_type
+from relay.ir.effects import Effects
+from relay.ir.expr import (
+    Apply,
+    Binding,
+    Block,
+    Call,
+    Dead,
+    Exit,
+    Expr,
+    Function,
+    Lambda,
+    LoopLabel,
+    OpCall,
+    Parameter,
+    Print,
+    Static,
+    Var,
+)
+from relay.ir.types import (
+    FLOAT32,
+    Application,
+    BaseType,
+    Form,
+    FunctionType,
+    Kind,
+    QuantifiedType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    Unknown,
+    prune,
+    scalar,
+    show,
+)
+from relay.operator import Operator
+from relay.typecheck.elaboration.abstract_values import (
+    OPERATORS,
+    Context,
+    Derived,
+    Entity,
+    GlobalFunction,
+    Later,
+    LocalFunction,
+    Method,
+    NumpyFunction,
+    Object,
+    Output,
+    Progression,
+    Range,
+    Text,
+    Tuple,
+    Typed,
+    Zip,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.closures.returned_closures import as_function
+from relay.typecheck.elaboration.derivatives import gradient_types
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.effects.effects import demand_purity
+from relay.typecheck.elaboration.expressions import weak_types
+from relay.typecheck.elaboration.expressions.arguments import (
+    bind_arguments,
+    defaults,
+    require_static,
+    specialises,
+    static_positions,
+    surface_function,
+    wrong_count,
+)
+from relay.typecheck.elaboration.instances import expand, instantiate, is_number
+from relay.typecheck.elaboration.restarts import CalledAtTypes, ParameterPlace
+from relay.typecheck.elaboration.schemes.rank_n_types import at_fresh_types
+from relay.typecheck.unification import flat_shape, outer_unknowns, resolve, unknowns
+
+
+def function_value(
+    session: Session,
+    out: Output,
+    entity: Entity,
+    span: Span | None,
+    fixed: Mapping[int, Entity] | None = None,
+    numbers: Set[ParameterPlace] = frozenset(),
+) -> Typed:
+    """A function as a value of the typed IR. Its instance is made when its parameters' types are known.
+
+    `fixed` are the parameters, by position, that specialise the function; the others are the value's. Without it, those
+    with a default are fixed. `numbers`: the parameters whose arguments are known numbers.
+    """
+    if fixed is None:
+        fixed = defaults(entity)
+    if isinstance(entity, Object) and isinstance(entity.value, OPERATORS):
+        entity = operator_function(session, entity.value, out, span)
+    if isinstance(entity, Method):
+        from relay.typecheck.elaboration.values import bound_methods
+
+        entity = bound_methods.as_function(session, out, entity, span)
+    if isinstance(entity, Derived):
+        return _derived_value(session, out, entity, span, fixed, numbers)
+    if isinstance(entity, Typed):
+        chosen = as_function(session, out, entity)
+        return entity if chosen is None else function_value(session, out, chosen, span)
+    if not isinstance(entity, GlobalFunction | LocalFunction):
+        what = type(entity.value).__name__ if isinstance(entity, Object) else type(entity).__name__.lower()
+        if isinstance(entity, Object) and isinstance(entity.value, BaseType | Unknown):
+            raise TypeCheckError("a dtype is no value of the run", span, help="compare it: x.dtype == relay.Float32")
+        raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span, help=_instead(entity))
+    function = surface_function(entity)
+    parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
+    result = session.solver.fresh(Kind.Type)
+    effects = Effects()
+    session.sizes_of_parameters |= dict.fromkeys(parameters, session.sizes_in_scope())
+    type_ = FunctionType(parameters, result, (), effects)
+    if session.generic:
+        session.function_values.append(type_)
+    var = session.variable(function.name, type_, span)
+    place = out.slot()
+
+    def attempt() -> Sequence[Unknown] | None:
+        waiting = [u for p in parameters for u in outer_unknowns(p) if u.kind is not Kind.BaseType]
+        if waiting:
+            return waiting
+        if any(prune(p) is _UNSEEN for p in parameters):  # another function in whose place this one may be
+            leave_out()
+        else:
+            make()
+        return None
+
+    def make() -> None:
+        types = iter(parameters)
+        entities: list[Entity] = []
+        values: list[Typed | None] = []
+        for position in range(len(function.parameters)):
+            value = None if position in fixed else Typed(var, next(types))
+            values.append(value)
+            entities.append(value if value is not None else fixed[position])
+        instance = instantiate(session, entity, entities, values, span, numbers)
+        effects.include(instance.effects)
+        demand_purity(session, entity, effects)
+        place.items.append(Later((var,), lambda: instance.target))
+        is_own = isinstance(entity, LocalFunction) and function.span is not None
+        at, other = (function.span, span) if is_own else (span, function.span)
+        text = "wanted here" if is_own else "defined here"
+        labels = (Label(other, text),) if other is not None and other != at else ()
+        session.unify_at(instance.result, result, at, f"the result of {function.name}", labels=labels)
+
+    def is_uncalled() -> bool:
+        return not session.generic and all(isinstance(prune(p), Unknown) for p in parameters)
+
+    def force() -> None:
+        if not is_uncalled():
+            make()
+            return
+        for parameter in parameters:
+            session.unify_at(parameter, _UNSEEN, span, "a parameter")
+        leave_out()
+
+    def leave_out() -> None:
+        if isinstance(prune(result), Unknown):
+            session.unify_at(result, scalar(FLOAT32), span, "the result")
+        place.items.append(Later((var,), lambda: Lambda(_never(function, session.final(type_)))))
+
+    def unseen() -> None:
+        from relay.typecheck.elaboration.schemes import effect_inference
+
+        with session.effects_of(effects):
+            effect_inference.note_function(session, entity)
+
+    session.defer(
+        attempt,
+        span,
+        f"the parameters of {function.name}",
+        result=result,
+        force=force,
+        is_last=is_uncalled,
+        application=lambda: Application(function.name.strip("<>"), parameters),
+        unseen=unseen,
+        has_body=True,
+    )
+    return Typed(var, type_)
+
+
+class _Unseen:
+    """The class of what nothing is ever given for."""
+
+
+_UNSEEN = TupleType((), Form(_Unseen))
+"""The type of the parameters of functions that nothing calls."""
+
+
+def takes_unseen(type_: Type) -> bool:
+    """Whether there is a function in tuples that nothing calls."""
+    match prune(type_):
+        case TupleType(items):
+            return any(map(takes_unseen, items))
+        case FunctionType(parameters, result):
+            return any(prune(p) is _UNSEEN for p in parameters) or takes_unseen(result)
+        case _:
+            return False
+
+
+def _never(function: Function, type_: Type) -> Function:
+    """A function in place of one that nobody calls, whose parameters have no types. It would fail."""
+    assert isinstance(type_, FunctionType)
+    parameters = tuple(Var(p.name, t, p.span) for p, t in zip(function.parameters, type_.parameters, strict=False))
+    fails = Print((f"{function.name} has no types, since nothing calls it",), (), (), function.span, fails=True)
+    body = Block((Binding((), fails),), Dead())
+    return Function(function.name, parameters, body, LoopLabel(function.name), type_.result, (), None, function.span)
+
+
+def _instead(entity: Entity) -> str:
+    """What to write for something that is known before the run only."""
+    match entity:
+        case Range() | Progression() | Zip():
+            return "go through it by `for`, or make a list of it: [x for x in xs]"
+        case Object(str()) | Text():
+            return "text stands in print and assert, and in static arguments"
+        case Method(_, name):
+            return f"call it, or write a lambda: `lambda x: x.{name}()`"
+        case Object(value) if callable(value):
+            return "call it, or write a lambda that does: `lambda x: f(x)`"
+        case _:
+            return "a program computes with numbers, tensors, structures of them, and functions"
+
+
+def operator_function(
+    session: Session, operator: Operator | NumpyFunction, out: Output, span: Span | None
+) -> LocalFunction:
+    """A function that applies an operator."""
+    if isinstance(operator, NumpyFunction):
+        name, names = operator.operator.name, [f"x{i + 1}" for i in range(operator.arity)]
+    else:
+        name, names = operator.name, list(operator.operands)
+    parameters = tuple(Var(n, None, span) for n in names)
+    label, result = LoopLabel(name), Var("result", None, span)
+    call: Expr = OpCall(name, parameters, {}, span)
+    if isinstance(operator, NumpyFunction):
+        call = Apply(Static(operator, span), parameters, (), span)
+    body = Block((Binding((result,), call),), Exit(label, (result,), span))
+    function = Function(name, parameters, body, label, None, tuple(Parameter() for _ in parameters), None, span)
+
+    class NoScope:
+        def resolve(self, name: str) -> object:
+            raise InternalError(f"operators have no free names, found {name}")
+
+        def names(self) -> list[str]:
+            return []
+
+    return LocalFunction(function, {}, out.slot(), session.sizes_in_scope(), Context({}, {}, NoScope()), name)
+
+
+def _derived_value(
+    session: Session,
+    out: Output,
+    entity: Derived,
+    span: Span | None,
+    fixed: Mapping[int, Entity],
+    numbers: Set[ParameterPlace],
+) -> Typed:
+    grad = entity.grad
+    function = function_value(session, out, entity.of, span, fixed, numbers)
+    inner_type: Type = prune(function.type)  # type: ignore[assignment]
+    type_: Type = session.solver.fresh(Kind.Type)
+    if isinstance(inner_type, FunctionType):
+        seed = (session.solver.fresh(Kind.Type),) if grad.seedable else ()
+        gradients = session.solver.fresh(Kind.Type)
+        type_ = FunctionType((*inner_type.parameters, *seed), gradients, (), inner_type.effects)
+    wrt = None
+    if grad.wrt is not None:
+        for position in grad.wrt:
+            if position in fixed:
+                raise DifferentiationError(
+                    f"there is no gradient with respect to parameter {position}: it is no tensor", span
+                )
+        wrt = tuple(position - sum(f < position for f in fixed) for position in grad.wrt)
+    at = grad.span or span
+    node = attrs.evolve(grad, function=function.atom, wrt=wrt, span=at)  # type: ignore[misc]
+
+    is_foreseen = False
+
+    def attempt() -> Sequence[Unknown] | None:
+        from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
+
+        nonlocal is_foreseen
+        if not is_foreseen and not session.generic:
+            foreseen = gradient_types.foreseen(session, inner_type, node)
+            if foreseen is not None:
+                is_foreseen = True
+                session.unify_at(foreseen, type_, span, "the derivative")
+        result = prune(inner_type.result) if isinstance(inner_type, FunctionType) else None
+        if is_foreseen and isinstance(result, TupleType):
+            gradient_types.unify_kept(session, result, type_, node, span)
+        if isinstance(result, FunctionType):  # what it takes is perhaps never known
+            try:
+                output_type(result, grad)
+            except DifferentiationError as error:
+                raise explain(error, session, entity.of, grad.output).at(grad.span or span) from None
+        waiting = [u for u in unknowns(inner_type) if not _says_nothing(inner_type, u, wrt)]
+        if waiting:
+            return waiting
+        known = resolve(inner_type)
+        if not isinstance(known, FunctionType):
+            raise TypeCheckError(
+                f"only a function can be differentiated, found {show(known)}", span, help="write relay.grad(f)(x)"
+            )
+        if wrt is not None:
+            check_parameters(session, entity.of, known, wrt, frozenset(fixed), grad.span or span)
+        for position in range(len(known.parameters)) if wrt is None else wrt:
+            parameter = known.parameters[position] if position < len(known.parameters) else None
+            if parameter is not None and _holds(parameter, StackType):
+                raise DifferentiationError(
+                    f"there is no gradient with respect to a list that grows, {show(parameter)}",
+                    grad.span or span,
+                    help="name the other parameters, `wrt=..`, and differentiate by what the elements are made of",
+                )
+            partial = isinstance(entity.of, LocalFunction) and entity.of.partial
+            if parameter is not None and not partial and _holds(parameter, RefType):
+                raise DifferentiationError(
+                    f"there is no gradient with respect to a reference, {show(parameter)}",
+                    grad.span or span,
+                    help="name the other parameters, `wrt=..`; differentiate by what it holds: pass `r.value`",
+                )
+        try:
+            found = attrs.evolve(gradient_type(known, node, session.monomorphic), effects=known.effects)
+            session.unify_at(found, type_, span, "the derivative")
+        except DifferentiationError as error:
+            raise explain(error, session, entity.of, grad.output).at(grad.span or span) from None
+        return None
+
+    def application() -> Application:
+        wanted = () if wrt is None else (("wrt", wrt),)
+        return Application("grad", (inner_type,), wanted)
+
+    known = prune(type_)
+    result = known.result if isinstance(known, FunctionType) else known
+    session.defer(
+        attempt,
+        span,
+        "the differentiated function",
+        result=result if isinstance(result, Unknown) else None,
+        application=application,
+    )
+    return session.bind(out, node, type_, "gradient", span)
+
+
+def _says_nothing(type_: Type, unknown: Unknown, wrt: Collection[int] | None) -> bool:
+    """Whether a variable of a function's type is the dtype of an integer by which nothing is differentiated."""
+    if not unknown.weak or wrt is None or not isinstance(type_, FunctionType):
+        return False
+    by = [p for i, p in enumerate(type_.parameters) if i in wrt]
+    return all(u is not unknown for u in unknowns((*by, type_.result)))
+
+
+def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
+    """Whether values of a type hold, in tuples, a list whose length only the run knows, or a reference."""
+    known = prune(type_)
+    if isinstance(known, TupleType):
+        return any(_holds(item, kind) for item in known.items)
+    return isinstance(known, kind)
+
+
+def call_value(
+    session: Session,
+    out: Output,
+    callee: Typed,
+    arguments: Sequence[Entity],
+    span: Span | None,
+    name: str,
+    seeded: bool = False,
+) -> Entity:
+    """Call a function value. `seeded`: the last argument is a cotangent."""
+    type_ = prune(callee.type)
+    if isinstance(type_, FunctionType) and len(type_.parameters) == len(arguments) and session.places_of_sizes:
+        pairs = zip(arguments, type_.parameters, strict=True)
+        arguments = [data_dependent.given(session, out, argument, wanted, span) for argument, wanted in pairs]
+    values = [session.materialise(out, a, span) for a in arguments]
+    if isinstance(type_, QuantifiedType):  # in a scheme; a call knows the function
+        type_ = at_fresh_types(session, type_)
+        callee = Typed(callee.atom, type_)
+    if isinstance(type_, FunctionType) and len(type_.parameters) != len(values):
+        count = len(type_.parameters)
+        where = callee.atom.span
+        labels = (Label(where, f"it is {show(resolve(type_))}"),) if where is not None else ()
+        raise TypeCheckError(wrong_count(name, count, count, len(values)), span, labels=labels)
+    if not isinstance(type_, FunctionType | Unknown):
+        help = "its elements are x[i]" if isinstance(type_, TensorType) else None
+        raise TypeCheckError(f"{name} is no function, it is {show(resolve(callee.type))}", span, help=help)
+    data_dependent.refuse_one_size(session, callee, values)
+    if isinstance(type_, FunctionType):
+        wanted = type_.parameters
+        values = [data_dependent.of_any_size(session, out, v, w, span) for v, w in zip(values, wanted, strict=True)]
+    result, effects = session.solver.fresh(Kind.Type), Effects()
+    types = [v.type for v in values]
+    if seeded:  # whose type follows from those of the others
+        types[-1] = session.solver.fresh(Kind.Type)
+    place = session.function_parameters.get(callee.atom)
+    if place in session.decisions.of_several_types:
+        place = None  # a function that is made anew in each call of itself
+    if place is not None and isinstance(type_, FunctionType) and _chooses(session, types, type_.parameters):
+        raise CalledAtTypes(place)
+    try:
+        session.unify_at(callee.type, FunctionType(tuple(types), result, (), effects), span, name)
+    except TypeMismatch:
+        if place is None:
+            raise
+        raise CalledAtTypes(place) from None
+    if session.generic:
+        session.called_values.append(callee.type)
+    session.effects.include(effects)
+    session.solver.run()
+    if seeded:
+        values[-1] = _cotangent(session, out, values[-1], types[-1], span)
+        session.solver.run()
+    typed = session.bind(out, Call(callee.atom, tuple(v.atom for v in values), span), result, "result", span)
+    return expand(session, out, typed, span)
+
+
+def _chooses(session: Session, found: Sequence[Type], expected: Sequence[Type]) -> bool:
+    """Whether, in a scheme, equal types would choose a type or shape that the caller chooses."""
+    if not session.generic:
+        return False
+    callers = {u for type_ in session.received for u in unknowns(type_) if u.kind in (Kind.Type, Kind.Shape)}
+    for left, right in zip(found, expected, strict=True):
+        parts = _rank_of(left), _rank_of(right)
+        open_ = {u for part in parts for u in unknowns(part) if u.kind in (Kind.Type, Kind.Shape)}
+        if parts[0] != parts[1] and open_ and open_ <= callers:
+            return True
+    return False
+
+
+def _rank_of(type_: Type) -> object:
+    """The shape of a tensor, or another type."""
+    found = prune(type_)
+    return flat_shape(found.shape) if isinstance(found, TensorType) else resolve(found)  # type: ignore[arg-type]
+
+
+LAST_IS_SEED = "the derivative is seedable: its last argument is the incoming cotangent"
+
+
+def call_derived(
+    session: Session,
+    out: Output,
+    callee: Derived,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
+    """Call `grad(f)`."""
+    result = _call_derived(session, out, callee, arguments, keywords, span)
+    gradients = result.items[1] if callee.grad.with_value and isinstance(result, Tuple) else result
+    kept = len(callee.grad.keeping)
+    if callee.grad.has_aux and kept and isinstance(gradients, Tuple):
+        gradients, kept = gradients.items[0], 0
+    if isinstance(gradients, Tuple):
+        places = _differentiated(callee, len(arguments))
+        if len(places) > 1 and len(places) == len(gradients.items) - kept:
+            session.gradients[gradients] = places
+    return result
+
+
+def _differentiated(callee: Derived, given: int) -> tuple[int, ...]:
+    """The positions of the parameters with respect to which a function is differentiated, that gets so many
+    arguments."""
+    if callee.grad.wrt is not None:
+        return tuple(callee.grad.wrt)
+    if isinstance(callee.of, GlobalFunction | LocalFunction):
+        return tuple(range(len(surface_function(callee.of).parameters)))
+    return tuple(range(given - (1 if callee.grad.seedable else 0)))
+
+
+def _call_derived(
+    session: Session,
+    out: Output,
+    callee: Derived,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+) -> Entity:
+    base: Entity = callee.of
+    seeds = 1 if callee.grad.seedable else 0
+    while isinstance(base, Derived):
+        seeds += 1 if base.grad.seedable else 0
+        base = base.of
+    fixed: dict[int, Entity] = {}
+    numbers: set[ParameterPlace] = set()
+    if isinstance(base, GlobalFunction | LocalFunction):
+        ordinary = arguments[: len(arguments) - seeds]
+        try:
+            entities = bind_arguments(base, ordinary, keywords, span)
+        except TypeCheckError as error:
+            error.help = error.help or (LAST_IS_SEED if seeds else None)
+            raise
+        given = {id(e) for e in ordinary} | {id(e) for _, e in keywords}
+        static = static_positions(base)
+        for position, entity in enumerate(entities):
+            if id(entity) not in given or position in static or specialises(entity):
+                fixed[position] = entity
+            elif is_number(entity):
+                place = surface_function(base).label, position
+                numbers.add(place)
+                if place in session.decisions.specialising:
+                    fixed[position] = entity
+            if position in static:
+                require_static(entity, surface_function(base), position, span)
+        seed_arguments = arguments[len(arguments) - seeds :]
+        arguments = [*(e for i, e in enumerate(entities) if i not in fixed), *seed_arguments]
+    elif keywords:
+        raise TypeCheckError("a derivative takes no keyword arguments here", span)
+    elif isinstance(base, Typed) and isinstance(prune(base.type), Unknown):
+        parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
+        type_ = FunctionType(parameters, session.solver.fresh(Kind.Type), (), Effects())
+        session.unify_at(base.type, type_, span, "the function")
+    count = len(arguments) - (1 if callee.grad.seedable else 0)
+    places = [i for i in range(count + len(fixed)) if i not in fixed]
+    wrt = callee.grad.wrt
+    arguments = [
+        weak_types.undecided(session, out, a) if i < count and (wrt is None or places[i] in wrt) else a
+        for i, a in enumerate(arguments)
+    ]
+    result = _by_lists(session, out, callee, arguments, fixed, numbers, span)
+    if result is None:
+        function = function_value(session, out, callee, span, fixed, numbers)
+        result = call_value(session, out, function, arguments, span, "the derivative", callee.grad.seedable)
+    if not fixed or callee.grad.wrt is not None:
+        return result
+    if callee.grad.has_aux and not callee.grad.with_value:
+        if not isinstance(result, Tuple):
+            return result
+        return Tuple((_in_places(result.items[0], count, 0, fixed), result.items[1]))
+    if not callee.grad.with_value:
+        return _in_places(result, count, len(callee.grad.keeping), fixed)
+    if not isinstance(result, Tuple):
+        return result
+    return Tuple((result.items[0], _in_places(result.items[1], count, len(callee.grad.keeping), fixed)))
+
+
+def _by_lists(
+    session: Session,
+    out: Output,
+    callee: Derived,
+    arguments: Sequence[Entity],
+    fixed: Mapping[int, Entity],
+    numbers: Set[ParameterPlace],
+    span: Span | None,
+) -> Entity | None:
+    """The call of `grad(f)`, if that is by lists whose length only the run knows; None otherwise."""
+    from relay.typecheck.elaboration.derivatives import list_gradients
+
+    ordinary = arguments[: len(arguments) - (1 if callee.grad.seedable else 0)]
+    places = list_gradients.listed(session, out, callee.grad, ordinary, fixed, span)
+    if not places:
+        return None
+    of = function_value(session, out, callee.of, span, fixed, numbers)
+    stacked = list_gradients.without_lists(session, out, of, len(ordinary), places, span)
+    wrt = callee.grad.wrt
+    if wrt is not None:
+        wrt = tuple(position - sum(f < position for f in fixed) for position in wrt)
+    given = [list_gradients.stacked(session, out, a, span) if i in places else a for i, a in enumerate(ordinary)]
+    derived = Derived(stacked, attrs.evolve(callee.grad, wrt=wrt))  # type: ignore[misc]
+    result = call_derived(session, out, derived, [*given, *arguments[len(ordinary) :]], (), span)
+    return list_gradients.rows(session, out, result, span)
+
+
+def _cotangent(session: Session, out: Output, value: Typed, expected: Type, span: Span | None) -> Typed:
+    """A cotangent at the type that the derivative takes: with `Any` for sizes of the run. It may not be known yet."""
+
+    def attempt() -> Sequence[Unknown] | None:
+        known: Type = prune(expected)  # type: ignore[assignment]
+        if isinstance(known, Unknown) and not session.generic:
+            return [known]
+        met = data_dependent.meeting(value.type, known)
+        help = "it has the type of the result that is differentiated"
+        session.unify_at(value.type if met is None else met, known, span, "the incoming cotangent", help=help)
+        return None
+
+    session.defer(attempt, span, "the cotangent")
+    if isinstance(prune(expected), Unknown):
+        return data_dependent.ascribed(session, out, value, expected, span)
+    return data_dependent.packed_value(session, out, value, (), expected, span)
+
+
+def _in_places(gradients: Entity, count: int, kept: int, fixed: Mapping[int, Entity]) -> Entity:
+    """So many gradients and kept results, with None in the places of the parameters that specialise the function."""
+    if count + kept == 1:
+        items: tuple[Entity, ...] = (gradients,)
+    elif isinstance(gradients, Tuple):
+        items = gradients.items
+    else:
+        return gradients
+    rest = iter(items)
+    placed = [Object(None) if i in fixed else next(rest) for i in range(count + len(fixed))]
+    return Tuple((*placed, *rest)) if len(placed) + kept > 1 else placed[0]

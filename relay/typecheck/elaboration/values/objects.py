@@ -1,0 +1,192 @@
+"""What Python objects mean inside a program: modules, numbers, arrays, operators, decorated functions, builtins."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import difflib
+import functools
+import re
+import types
+from collections.abc import Iterable
+
+import attrs
+import numpy as np
+
+from relay.errors import FrontendError, Span
+from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope, data_class
+from relay.ir.expr import Constant
+from relay.ir.structure import fields_of, form_of, is_record_class
+from relay.ir.type_parameters import is_parameter
+from relay.ir.types import BaseType, TensorType, TypeId, base_of_dtype
+from relay.operator import Operator
+from relay.operator import resolve_name as resolve_operator
+from relay.typecheck.elaboration.abstract_values import (
+    Derived,
+    Entity,
+    GlobalFunction,
+    LocalFunction,
+    Number,
+    NumpyFunction,
+    Object,
+    Tuple,
+    Typed,
+)
+
+BUILTINS = (
+    builtins.len, builtins.range, builtins.zip, builtins.enumerate, builtins.abs, builtins.min, builtins.max,
+    builtins.sum, builtins.sorted, builtins.float, builtins.int, builtins.bool,
+    builtins.tuple, builtins.list,
+)  # fmt: skip
+
+
+def resolve_name(scope: Scope, name: str, span: Span | None, variables: Iterable[str] = ()) -> Entity:
+    """The meaning of a Python name. Raises FrontendError with a suggestion if there is none: one of these variables of
+    the function that the user wrote down, else a name around it."""
+    value = scope.resolve(name)
+    if value is MISSING:
+        written = set(re.findall(r"\w+", span.source.text)) if span is not None else set()
+        own = [variable for variable in variables if variable in written]
+        close = difflib.get_close_matches(name, own, n=1) or difflib.get_close_matches(name, scope.names(), n=1)
+        help = f"did you mean {close[0]!r}?" if close else f"give {name} a value before, or define it in the module"
+        raise FrontendError(f"the name {name!r} is not defined", span, help=help)
+    return object_entity(value, span)
+
+
+def object_entity(value: object, span: Span | None) -> Entity:
+    """A Python object as an entity. Raises FrontendError for what has no meaning here."""
+    if isinstance(value, bool | np.bool_):
+        constant = Constant(np.asarray(bool(value)), span)
+        return Typed(constant, constant.type, bool(value))
+    if isinstance(value, int | float):
+        return Number(value, span)
+    if isinstance(value, np.ndarray | np.generic):
+        return _array(np.asarray(value), span)
+    form = form_of(value)
+    if form is not None:
+        return Tuple(tuple(object_entity(v, span) for v in fields_of(value, form)), form)
+    if isinstance(value, tuple):
+        return Tuple(tuple(object_entity(v, span) for v in value))
+    definition = value if isinstance(value, Definition | DerivedDefinition) else getattr(value, "__relay__", None)
+    if definition is not None and isinstance(value, types.FunctionType):  # functools.wraps has copied the attribute
+        raise FrontendError(
+            f"{value.__name__} is a decorated function behind another decorator, which is Python",
+            span,
+            help=f"call the function itself, {value.__name__}.__wrapped__, or write the other decorator with @relay",
+        )
+    if isinstance(definition, Definition):
+        return GlobalFunction(definition)
+    if isinstance(definition, DerivedDefinition):
+        return derived_entity(definition)
+    if isinstance(value, Typed | Derived | LocalFunction | GlobalFunction):  # what a template is about
+        return value
+    if hasattr(value, "__relay_array__"):
+        return _array(np.asarray(value), span)
+    if isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype) or value is None:
+        return Object(value)
+    if isinstance(value, functools.partial):
+        object_entity(value.func, span)  # raises for what cannot be called
+        return Object(value)
+    if data_class(value) is not None:
+        return Object(value)
+    if value is dict or is_record_class(value) or value is dataclasses.replace:
+        return Object(value)
+    if (
+        value is Ellipsis
+        or value in BUILTINS
+        or hasattr(value, "__relay_builtin__")
+        or hasattr(value, "__relay_template__")
+    ):
+        return Object(value)
+    is_array = hasattr(value, "__relay_array__")
+    if isinstance(value, type) and (is_array or issubclass(value, np.generic | np.ndarray | str)):
+        return Object(value)
+    from relay.typecheck.elaboration.library import python_builtins
+
+    if any(value is known for known in python_builtins.KNOWN):
+        return Object(value)
+    refused = python_builtins.refusal(value, span)
+    if refused is not None:
+        raise refused
+    from relay.typecheck.elaboration.library.numpy_names import numpy_function
+
+    if isinstance(value, NumpyFunction):
+        return Object(value)
+    name = getattr(value, "__name__", None)
+    if isinstance(value, types.BuiltinFunctionType | types.FunctionType) or callable(value):
+        module = (getattr(value, "__module__", None) or "").split(".")[0]
+        if module in ("numpy", "math") and name is not None and resolve_operator(name) is not None:
+            return Object((numpy_function(value) if module == "numpy" else None) or resolve_operator(name))
+        is_returned = hasattr(value, "__relay_returned__")
+        what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
+        help = "pass it as an argument" if is_returned else "decorate it with @relay, or register an operator"
+        raise FrontendError(f"{name or value!r} {what}", span, help=help)
+    if isinstance(value, TypeId) or is_parameter(value):
+        raise FrontendError(
+            f"{name or value} is a variable of types, which has no value",
+            span,
+            help="a size is an attribute of a tensor: `x.shape[0]`",
+        )
+    raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
+
+
+def is_meaningful(value: object) -> bool:
+    """Whether a program may mention this object."""
+    try:
+        object_entity(value, None)
+    except FrontendError:
+        return False
+    return True
+
+
+def _array(array: np.ndarray, span: Span | None) -> Typed:
+    base = base_of_dtype(array.dtype)
+    if base is None:
+        raise FrontendError(f"an array of dtype {array.dtype} has no meaning in a Relay program", span)
+    copied = array.copy()
+    copied.setflags(write=False)
+    constant = Constant(copied, span)
+    return Typed(constant, constant.type)
+
+
+def derived_entity(definition: DerivedDefinition) -> Derived:
+    """`grad(f)`, made outside of the program."""
+    of = definition.of
+    inner: Entity = GlobalFunction(of) if isinstance(of, Definition) else derived_entity(of)
+    grad = definition.grad
+    positions = None if definition.wrt is None else tuple(position_of(inner, w, None) for w in definition.wrt)
+    return Derived(inner, attrs.evolve(grad, wrt=positions))  # type: ignore[misc]
+
+
+def position_of(function: Entity, parameter: int | str, span: Span | None) -> int:
+    """The position of a parameter given by position or name. Raises FrontendError."""
+    from relay.typecheck.elaboration.expressions.arguments import surface_function
+
+    base = function
+    while isinstance(base, Derived):
+        base = base.of
+    names = []
+    if span is None and isinstance(base, GlobalFunction):
+        span = surface_function(base).span
+    if isinstance(base, GlobalFunction) or type(base).__name__ == "LocalFunction":
+        names = [p.name for p in surface_function(base).parameters]  # type: ignore[arg-type]
+    if isinstance(parameter, str):
+        if parameter not in names:
+            whole, _, inside = parameter.replace("[", ".").partition(".")
+            close = difflib.get_close_matches(parameter, names, n=1)
+            help = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}" if names else None
+            if inside and whole in names:
+                field = parameter[len(whole) :]
+                help = f"wrt names whole parameters: take `gradient{field}` of the gradient with respect to {whole!r}"
+            raise FrontendError(f"wrt: there is no parameter {parameter!r}", span, help=help)
+        return names.index(parameter)
+    if not isinstance(parameter, int) or isinstance(parameter, bool):
+        raise FrontendError(
+            f"wrt holds positions and names of parameters, found {parameter!r}",
+            span,
+            help="the gradient with respect to a structure has its form: take the part of it that is wanted",
+        )
+    if names and not -len(names) <= parameter < len(names):
+        count = "is 1 parameter" if len(names) == 1 else f"are {len(names)} parameters"
+        raise FrontendError(f"wrt: there {count}; there is no {parameter}", span)
+    return parameter % len(names) if names else parameter

@@ -1,0 +1,248 @@
+"""Records: dicts with string keys, dataclasses and named tuples. At run time they are tuples of their fields."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.definition import Definition
+from relay.ir.structure import field_names, is_named_tuple
+from relay.ir.types import Form
+from relay.typecheck.elaboration.abstract_values import (
+    Entity,
+    GlobalFunction,
+    Number,
+    Object,
+    Output,
+    SliceItem,
+    Tuple,
+    Typed,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.instances import expand
+
+Keywords = Sequence[tuple[str, Entity]]
+
+
+def as_record(session: Session, out: Output, entity: Entity, span: Span | None) -> Tuple | None:
+    """The entity as a tuple with named fields, or None."""
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    return entity if isinstance(entity, Tuple) and entity.form is not None and entity.form.names else None
+
+
+def iterated(entity: Tuple, span: Span | None) -> tuple[Entity, ...]:
+    """What a `for` over a tuple goes through: of a dict, its keys."""
+    if entity.form is None or entity.form.cls is list or is_named_tuple(entity.form.cls):
+        return entity.items
+    if entity.form.cls is dict:
+        return tuple(Object(name) for name in entity.form.names)
+    raise TypeCheckError(f"a {entity.form.cls.__name__} cannot be iterated over", span, help="name its fields")
+
+
+# ---- making records
+
+
+def make_dict(
+    session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
+) -> Entity:
+    """`dict(d, .., name=value)`, which is also what `{**d, "name": value}` means."""
+    fields: dict[str, Entity] = {}
+    for argument in arguments:
+        record = as_record(session, out, argument, span)
+        if record is None and session.is_open(argument):
+            raise SchemeOnly(span, "what is merged")
+        if record is None or record.form is None or record.form.cls is not dict:
+            raise TypeCheckError("only a dict can be merged into a dict", span)
+        fields.update(zip(record.form.names, record.items, strict=True))
+    fields.update(keywords)
+    return Tuple(tuple(fields.values()), Form(dict, tuple(fields)))
+
+
+def make(cls: type, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+    """`Class(..)`: an instance of a dataclass or named tuple, whose fields are its arguments."""
+    from relay.typecheck.elaboration.values.objects import object_entity
+
+    names = field_names(cls)
+    if not is_named_tuple(cls) and hasattr(cls, "__post_init__"):
+        raise TypeCheckError(
+            f"{cls.__name__} has a __post_init__, which is no part of a program", span, help="make it outside"
+        )
+    try:
+        bound = inspect.signature(cls).bind(*arguments, **dict(keywords))
+    except TypeError as error:
+        raise TypeCheckError(f"{cls.__name__}: {error}", span) from None
+    bound.apply_defaults()
+    given = {id(entity) for entity in (*arguments, *(v for _, v in keywords))}
+    values = [v if id(v) in given else object_entity(v, span) for v in (bound.arguments[name] for name in names)]
+    return Tuple(tuple(values), Form(cls, names))
+
+
+def replace(record: Tuple, keywords: Keywords, span: Span | None) -> Entity:
+    """The record with some fields replaced: `dataclasses.replace(p, w=v)`, `p._replace(w=v)`."""
+    assert record.form is not None
+    items = list(record.items)
+    for name, value in keywords:
+        if name not in record.form.names:
+            raise _missing(record, name, span)
+        items[record.form.names.index(name)] = value
+    return Tuple(tuple(items), record.form)
+
+
+# ---- reading records
+
+
+def attribute(record: Tuple, name: str, span: Span | None) -> Entity:
+    """`p.name` of a dataclass or named tuple. Raises TypeCheckError."""
+    assert record.form is not None
+    if record.form.cls is dict:
+        help = f'write ["{name}"]' if name in record.form.names else None
+        raise TypeCheckError(f"a dict has no attribute {name!r}", span, help=help)
+    found = record.field(name)
+    if found is None:
+        raise _missing(record, name, span)
+    return found
+
+
+METHODS = {"dict": ("items", "keys", "values", "get", "copy"), "tuple": ("_replace", "_asdict")}
+
+
+def has_method(record: Tuple, name: str) -> bool:
+    """Whether a record has a method of this name."""
+    assert record.form is not None
+    if record.form.cls is dict:
+        return name in METHODS["dict"]
+    if own_method(record, name) is not None:
+        return True
+    return is_named_tuple(record.form.cls) and name in METHODS["tuple"]
+
+
+def member(record: Tuple, name: str) -> object:
+    """What the class of a record has under a name, or None."""
+    return _found(record.form.cls, name) if record.form is not None and record.form.cls not in (dict, list) else None
+
+
+def _found(cls: type, name: str) -> object:
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
+def method_of_class(cls: type, name: str) -> GlobalFunction | None:
+    """`Class.method`, for a method that is decorated with @relay, as a function of `self` and the rest."""
+    found = getattr(_found(cls, name), "__relay__", None)
+    return GlobalFunction(found) if isinstance(found, Definition) else None
+
+
+def own_method(record: Tuple, name: str) -> GlobalFunction | None:
+    """A method of a record's class that is decorated with @relay."""
+    found = getattr(member(record, name), "__relay__", None)
+    return GlobalFunction(found) if isinstance(found, Definition) else None
+
+
+def call_method(record: Tuple, name: str, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+    """`d.items()` and the like."""
+    if record.form is None or (not record.form.names and record.form.cls is not dict):
+        raise TypeCheckError(f"{name} of a tuple or list takes what is looked for, and no names", span)
+    keys = tuple(Object(key) for key in record.form.names)
+    match name, list(arguments):
+        case "items", []:
+            return Tuple(tuple(Tuple(pair) for pair in zip(keys, record.items, strict=True)))
+        case "keys", []:
+            return Tuple(keys)
+        case "values", []:
+            return Tuple(record.items)
+        case "copy", []:
+            return record
+        case "_asdict", []:
+            return Tuple(record.items, Form(dict, record.form.names))
+        case "_replace", []:
+            return replace(record, keywords, span)
+        case "get", [Object(str(key)), *default] if len(default) <= 1:
+            found = record.field(key)
+            return found if found is not None else default[0] if default else Object(None)
+        case _:
+            raise TypeCheckError(f"`{name}` of a record does not take these arguments", span)
+
+
+def key_of(item: object, span: Span | None) -> str:
+    """The key of `d[item]`. Raises TypeCheckError if it is not known."""
+    if isinstance(item, Object) and isinstance(item.value, str):
+        return item.value
+    raise TypeCheckError("the key of a dict must be a string known before the program runs", span)
+
+
+def item(record: Tuple, key: str, span: Span | None) -> Entity:
+    """`d["key"]`. Raises TypeCheckError."""
+    found = record.field(key)
+    if found is None:
+        raise _missing(record, key, span)
+    return found
+
+
+def update(
+    session: Session, out: Output, entity: Tuple, items: Sequence[object], new: Entity, span: Span | None
+) -> Entity:
+    """The dict or list after `d["key"] = new`, `xs[i] = new`. Raises TypeCheckError."""
+    if len(items) == 1 and entity.form is not None and entity.form.cls is dict:
+        return with_item(entity, key_of(items[0], span), new)
+    position = items[0] if len(items) == 1 else None
+    if entity.form is not None and entity.form.cls is list and isinstance(position, Number):
+        if not isinstance(position.value, int) or not -len(entity.items) <= position.value < len(entity.items):
+            raise TypeCheckError(f"the list has {len(entity.items)} items; there is no {position.value}", span)
+        changed = list(entity.items)
+        changed[position.value] = new
+        return Tuple(tuple(changed), entity.form)
+    if entity.form is not None and entity.form.cls is list and isinstance(position, Typed):
+        from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
+
+        return list_items.with_item(
+            session, out, dynamic_lists.as_growing(session, out, entity, span), position, new, span
+        )
+    if entity.form is not None and entity.form.cls is list and isinstance(position, SliceItem):
+        return _with_slice(session, out, entity, position, new, span)
+    raise TypeCheckError("a tuple's items cannot be assigned", span, help="make a new tuple, or use a list")
+
+
+def _with_slice(
+    session: Session, out: Output, entity: Tuple, place: SliceItem, new: Entity, span: Span | None
+) -> Entity:
+    """The list after `xs[i:j] = new`, where the checker knows the bounds and the new items."""
+    from relay.typecheck.elaboration.expressions.intrinsics import elements
+
+    bounds = [b for b in (place.start, place.stop, place.step) if b is not None]
+    added = elements(session, out, new, span)
+    if added is None or not all(isinstance(b, Number) and isinstance(b.value, int) for b in bounds):
+        raise TypeCheckError(
+            "the bounds of an assigned slice of a list, and what is assigned, must be known before the program runs",
+            span,
+            help="make a new list: `xs = xs[:i] + new + xs[j:]`",
+        )
+    numbers: list[Any] = [b.value if isinstance(b, Number) else None for b in (place.start, place.stop, place.step)]
+    changed = list(entity.items)
+    try:
+        changed[slice(*numbers)] = added
+    except ValueError as error:
+        raise TypeCheckError(str(error), span) from None
+    return Tuple(tuple(changed), entity.form)
+
+
+def with_item(record: Tuple, key: str, value: Entity) -> Tuple:
+    """The dict after `d["key"] = value`."""
+    assert record.form is not None
+    fields = dict(zip(record.form.names, record.items, strict=True))
+    fields[key] = value
+    return Tuple(tuple(fields.values()), Form(dict, tuple(fields)))
+
+
+def _missing(record: Tuple, name: str, span: Span | None) -> TypeCheckError:
+    assert record.form is not None
+    close = difflib.get_close_matches(name, record.form.names, n=1)
+    what = "the dict has no key" if record.form.cls is dict else f"{record.form.cls.__name__} has no field"
+    known = ", ".join(record.form.names)
+    help = f"did you mean {close[0]!r}?" if close else f"it has {known}" if known else None
+    if member(record, name) is not None:
+        help = f"decorate the method with @relay, or the class with @relay.data: {name} is not translated yet"
+    return TypeCheckError(f"{what} {name!r}", span, help=help)

@@ -1,0 +1,609 @@
+"""Attributes, methods and subscripts of tensors and tuples.
+
+A subscript is taken apart: static slices become one `strided_slice`, integers known to the checker take one row and
+drop the axis, a rank-0 integer tensor reads a row (`index` on the first axis, `take` on others), an integer tensor of
+higher rank gathers, None adds an axis.
+"""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
+from relay.ir.dims import ANY, Dim, add, settled, subtract
+from relay.ir.expr import Atom, Constant, RefRead, Slice
+from relay.ir.types import (
+    BOOL,
+    BaseClass,
+    BaseType,
+    Kind,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Unknown,
+    axis_names,
+    prune,
+    show,
+)
+from relay.operator import get_env, lookup, resolve_name
+from relay.typecheck.dims import equal, follows_equal, needs_at_least, product
+from relay.typecheck.dims import known as number_of
+from relay.typecheck.elaboration.abstract_values import (
+    Context,
+    Entity,
+    Method,
+    Number,
+    Object,
+    Output,
+    Size,
+    SliceItem,
+    Tuple,
+    Typed,
+    dim_of,
+    size,
+)
+from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.effects.effect_notes import READS
+from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.elaboration.values import data, records
+from relay.typecheck.elaboration.values.axis_names import names_of, with_names
+from relay.typecheck.relations import steps
+from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
+
+METHODS = {"astype": "cast", "dot": "matmul", "ravel": "flatten", "clip": "maximum"}
+"""Methods of arrays whose operator has another name."""
+
+LIST_METHODS = {
+    "append": "as an expression, make a new list: `[*xs, v]`",
+    "extend": "as an expression, make a new list: `[*xs, *ys]`",
+    "insert": "as an expression, make a new list: `[*xs[:i], v, *xs[i:]]`",
+    "clear": "as an expression, make a new list: `[]`",
+    "reverse": "as an expression, make a new list: `xs[::-1]`",
+    "remove": "write it as a statement",
+    "sort": "as an expression, make a new list: `sorted(xs)`",
+}
+"""What to write for methods of Python's lists."""
+
+_COPIES = ("copy", "clone")
+"""Methods that give the value itself: values never change, so a copy is as good as the original."""
+
+_ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
+_PYTHON_VALUE = "a program has no Python values of tensors; use float(x), int(x) or bool(x), or return x"
+_NOT_NEEDED = {
+    "vmap": "write a comprehension: relay.stack([f(x) for x in xs])",
+    "scan": "write a `for` that appends, and relay.stack",
+    "fori_loop": "write a `for`",
+    "while_loop": "write a `while`",
+    "cond": "write an `if`",
+    "tree_map": "build the structure: {name: f(x) for name, x in tree.items()}, [f(x) for x in xs]",
+    "jit": "decorated functions are compiled",
+}
+"""What other libraries have and the language says."""
+
+_NO_ATTRIBUTE = {
+    "at": "assign, `y = x; y[i] = v`; add at several places: relay.scatter_add(x, indices, values)",
+    "item": _PYTHON_VALUE,
+    "tolist": _PYTHON_VALUE,
+    "numpy": "a tensor of a program is no NumPy array; return it, and convert the result",
+    "detach": "use relay.stop_gradient(x)",
+    "backward": "use relay.grad(f)",
+    "grad": "use relay.grad(f)",
+    "value": "only a reference has it: `relay.ref(x)` makes one",
+    "view": "use x.reshape(..)",
+    "permute": "use relay.transpose(x, axes)",
+    "unsqueeze": "use relay.expand_dims(x, axis)",
+    "append": "a list is made by [..]; tensors have a fixed length",
+}
+
+
+def tensor_type(typed: Typed) -> TensorType | None:
+    """The type of a tensor whose rank is known, or None."""
+    type_ = prune(typed.type)
+    if not isinstance(type_, TensorType):
+        return None
+    shape = flat_shape(type_.shape)
+    return None if shape_variable(shape) is not None else TensorType(prune(type_.base), shape, axis_names(type_))  # type: ignore[arg-type]
+
+
+def is_attribute(name: str) -> bool:
+    """Whether tensors have an attribute or a method of this name."""
+    return name in _ATTRIBUTES or name in METHODS or name in _COPIES or resolve_name(name) is not None
+
+
+def nearest_index(index: Dim, extent: Dim) -> str | None:
+    """What to say of an index that is out of range: where the items end on its side. None if that is no number."""
+    if not isinstance(extent, int) or extent == 0:
+        return None
+    if isinstance(index, int) and index < 0:
+        return f"the first one is 0, or {-extent}"
+    return f"the last one is {extent - 1}, or -1"
+
+
+def attribute(session: Session, out: Output, entity: Entity, name: str, span: Span | None, described: str) -> Entity:
+    """`entity.name`."""
+    from relay.typecheck.elaboration.values.objects import object_entity
+
+    match entity:
+        case Object(types.ModuleType() as module):
+            found = getattr(module, name, None)
+            if found is None and not hasattr(module, name):
+                import difflib
+
+                names = (n for n in dir(module) if not n.startswith("_"))
+                public = [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
+                close = difflib.get_close_matches(name, public, n=1)
+                help = _NOT_NEEDED.get(name) or (f"did you mean {close[0]!r}?" if close else None)
+                raise TypeCheckError(f"{module.__name__} has no {name!r}", span, help=help)
+            return object_entity(found, span)
+        case Object(type() as cls) if data.is_data_class(cls):
+            return data.class_attribute(cls, name, span)
+        case Object(type() as cls) if (own := records.method_of_class(cls, name)) is not None:
+            return own
+        case Typed() if (data_type := data.data_type(entity)) is not None:
+            return data.attribute(session, out, entity, data_type, name, span)
+        case Typed() if isinstance(prune(entity.type), TupleType):
+            return attribute(session, out, expand(session, out, entity, span), name, span, described)
+        case Typed():
+            return _value_attribute(session, out, entity, name, span, described)
+        case Tuple(_, form) if form is not None and form.names:
+            return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
+        case Tuple() if name in ("index", "count", "copy"):
+            return Method(entity, name)
+        case Tuple() if entity in session.gradients:
+            from relay.typecheck.elaboration.values.structure_items import without_fields
+
+            raise without_fields(session, entity, name, f"has no attribute {name!r}", described, span)
+        case Tuple() | Number():
+            if name == "value" or isinstance(entity, Tuple):
+                help = LIST_METHODS.get(name)
+                raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
+            return _value_attribute(session, out, session.materialise(out, entity, span), name, span, described)
+        case _:
+            is_text = isinstance(entity, Object) and isinstance(entity.value, str)
+            help = 'put text together in print or assert: f"{x}"' if is_text else None
+            raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
+
+
+def _value_attribute(
+    session: Session, out: Output, typed: Typed, name: str, span: Span | None, described: str
+) -> Entity:
+    type_ = prune(typed.type)
+    if isinstance(type_, RefType) or (isinstance(type_, Unknown) and name == "value"):
+        if name != "value":
+            session.refuse_guess(type_, span, described)
+            raise TypeCheckError(f"a reference has no attribute {name!r}, only `value`", span)
+        content = session.solver.fresh(Kind.Type)
+        session.unify_at(typed.type, RefType(content), span, described)
+        if isinstance(type_, Unknown):
+            session.guess(prune(type_))
+        session.effect("ref", READS, span, typed.atom)
+        return expand(session, out, session.bind(out, RefRead(typed.atom, span), content, "value", span), span)
+    if isinstance(type_, TupleType):
+        raise TypeCheckError(f"{described} is a tuple, it has no attribute {name!r}", span)
+    if isinstance(type_, Unknown):
+        if session.generic and not is_attribute(name):
+            raise SchemeOnly(span, f"the type of {described}")
+        session.solver.unify(type_, session.solver.fresh_tensor())
+        type_ = prune(type_)
+        session.guess(type_)
+    if not isinstance(type_, TensorType):
+        if isinstance(type_, StackType) and name in ("index", "count", "copy"):
+            return Method(typed, name)
+        what = show(resolve(typed.type))
+        help = LIST_METHODS.get(name) if isinstance(type_, StackType) else None
+        raise TypeCheckError(f"{described} is {what}, it has no attribute {name!r}", span, help=help)
+    if name == "dtype":
+        base = prune(type_.base)
+        return Object(base)
+    if name in ("shape", "ndim", "size"):
+        known = tensor_type(typed)
+        if known is None or (name != "ndim" and not all(_is_sized(d) for d in known.shape)):
+            raise SchemeOnly(span, f"the {name} of {described}")
+        if name == "ndim":
+            return Number(known.rank, span)
+        if name == "shape":
+            return Tuple(tuple(size(d, span) for d in known.shape))
+        return size(product(known.shape), span)
+    if name == "T":
+        return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
+    if is_attribute(name):
+        return Method(typed, name, described)
+    session.refuse_guess(type_, span, described)
+    help = _NO_ATTRIBUTE.get(name)
+    if help is None:
+        close = difflib.get_close_matches(name, [*_ATTRIBUTES, *METHODS, *get_env().names()], n=1)
+        help = f"did you mean {close[0]!r}?" if close else None
+    raise TypeCheckError(f"a tensor has no attribute {name!r}", span, help=help)
+
+
+def call_method(
+    session: Session,
+    out: Output,
+    method: Method,
+    arguments: Sequence[Entity],
+    keywords: Sequence[tuple[str, Entity]],
+    span: Span | None,
+    described: Sequence[str],
+) -> Entity:
+    """`x.name(..)`: the operator of that name, with x as its first operand."""
+    from relay.typecheck.elaboration.expressions.calls import call_operator
+    from relay.typecheck.elaboration.instances import call_function
+    from relay.typecheck.elaboration.library import numpy_names
+
+    if isinstance(method.value, Tuple):
+        own = records.own_method(method.value, method.name)
+        if own is not None:
+            return call_function(session, out, own, [method.value, *arguments], keywords, span, 1)
+        return records.call_method(method.value, method.name, arguments, keywords, span)
+    if method.name == "clip":
+        from relay.typecheck.elaboration.library.python_builtins import clip
+
+        return clip(session, out, method.value, arguments, keywords, span)
+    if method.name in _COPIES:
+        if arguments or keywords:
+            raise TypeCheckError(f"{method.name} takes no arguments here", span)
+        return method.value
+    operator = lookup(METHODS.get(method.name, method.name))
+    if (function := numpy_names.method(method.name)) is not None:
+        given = [method.value, *arguments]
+        return numpy_names.call(
+            session, out, function, given, keywords, span, [method.described, *described], (*operator.attributes,)
+        )
+    if method.name in ("reshape", "transpose", "broadcast_to") and arguments and not keywords:
+        numbers = all(isinstance(a, Number) or (isinstance(a, Typed) and _may_be_scalar(a)) for a in arguments)
+        if numbers and (len(arguments) > 1 or method.name != "transpose"):
+            arguments = [Tuple(tuple(arguments))]
+    operands = [method.described, *described]
+    return call_operator(session, out, operator, [method.value, *arguments], keywords, span, operands)
+
+
+def _may_be_scalar(typed: Typed) -> bool:
+    type_ = tensor_type(typed)
+    return type_.rank == 0 if type_ is not None else isinstance(prune(typed.type), Unknown)
+
+
+# ---- subscripts
+
+
+def index_items(context: Context, items: Sequence[Atom | Slice]) -> list[Entity | SliceItem]:
+    """The items of a subscript as entities."""
+    from relay.typecheck.elaboration.expressions.blocks import atom_entity
+
+    def part(atom: Atom | None) -> Entity | None:
+        return None if atom is None else atom_entity(context, atom)
+
+    return [
+        SliceItem(part(i.start), part(i.stop), part(i.step)) if isinstance(i, Slice) else atom_entity(context, i)
+        for i in items
+    ]
+
+
+def _is_sized(dim: Dim) -> bool:
+    """Whether a dim has arithmetic: it is a number or symbolic, and not open."""
+    return dim is not ANY and is_known((dim,))
+
+
+def slice_number(entity: Entity | None, span: Span | None) -> Dim | None:
+    match entity:
+        case None | Object(None):
+            return None
+        case Size(dim):
+            return settled(dim)
+        case Number(int(value)):
+            return value
+        case _:
+            raise TypeCheckError(
+                "the bounds of a slice must be known before the program runs",
+                span,
+                help="index with an integer, or relay.take(x, relay.arange(..) + start)",
+            ).needing_value()
+
+
+@attrs.define
+class _Plan:
+    """What a subscript does to each axis of the tensor."""
+
+    begin: list[Dim]
+    end: list[Dim]
+    strides: list[int]
+    shape: list[Dim]  # after slicing
+    dropped: list[int]  # axes that an integer removes
+    new_axes: list[int]  # positions in the result where None adds an axis
+    dynamic: list[tuple[int, Typed]]  # axis and run-time index
+
+
+def index(
+    session: Session, out: Output, entity: Entity, items: Sequence[Entity | SliceItem], span: Span | None
+) -> Entity:
+    """`entity[items]`."""
+    if isinstance(entity, Typed):
+        entity = expand(session, out, entity, span)
+    from relay.typecheck.elaboration.values import structure_items
+
+    if isinstance(entity, Tuple) and len(items) == 1 and isinstance(items[0], Typed) and entity.items:
+        return structure_items.chosen_item(session, out, entity, items[0], span)
+    if isinstance(entity, Tuple):
+        return structure_items.tuple_item(session, out, entity, items, span)
+    if not isinstance(entity, Typed):
+        raise TypeCheckError("this value cannot be indexed", span)
+    if isinstance(prune(entity.type), StackType):
+        return structure_items.list_item(session, out, entity, items, span)
+    if data.data_type(entity) is not None:
+        return structure_items.own_item(session, out, entity, items, span)
+    from relay.typecheck.elaboration.dynamic_shapes import masks, slices
+
+    ranked(entity, span)
+    items = [slices.list_as_tensor(session, out, item, span) for item in items]
+    if len(items) == 1 and isinstance(items[0], Typed) and _is_mask(items[0]) and masks.known(items[0]) is None:
+        return slices.masked(session, out, entity, items[0], span)
+    entity, items = _without_windows(session, out, entity, items, span)
+    type_ = ranked(entity, span)
+    items = _constant_indices(session, items, flat_shape(type_.shape), span)
+    plan = subscript_plan(entity, type_, items, span)
+    value = entity
+    if _slices(plan, type_):
+        attributes: dict[str, object] = {
+            "begin": tuple(plan.begin),
+            "end": tuple(plan.end),
+            "strides": tuple(plan.strides),
+        }
+        value = operators.apply(session, out, lookup("strided_slice"), [value], attributes, span, [])
+    if plan.dropped:
+        kept = [a for a in range(len(plan.shape)) if a not in plan.dropped]
+        value = reshaped(session, out, value, [plan.shape[a] for a in kept], span, kept)
+    for axis, position in _after_dropping(plan):
+        value = _dynamic(session, out, value, axis, position, span)
+    if plan.new_axes:
+        known = tensor_type(value)
+        assert known is not None
+        shape, origins = list(known.shape), [*range(known.rank)]
+        for at in plan.new_axes:
+            shape.insert(at, 1)
+            origins.insert(at, -1)
+        value = reshaped(session, out, value, shape, span, origins)
+    return value
+
+
+def item_axes(items: Sequence[Entity | SliceItem], rank: int) -> list[int]:
+    """The axis that each item of a subscript stands at (None at the next one)."""
+    special = [isinstance(i, Object) and (i.value is None or i.value is Ellipsis) for i in items]
+    axes, axis = [], 0
+    for item, is_special in zip(items, special, strict=True):
+        axes.append(axis)
+        if not is_special:
+            axis += 1
+        elif isinstance(item, Object) and item.value is Ellipsis:
+            axis += max(rank - special.count(False), 0)  # there may be too many items
+    return axes
+
+
+def _without_windows(
+    session: Session, out: Output, value: Typed, items: Sequence[Entity | SliceItem], span: Span | None
+) -> tuple[Typed, list[Entity | SliceItem]]:
+    """The value after its slices whose bounds the run computes, and the rest of the subscript."""
+    from relay.typecheck.elaboration.dynamic_shapes import slice_windows, slices
+
+    found = list(items)
+    rank = len(ranked(value, span).shape)
+    for position, (item, axis) in enumerate(zip(items, item_axes(items, rank), strict=True)):
+        if not isinstance(item, SliceItem) or axis >= rank:
+            continue
+        if slices.is_sized_by_the_run(item, ranked(value, span).shape[axis]):
+            value = slices.sliced(session, out, value, axis, item, span)
+        elif not any(isinstance(bound, Typed) for bound in (item.start, item.stop)):
+            continue
+        elif (count := slice_windows.length(session, item, span)) is not None:
+            value = slice_windows.read(session, out, value, axis, item, count, span)
+        else:
+            value = slices.sliced(session, out, value, axis, item, span)
+        found[position] = SliceItem(None, None, None)
+    return value, found
+
+
+def ranked(entity: Typed, span: Span | None) -> TensorType:
+    type_ = prune(entity.type)
+    if not isinstance(type_, TensorType | Unknown):
+        raise TypeCheckError(f"{show(resolve(entity.type))} cannot be indexed", span)
+    known = tensor_type(entity)
+    if known is None or not all(_is_sized(d) for d in known.shape):
+        raise SchemeOnly(span, "the shape of the indexed value")
+    return known
+
+
+def _slices(plan: _Plan, type_: TensorType) -> bool:
+    return any(
+        (b, s) != (0, 1) or follows_equal(e, d) is not True
+        for b, e, s, d in zip(plan.begin, plan.end, plan.strides, type_.shape, strict=True)
+    )
+
+
+def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
+    """The run-time indices in order, each with its axis after the static integers and the indices before it are
+    done."""
+    found: list[tuple[int, Typed]] = []
+    moved = 0
+    for axis, position in plan.dynamic:
+        found.append((axis - sum(d < axis for d in plan.dropped) + moved, position))
+        known = tensor_type(position)
+        moved += (known.rank if known is not None else 0) - 1
+    return found
+
+
+def _is_mask(typed: Typed) -> bool:
+    known = tensor_type(typed)
+    return known is not None and known.base == BOOL and known.rank > 0
+
+
+def _constant_indices(
+    session: Session, items: Sequence[Entity | SliceItem], dims: Sequence[Dim], span: Span | None
+) -> list[Entity | SliceItem]:
+    """The items with lists of known integers, `x[[0, 2]]`, and known masks, `x[[True, False, True]]`, as tensors."""
+    from relay.typecheck.elaboration.dynamic_shapes import masks
+
+    found: list[Entity | SliceItem] = []
+    for axis, item in zip(item_axes(items, len(dims)), items, strict=True):
+        numbers = [n.value for n in item.items if isinstance(n, Number)] if isinstance(item, Tuple) else []
+        truths = masks.known(item)
+        if truths is not None and axis < len(dims):
+            item = masks.positions(session, truths, dims[axis], span)
+        if isinstance(item, Tuple) and numbers and len(numbers) == len(item.items):
+            if not all(isinstance(n, int) for n in numbers):
+                raise TypeMismatch("an index must be an integer", span)
+            constant = Constant(np.asarray(numbers, np.int32), span)
+            found.append(Typed(constant, constant.type))
+        else:
+            found.append(item)
+    return found
+
+
+def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem], span: Span | None) -> _Plan:
+    dims = flat_shape(type_.shape)
+    consumed = sum(not (isinstance(i, Object) and (i.value is None or i.value is Ellipsis)) for i in items)
+    if consumed > len(dims):
+        raise ShapeError(
+            f"{consumed} indices for {show(resolve(entity.type))}, which has rank {len(dims)}",
+            span,
+            help=f"write {len(dims)}, or fewer" if dims else "a scalar has no axes: write x itself",
+        )
+    if sum(isinstance(i, Object) and i.value is Ellipsis for i in items) > 1:
+        raise TypeCheckError("a subscript has at most one `...`", span)
+    plan = _Plan([], [], [], [], [], [], [])
+    axis = position = 0
+
+    def whole() -> None:
+        nonlocal axis, position
+        _add(plan, 0, dims[axis], 1, dims[axis])
+        axis, position = axis + 1, position + 1
+
+    for item in items:
+        match item:
+            case Object(None):
+                plan.new_axes.append(position)
+                position += 1
+            case Object(value) if value is Ellipsis:
+                for _ in range(len(dims) - consumed):
+                    whole()
+            case Number() if (value := dim_of(item)) is not None:
+                first = _position(value, dims[axis])
+                if first is None:
+                    extent = dims[axis]
+                    raise ShapeError(
+                        f"index {value} is out of range for axis {axis} of {show(resolve(entity.type))}",
+                        span,
+                        help=nearest_index(value, extent),
+                    )
+                _add(plan, first, add(first, 1), 1, 1)
+                plan.dropped.append(axis)
+                axis += 1
+            case SliceItem(start, stop, step):
+                low, high, by = (slice_number(b, span) for b in (start, stop, step))
+                stride = 1 if by is None else number_of(by)
+                if stride == 0:
+                    raise TypeCheckError("the step of a slice cannot be 0", span)
+                first, last = _bounds(low, high, stride, dims[axis])
+                _add(plan, first, last, stride, steps(first, last, stride))
+                axis, position = axis + 1, position + 1
+            case Typed():
+                index_type = tensor_type(item)
+                base = prune(index_type.base) if index_type is not None else None
+                if index_type is not None and isinstance(base, BaseType) and base.base_class is not BaseClass.INTEGER:
+                    raise TypeMismatch(
+                        f"an index must be an integer, found {show(resolve(item.type))}",
+                        span,
+                        help=("convert it: int(i)" if index_type.rank == 0 else "convert it: i.astype(relay.Int32)")
+                        if base.base_class is BaseClass.FLOAT
+                        else "how many elements a mask chooses is only known at run time; keep the shape:"
+                        " relay.where(mask, x, 0.0)",
+                    )
+                plan.dynamic.append((axis, item))
+                rank = index_type.rank if index_type is not None else 0
+                _add(plan, 0, dims[axis], 1, dims[axis])
+                axis, position = axis + 1, position + rank
+            case _:
+                text = isinstance(item, Object) and isinstance(item.value, str)
+                help = "only dicts have keys of text" if text else "make it one: x[int(i)], x[n // 2]"
+                if isinstance(item, Tuple):
+                    help = "several places are assigned one after the other: `for j in (0, -1): x[:, j] = v`"
+                number = f"the number {item.value}" if type(item) is Number else "a float"
+                found = number if isinstance(item, Number) else kind_of(item)
+                message = f"an index must be an integer, a slice, None or `...`, found {found}"
+                raise TypeMismatch(message, span, help=help)
+    while axis < len(dims):
+        whole()
+    if sum((t := tensor_type(i)) is not None and t.rank > 0 for _, i in plan.dynamic) > 1:
+        raise TypeCheckError("at most one index may be a tensor of rank 1 or higher", span)
+    return plan
+
+
+def _position(index: Dim, extent: Dim) -> Dim | None:
+    """An index counted from 0, or None if it is out of range."""
+    if not needs_at_least(index, 0):
+        index = add(index, extent)
+        return index if needs_at_least(index, 0) else None
+    return index if needs_at_least(extent, add(index, 1)) else None
+
+
+def _bounds(start: Dim | None, stop: Dim | None, step: int, extent: Dim) -> tuple[Dim, Dim]:
+    """The bounds of a slice as `slice(start, stop, step).indices(extent)` gives them."""
+    low, high = (0, extent) if step > 0 else (-1, subtract(extent, 1))
+
+    def bound(given: Dim | None, missing: Dim) -> Dim:
+        if given is None:
+            return missing
+        if not needs_at_least(given, 0):
+            given = add(given, extent)
+            return given if needs_at_least(given, low) else low
+        return given if needs_at_least(high, given) else high
+
+    return (bound(start, low), bound(stop, high)) if step > 0 else (bound(start, high), bound(stop, low))
+
+
+def _add(plan: _Plan, begin: Dim, end: Dim, stride: int, size: Dim) -> None:
+    plan.begin.append(begin)
+    plan.end.append(end)
+    plan.strides.append(stride)
+    plan.shape.append(size)
+
+
+def reshaped(
+    session: Session,
+    out: Output,
+    value: Typed,
+    shape: Sequence[Dim],
+    span: Span | None,
+    origins: Sequence[int] | None = None,
+) -> Typed:
+    """`origins`: which axis each one of the result was, -1 for a new one."""
+    names = names_of(value)
+    result = operators.apply(session, out, lookup("reshape"), [value], {"shape": tuple(shape)}, span, [])
+    if names is None or origins is None:
+        return result
+    return with_names(result, tuple(None if a < 0 else names[a] for a in origins))
+
+
+def _dynamic(session: Session, out: Output, value: Typed, axis: int, position: Typed, span: Span | None) -> Typed:
+    known = tensor_type(position)
+    if axis == 0 and known is not None and known.rank == 0:
+        return operators.apply(session, out, lookup("index"), [value, position], {}, span, [])
+    return operators.apply(session, out, lookup("take"), [value, position], {"axis": axis}, span, [])
+
+
+def unpack_rows(session: Session, out: Output, entity: Typed, count: int, span: Span | None) -> tuple[Entity, ...]:
+    """`a, b = x` for a tensor x: its rows."""
+    type_ = ranked(entity, span)
+    if type_.rank == 0 or not equal(type_.shape[0], count):
+        raise ShapeError(
+            f"expected {count} values to unpack, found {show(resolve(entity.type))}",
+            span,
+            help="write a name for each row, or index it: x[0]",
+        )
+    return tuple(index(session, out, entity, [Number(i, span)], span) for i in range(count))

@@ -1,0 +1,770 @@
+"""`relay check`: what reading a file without importing it tells, unused bindings, and the form for editors."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import relay
+from relay.api.static_check import Check, check_text
+from relay.cli import main
+from relay.diagnostic import Diagnostic
+
+
+def checked(text: str) -> list[Diagnostic]:
+    return check_text(textwrap.dedent(text).lstrip("\n"), "program.py")
+
+
+def said(text: str) -> list[str]:
+    """What is said of a program, each with its severity and line."""
+    return [f"{d.span.line if d.span else 0} {d.severity}: {d.message}" for d in checked(text)]
+
+
+HEAD = """
+    import dataclasses
+    from typing import NamedTuple
+    import numpy as np
+    import relay
+    from relay import Tensor, Float, Int, Fn, dims
+    import sys
+    sys.exit("the file was run")
+    """
+
+
+def test_what_the_top_of_a_file_tells() -> None:
+    text = f"""{HEAD}
+    n, m = dims("n m")
+    (k,) = relay.dims("k")
+    SIZE, HALF = 4, 4 // 2
+    TABLE = np.ones((SIZE, 3), dtype=np.float32)
+    Row = Tensor[Float, (3,)]
+    Rows: object = tuple[Row, Row]
+    FACTOR = -2.5 * SIZE
+
+    @relay.data
+    class Pair:
+        left: Row
+        right: Row = None
+
+        def total(self):
+            return self.left + self.right
+
+    @dataclasses.dataclass
+    class Weights:
+        w: Tensor[Float, (3, 3)]
+        b: float = 1.0
+
+    class Both(NamedTuple):
+        a: Row
+        b: int
+
+    double = relay.relay(lambda x: x * 2.0)
+
+    @relay
+    def loss(x: Row, p: Weights):
+        return relay.sum(TABLE @ (p.w @ x) * FACTOR) + p.b
+
+    slope = relay.grad(loss, wrt=0)
+
+    @relay
+    def use(p: Pair, rows: Rows, both: Both, w: Weights):
+        step = slope(both.a, w)
+        return double(p.total()) + rows[0] + step * HALF
+    """
+    assert said(text) == []
+    wrong = text.replace("step * HALF", "step @ TABLE")
+    assert [line.partition(": ")[2][:16] for line in said(wrong)] == ["the shapes (3,) "]
+
+
+def test_what_only_importing_tells() -> None:
+    text = f"""{HEAD}
+    from elsewhere import layer, Config
+    from . import sibling
+    import os
+    WIDTH = int(os.environ["WIDTH"])
+    OPTIONS = [w for w in range(3)]
+
+    @relay
+    def f(x: Tensor[Float, (2,)]):
+        y = layer(x)
+        return y + x[5]
+
+    @relay
+    def g(x: Tensor[Float, (WIDTH,)]):
+        return x
+
+    @relay
+    def h(x: Tensor[Float, (2,)]):
+        return sibling(x) + OPTIONS[0]
+
+    @relay
+    def i(x: Tensor[Float, (2,)], c: Config):
+        return x
+    """
+    found = said(text)
+    assert [line.partition(" ")[2] for line in found] == [
+        "error: index 5 is out of range for axis 0 of Tensor[float32, (2,)]",  # all that can be checked is
+        "note: g was not checked: only importing the file can tell what 'WIDTH' is; use --import",
+        "note: h was not checked: only importing the file can tell what 'sibling' is; use --import",
+        "note: i was not checked: only importing the file can tell what 'Config' is; use --import",
+    ]
+
+
+def test_stars() -> None:
+    body = "@relay\ndef f(x: Tensor[Float, (2,)]):\n    return tanh(x) + helper(x)\n"
+    assert "the name 'tanh' is not defined" in said(f"from relay import relay, Tensor, Float\n{body}")[0]
+    (note,) = said(f"from somewhere import *\nfrom relay import relay, Tensor, Float\n{body}")
+    assert "was not checked" in note
+    assert "the name 'helper' is not defined" in said(f"from relay import *\n{body.replace('tanh(x)', 'x')}")[0]
+
+
+def test_conditional_names() -> None:
+    text = """
+    from relay import relay, Tensor, Float
+    SIZE = 2
+    try:
+        import fast
+        SIZE = 3
+    except ImportError:
+        fast = None
+    for SIDE in range(3):
+        pass
+    if SIZE:
+        @relay
+        def f(x: Tensor[Float, (2,)]):
+            return x[9]
+    if __name__ == "__main__":
+        SIZE = 7
+
+    @relay
+    def g(x):
+        return x[SIZE] + SIDE
+    """
+    found = said(text)
+    assert "index 9 is out of range" in found[0] and "was not checked" in found[1] and len(found) == 2
+
+
+def test_functions_in_functions_and_classes() -> None:
+    text = """
+    from relay import relay, Tensor, Float
+
+    class Model:
+        @relay
+        def call(self, x: Tensor[Float, (2,)]):
+            return x[3]
+
+    def make(scale):
+        @relay
+        def inner(x: Tensor[Float, (2,)]):
+            return x[4]
+
+        @relay
+        def scaled(x: Tensor[Float, (2,)]):
+            return x * scale
+        return inner, scaled
+    """
+    found = said(text)
+    assert [line.split(":")[0] for line in found] == ["6 error", "11 error", "14 note"]
+    assert "'scale'" in found[2]
+
+
+def test_mistakes_at_the_top() -> None:
+    text = """
+    import relay
+    from relay import Tensor, Float
+
+    @relay.data
+    class Bad:
+        x: Tensor[Float, 3]
+
+        def method(self):
+            yield self.x
+
+    Wrong = Tensor[Float, 3]
+
+    @relay
+    def f(x: Bad):
+        return x.x + missing
+
+    @relay
+    def g(x: Wrong, y: Tensor[Float, (2,)]):
+        return y
+    """
+    found = said(text)
+    assert len(found) == 2, found
+    assert found[0].startswith("6 error: the shape of a tensor is a tuple, found 3")
+    assert found[1].startswith("11 error: the shape of a tensor is a tuple, found 3")
+
+
+def test_what_decorators_do_not_take() -> None:
+    text = f"""{HEAD}
+    LEVEL = 9
+    @relay
+    async def later(x):
+        return x
+    @relay(static_argname=("k",), opt_level=LEVEL)
+    def first(x, k):
+        return x
+    @relay(opt_level=9)
+    def second(x):
+        return x
+    def outer():
+        @relay.relay
+        async def inner(x):
+            return x
+    class Layer:
+        @relay(static_argnames=3)
+        def method(self, x):
+            return x
+    """
+    assert said(text) == [
+        "11 error: `async def` is not part of Relay",
+        "13 error: @relay has no option 'static_argname'",
+        "16 error: there is no opt_level 9; they are 0 to 3",
+        "21 error: `async def` is not part of Relay",
+        "24 error: static_argnames are names of parameters, found 3",
+    ]
+
+
+def test_type_variables_of_python() -> None:
+    text = """
+    import typing
+    from typing import TypeVar, TypeVarTuple
+    from relay import relay, Tensor, Float
+
+    T, B = TypeVar("T"), typing.TypeVar("B")
+    Ts = TypeVarTuple("Ts")
+
+    @relay
+    def same(x: T) -> T:
+        return x
+
+    @relay
+    def doubled(x: Tensor[B, (3,)], y: Tensor[Float, (*Ts, 3)]) -> tuple[Tensor[B, (3,)], Tensor[Float, (*Ts,)]]:
+        return x, y.sum(axis=-1)
+
+    @relay
+    def other(x: T, y: T) -> T:
+        return x + y
+    """
+    assert said(text) == ["18 error: operand 1 of `+` must be a tensor, and T is annotated as any type"]
+
+
+def test_donations_of_what_is_no_parameter() -> None:
+    text = """
+    from relay import relay, Tensor, Float
+
+    @relay(donate_argnames="y")
+    def first(x: Tensor[Float, (3,)]):
+        return x
+    @relay(donate_argnums=3)
+    def second(x: Tensor[Float, (3,)]):
+        return x
+    @relay(donate_argnames="x", static_argnames="x")
+    def third(x):
+        return x
+    class Layer:
+        @relay(donate_argnames=("self", "z"))
+        def method(self, x):
+            return x
+    @relay(donate_argnames="x")
+    def right(x: Tensor[Float, (3,)]):
+        return x
+    """
+    assert said(text) == [
+        "4 error: donate_argnames: first has no parameter 'y'",
+        "7 error: donate_argnums: second has 1 parameter, and none at 3",
+        "10 error: x is static, so it has no memory to donate",
+        "14 error: donate_argnames: method has no parameter 'z'",
+    ]
+
+
+def test_callers_of_a_function_with_a_mistake_are_silent() -> None:
+    text = """
+    from relay import relay, Tensor, Float
+
+    @relay
+    def f(x: Tensor[Float, (2,)]):
+        with x:
+            return x
+
+    @relay
+    def g(x: Tensor[Float, (2,)]):
+        return f(x) + x[7]
+    """
+    assert [line[:25] for line in said(text)] == ["5 error: `with` is not pa", "10 error: index 7 is out "]
+
+
+def test_defaults_methods_gradients_and_operators() -> None:
+    text = f"""{HEAD}
+    AXES = (0, 1)
+
+    @relay
+    def total(x: Tensor[Float, (2, 3)], axes=(0, 1), factor=2 * 3, axis=AXES[1], f=relay.tanh):
+        return f(x.sum(axis=axis) * factor)
+
+    @dataclasses.dataclass
+    class Weights:
+        w: Tensor[Float, (3,)]
+
+        @relay
+        def add(self, x: Tensor[Float, (3,)]):
+            return self.w + x
+
+    @relay
+    def softplus(x):
+        return np.log(1.0 + np.exp(x))
+
+    @softplus.def_gradient
+    def backward(saved, seed):
+        return seed * saved[0] + missing
+
+    @relay(static_argnames="axis")
+    def along(x: Tensor[Float, (2, 3)], axis):
+        return x.sum(axis=axis)
+
+    @relay.composite
+    def scaled(x: Tensor, factor: float = 2.0) -> Tensor:
+        "x times a factor. x: (T, s) -> (T, s)."
+        return x * factor + absent
+
+    @relay.register_op(relation=relay.Relation("T -> T", sys.exit), compute=sys.exit, no_gradient="none")
+    def shown(x: Tensor) -> Tensor:
+        "x. x: (T, s) -> (T, s)."
+        sys.exit()
+
+    @relay
+    def right(p: Weights, x: Tensor[Float, (2, 3)]):
+        return along(x, 1) + total(x) + softplus(p.add(x[0]))[1] + relay.scaled(x, factor=3.0)[0, 2]
+
+    @relay
+    def wrong(p: Weights, x: Tensor[Float, (2, 3)]):
+        return p.add(x[:, 0]) + total(x)[2] + along(x, 0)[3]
+
+    @relay
+    def open(x):
+        return relay.shown(x)
+    """
+    found = said(text)
+    assert [line.partition(" ")[2] for line in found] == [
+        "error: the name 'missing' is not defined",
+        "error: the name 'absent' is not defined",
+        "error: argument x of add must be Tensor[float32, (3,)], found Tensor[float32, (2,)]",
+        "error: index 2 is out of range for axis 0 of Tensor[float32, (2,)]",
+        "error: index 3 is out of range for axis 0 of Tensor[float32, (3,)]",
+        "note: open was not checked: only importing the file can tell what 'shown' is; use --import",
+    ]
+
+
+def test_methods_of_data_types() -> None:
+    text = f"""{HEAD}
+    A = relay.type_var("A")
+
+    @relay.data
+    class Point:
+        x: Tensor[Float, (2,)]
+
+        def right(self, other):
+            return self.x + other.x
+
+        def wrong(self):
+            return self.x[2]
+
+    @relay.data
+    class Box:
+        content: A
+
+        def open(self):
+            return self.content * 2.0
+    """
+    assert said(text) == ["19 error: index 2 is out of range for axis 0 of Tensor[float32, (2,)]"]
+
+
+def test_operators_of_unknown_names() -> None:
+    text = """
+    import relay
+
+    def setup(name):
+        relay.register_op(relation=None, compute=None)(name)
+
+    @relay
+    def f(x):
+        return relay.nothing(x)
+    """
+    (note,) = said(text)
+    assert note == "7 note: f was not checked: only importing the file can tell what 'nothing' is; use --import"
+
+
+def test_what_an_attribute_lets_guess() -> None:
+    text = """
+    import relay
+    from relay import Tensor, Float
+
+    @relay.data
+    class Node:
+        value: Tensor[Float, ()]
+        below: Tensor[Float, (3,)]
+
+        def norm(self):
+            return self.below.sum()
+
+    @relay
+    def named(node):
+        return node.value + node.below
+
+    @relay
+    def method(node):
+        return node.norm() + node.below
+
+    @relay
+    def use(n: Node):
+        return named(n) + method(n)[4]
+    """
+    assert said(text) == ["22 error: index 4 is out of range for axis 0 of Tensor[float32, (3,)]"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["10 ** 10 ** 10", "1 << 10 ** 12", "np.ones((10**6, 10**6))", "[0] * 10 ** 12", "np.ones(3) / undefined", "1 / 0"],
+)
+def test_values_that_are_not_evaluated(value: str) -> None:
+    text = f"import numpy as np\nfrom relay import relay\nX = {value}\n@relay\ndef f(x):\n    return x + X\n"
+    (note,) = said(text)
+    assert "only importing the file can tell what 'X' is" in note
+
+
+def test_no_python() -> None:
+    (found,) = checked("def f(:\n")
+    assert found.severity == "error" and "not valid Python" in found.message
+
+
+PROGRAMS = sorted((Path(__file__).parents[1] / "zoo").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_programs_that_run_have_no_mistakes(path: Path) -> None:
+    found = check_text(path.read_text(encoding="utf-8"), str(path))
+    assert not [str(d) for d in found if d.severity == "error"]
+
+
+def test_what_only_the_call_of_a_function_without_annotations_tells() -> None:
+    text = """
+    from relay import relay
+
+    @relay
+    def f(state, rows, axis=0):
+        position, *rest = rows
+        total = state.velocity * 2.0 + state["mass"]
+        for row in rows:
+            total = total + row
+        return {**state, "sum": total.sum(axis=axis)}, (*rest, position), wrong
+    """
+    assert said(text) == ["9 error: the name 'wrong' is not defined"]
+
+
+def test_lists_that_a_call_chooses_may_be_empty() -> None:
+    text = """
+    import relay
+
+    @relay.relay(static_argnames="times")
+    def from_nothing(x, times):
+        for part in [x] * 0 if times is None else [x for _ in range(times)]:
+            x = x + part
+        return x
+
+    @relay.relay(static_argnames="times")
+    def from_none(x, times):
+        parts = [] if times is None else [x]
+        for part in parts:
+            x = x + part
+        return x
+
+    @relay.data
+    class Scale:
+        factor: relay.Tensor[relay.Float64, ()]
+
+        def by(self, x):
+            return x * self.factor
+
+    @relay.relay
+    def applied(f, x):
+        return f(x)
+
+    @relay.relay
+    def method(s: Scale, x):
+        return applied(s.by, x) + wrong
+    """
+    assert said(text) == ["29 error: the name 'wrong' is not defined"]
+
+
+# ---- what is never used
+
+
+def unused(body: str, **further: str) -> list[str]:
+    """The warnings for a function's body, each with its line in the body."""
+    text = "from relay import relay, Tensor, Float\nimport numpy as np\n"
+    text += "".join(f"{definition}\n" for definition in further.values())
+    head = text + "@relay\ndef f(x: Tensor[Float, (2,)], y, c: bool):\n"
+    lines = head.count("\n")
+    found = check_text(head + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ") + "\n", "unused.py")
+    assert not [d for d in found if d.severity == "error"], found
+    return [f"{d.span.line - lines}:{d.span.column - 4} {d.message}" for d in found if d.code == "unused" and d.span]
+
+
+NEVER = "is never used and has no effect"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("a = x + 1.0\nreturn x", [f"1:1 `a` {NEVER}"]),
+        ("a = relay.tanh(x)\nb = np.exp(x)\nreturn x", [f"1:1 `a` {NEVER}", f"2:1 `b` {NEVER}"]),
+        ("a = x\na = x * 2.0\nreturn a", [f"1:1 this value of `a` {NEVER}"]),
+        ("relay.tanh(x)\nreturn x", [f"1:1 this value {NEVER}"]),
+        ("x.sum()\nlen((x, x))\nreturn x", [f"1:1 this value {NEVER}", f"2:1 this value {NEVER}"]),
+        ("def g(v):\n    return v\nreturn x", [f"1:1 `g` {NEVER}"]),
+        ("g = lambda v: v\nreturn x", [f"1:1 `g` {NEVER}"]),
+        ("def g(v):\n    w = v\n    return v\nreturn g(x)", [f"2:5 `w` {NEVER}"]),
+        ("if c:\n    a = x\nelse:\n    a = x * 2.0\nreturn x", [f"2:5 `a` {NEVER}", f"4:5 `a` {NEVER}"]),
+        ("for i in range(3):\n    a = x[0]\nreturn x", [f"2:5 `a` {NEVER}"]),
+        ("a: Tensor[Float, (2,)] = x\nreturn x", [f"1:1 `a` {NEVER}"]),
+        ("r = relay.ref(x)\nreturn x", [f"1:1 `r` {NEVER}"]),
+        # what has an effect, or may have one, or is no mistake
+        ("_a = x + 1.0\na, b = x\nreturn a", []),
+        ("for i in range(3):\n    x = x * 2.0\nreturn x", []),
+        ("r = relay.ref(x)\nr.value = x\nrelay.write(r, x)\nreturn x", []),
+        ("print(x)\nassert c, 'text'\nreturn x", []),
+        ("if (a := x.sum()) > 0.0:\n    return x\nreturn x", []),
+        ("n = 0\nwhile c:\n    n = n + 1\nreturn x", []),
+        ("xs = []\nfor i in range(3):\n    xs.append(x)\nreturn x", []),
+    ],
+)
+def test_unused_bindings(body: str, expected: list[str]) -> None:
+    assert unused(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("xs = [x]\nxs.append(x)\nreturn x", [f"2:1 this change of `xs` {NEVER}"]),
+        ("x[0] = 1.0\nreturn 1.0", [f"1:1 this change of `x` {NEVER}"]),
+        ("xs = [x]\nfor i in range(3):\n    xs.append(x)\nreturn xs", []),
+        ("if c:\n    pass\nreturn x", ["1:1 this `if` has no effect"]),
+        ("for _ in range(3):\n    ...\nreturn x", ["1:1 this loop has no effect"]),
+        ("for i in range(3):\n    print(i)\nif c:\n    assert x[0] < 5.0\nreturn x", []),
+        ("sorted((x[0], x[1]))\nreturn x", [f"1:1 this value {NEVER}"]),
+    ],
+)
+def test_statements_that_change_nothing(body: str, expected: list[str]) -> None:
+    assert unused(body) == expected
+
+
+def test_calls_of_functions_with_effects() -> None:
+    pure = "@relay\ndef g(x):\n    return x * 2.0"
+    shows = "@relay\ndef h(x):\n    print(x)\n    return x"
+    calls = "@relay\ndef k(x):\n    return h(x)"
+    body = "a = g(x)\nb = h(x)\nd = k(x)\nh(x)\ng(x)\nreturn x"
+    assert unused(body, pure=pure, shows=shows, calls=calls) == [f"1:1 `a` {NEVER}", f"5:1 this value {NEVER}"]
+    recursive = "@relay\ndef g(x):\n    return x if x.sum() > 0.0 else g(x)"
+    assert unused("a = g(x)\nreturn x", recursive=recursive) == [f"1:1 `a` {NEVER}"]
+    assert unused("a = g(x)\nreturn x", outside="from other import g") == []
+
+
+# ---- the command
+
+
+def test_warnings_and_errors_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.py"
+    path.write_text("from relay import relay\n@relay\ndef f(x):\n    a = x\n    return x\n")
+    assert main(["check", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "program.py:4:5: warning: `a` is never used" in out and out.endswith("no errors and 1 warning in 1 file\n")
+
+
+def test_the_form_for_editors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "from relay import relay, Tensor, Float\n@relay\ndef f(x: Tensor[Float, (2,)], c: bool):\n"
+        "    if c:\n        y = x\n    else:\n        y = x[0]\n    return y\n"
+    )
+    assert main(["check", "--json", str(path)]) == 1
+    assert json.loads(capsys.readouterr().out) == [
+        {
+            "file": str(path), "line": 7, "column": 9, "end_line": 7, "end_column": 10,
+            "severity": "error", "code": "TypeMismatch",
+            "message": "y is Tensor[float32, (2,)] on one path and Tensor[float32, ()] on another",
+            "labels": [
+                {
+                    "file": str(path), "line": 5, "column": 9, "end_line": 5, "end_column": 10,
+                    "message": "here it is Tensor[float32, (2,)]",
+                }
+            ],
+            "notes": ["the rank is 0, not 1"], "help": None,
+        }
+    ]  # fmt: skip
+
+
+def test_encodings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.py"
+    path.write_bytes("# coding: latin-1\nfrom relay import relay\n@relay\ndef f(ä):\n    return ö\n".encode("latin-1"))
+    assert main(["check", str(path)]) == 1
+    assert "5 |     return ö" in capsys.readouterr().out
+    path.write_bytes("from relay import relay\nx = 'ä'\n".encode("latin-1"))
+    assert main(["check", str(path)]) == 2
+    assert "cannot read" in capsys.readouterr().err
+    path.write_bytes(b"# coding: nonsense\n")
+    assert main(["check", str(path)]) == 2
+    path.write_bytes(b"\xef\xbb\xbffrom relay import relay\r\n@relay\r\ndef f(x):\r\n    return y\r\n")
+    capsys.readouterr()
+    assert main(["check", str(path)]) == 1
+    assert "4 |     return y\n  |            ^" in capsys.readouterr().out
+
+
+def test_importing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.py"
+    text = "from relay import relay\nSIZE = [3 for _ in 'a'][0]\nclass A:\n    @relay\n    def f(self, x):\n"
+    path.write_text(text + "        a = x\n        return x + nothing\n")
+    assert main(["check", "--import", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "'nothing' is not defined" in out and "`a` is never used" in out
+    path.write_text(text + "        with x:\n            import y\n\n1 / 0\n")
+    assert main(["check", "--import", str(path)]) == 1
+    assert capsys.readouterr().out.count("error:") == 1
+    path.write_text("from relay import relay\n@relay\ndef f(x):\n    return nothing\nraise KeyError('here')\n")
+    assert main(["check", "--import", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "cannot be imported: KeyError: 'here'" in out and "'nothing' is not defined" in out
+
+
+def test_a_long_chain_of_calls() -> None:
+    chain = "".join(f"@relay\ndef f{i}(x):\n    return {f'f{i - 1}(x)' if i else 'x'} * 2.0\n" for i in range(300))
+    functions = relay.from_source(chain.replace("@relay\n", ""))
+    with pytest.raises(relay.TypeCheckError, match="the calls of functions that begin with f299 are nested too deeply"):
+        functions["f299"].type  # noqa: B018
+
+
+# ---- programs that run
+
+
+ROOT = Path(__file__).parents[2]
+RUNNING = sorted(
+    path
+    for pattern in (
+        "tests/zoo/*.py",
+        "tests/support/*programs*.py",
+        "examples/**/*.py",
+        "benchmarks/**/*.py",
+        "ops/**/*.py",
+    )
+    for path in ROOT.glob(pattern)
+)
+
+
+def test_programs_that_run_have_no_errors_and_no_warnings() -> None:
+    """The zoo, the examples and the benchmarks, all in one check."""
+    files = Check([str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "support")])
+    found = [d for path in RUNNING for d in files.text(path.read_text(encoding="utf-8"), str(path))]
+    assert len(RUNNING) > 50
+    assert [d.render(color=False) for d in found if d.severity != "note"] == []
+
+
+def test_what_only_a_call_tells_is_no_error() -> None:
+    text = f"""{HEAD}
+    @relay
+    def appended(xs, x, n):
+        xs.append(x)
+        for i in range(n):
+            xs.append(x * i)
+        xs.extend([x, x])
+        xs.insert(0, x)
+        xs.sort()
+        xs.reverse()
+        xs += [x]
+        last = xs.pop()
+        return [last] + xs, len(xs)
+
+    @relay
+    def emptied(xs):
+        xs.clear()
+        return xs
+
+    @relay
+    def in_its_dtype(f, x):
+        return f.dtype(1.0) + x.dtype(2) * x
+
+    @relay
+    def reversed_things(xs, n, x):
+        total = 0.0
+        for v in reversed(xs):
+            total = total + v
+        for i in reversed(range(n)):
+            x = x * i
+        return total, x, list(reversed(xs))
+
+    @relay
+    def step(s):
+        a, b = s
+        return a + b, b
+
+    @relay
+    def changed_by_calls(state, f, model, p, xs, n):
+        for _ in range(n):
+            state = step(state)
+        t = p["w"]
+        while n > 0:
+            t = f(t)
+            n = n - 1
+        for layer in model:
+            t = relay.tanh(t @ layer["w"] + layer["b"])
+        for x in xs:
+            p = {{"w": p["w"] + x, "b": p["b"]}}
+        return state, t, p
+
+    @relay
+    def looked_at(x, p):
+        g = x @ p["w"]
+        return g[..., :3]
+    """
+    assert said(text) == []
+
+
+def test_an_if_that_leaves_a_round_has_an_effect() -> None:
+    text = f"""{HEAD}
+    @relay
+    def first(n, x):
+        for a in (2, 3):
+            y = x + a
+            if y == 5:
+                continue
+            if y > n:
+                return False
+        return True
+
+    @relay
+    def second(n, x):
+        for a in (2, 3):
+            y = x + a
+            if y == 1 or y == n:
+                continue
+            bad = True
+            for _ in range(n):
+                y = y * y
+                if y == 7:
+                    bad = False
+                    break
+            if bad:
+                return False
+        return True
+
+    @relay
+    def third(x):
+        if x.sum() > 0:
+            pass
+        for _ in range(3):
+            pass
+        return x
+    """
+    assert [line.partition(": ")[2] for line in said(text)] == ["this `if` has no effect", "this loop has no effect"]

@@ -1,0 +1,136 @@
+"""Object code in memory: what a program keeps while it can be called, and what is not loaded."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import platform
+import re
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relay
+from relay.codegen.lowering.module_builder import assemble
+from relay.codegen.runtime import loading
+from relay.codegen.runtime.cpu import compile_module
+from relay.codegen.runtime.loading import Loaded, Unloadable, load
+
+X = np.linspace(-2.0, 2.0, 100, dtype=np.float32)
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or platform.machine() != "x86_64", reason="for x86-64 on Linux"
+)
+
+
+def function(text: str) -> Any:
+    return relay.from_source(f"def f(x): return {text}", {"relay": relay})
+
+
+@pytest.fixture(scope="module")
+def code() -> bytes:
+    native = assemble(function("relay.sum(relay.exp(x), axis=0)").core(X), 1, {})
+    assert native.code is not None
+    return native.code[0]
+
+
+def executable() -> set[str]:
+    """The ranges of memory of no file that are executable."""
+    lines = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+    return {line[0] for line in lines if "x" in line[1] and len(line) == 5}
+
+
+def test_code_is_not_writable_and_goes_with_the_program() -> None:
+    gc.collect()  # what other tests have left might go in between
+    before = executable()
+    program = function("relay.tanh(x) * 3.0").compile(X)
+    assert len(executable() - before) == 1
+    lines = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+    assert not any("w" in line[1] and "x" in line[1] for line in lines)
+    np.testing.assert_allclose(program(X), np.tanh(X) * 3, rtol=2e-6)
+    del program
+    gc.collect()
+    assert not executable() - before
+
+
+def test_a_function_keeps_its_code() -> None:
+    program = compile_module(function("x + 1.0").core(X), threads=1)
+    run = program.native.function
+    del program
+    gc.collect()
+    assert "Function" in type(run).__name__ and len(executable()) >= 1
+
+
+def test_programs_are_small() -> None:
+    """Each has its code, about 50 KiB with what is said of it; the compiler's state would be a megabyte."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    kept = [function(f"relay.tanh(x) + {number}.0") for number in range(25)]
+    for one in kept[:5]:
+        one(X)
+    gc.collect()
+    before = resident()
+    for one in kept[5:]:
+        one(X)
+    gc.collect()
+    assert (resident() - before) / 20 < 400_000
+
+
+def test_several_threads_and_functions_of_others() -> None:
+    source = "relay.sum(relay.tanh(x) + relay.erf(x), axis=1), relay.atan2(x, x + 1.0)"
+    x = np.random.default_rng(0).standard_normal((600, 700)).astype(np.float32)
+    made = function(source)
+    program = compile_module(made.core(x), threads=2)
+    assert isinstance(program.native.module, Loaded)
+    for found, expected in zip(program([x]), made.interpret(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def changed(code: bytes, at: int, content: bytes) -> bytes:
+    return code[:at] + content + code[at + len(content) :]
+
+
+def relocations(code: bytes) -> Iterator[int]:
+    """Where the relocations of the code stand."""
+    (section,) = (s for s in loading._sections(code) if s.name == ".rela.text")
+    yield from range(section.start, section.start + section.size, 24)
+
+
+def test_other_files_are_refused(code: bytes) -> None:
+    kind = next(relocations(code)) + 8
+    name = code.rindex(b"__tvm_ffi_main")
+    for content, reason in (
+        (b"", "no object file"),
+        (b"\x7fELF", "no object file"),
+        (changed(code, 4, b"\1"), "no object file"),
+        (changed(code, 18, struct.pack("<H", 183)), "not for x86-64"),
+        (changed(code, kind, struct.pack("<I", 23)), "a relocation of kind 23"),
+    ):
+        with pytest.raises(Unloadable, match=reason):
+            load(content)
+    with pytest.raises(KeyError):
+        load(changed(code, name, b"__tvm_ffi_mine"))["main"]
+
+
+def test_a_function_that_there_is_not(code: bytes) -> None:
+    found = re.search(rb"\0(TVMFFIErrorSetRaisedFromCStr)\0", code)
+    assert found is not None
+    with pytest.raises(Unloadable, match="there is no TVMFFIErrorSetRaisedFromNone"):
+        load(changed(code, found.start(1), b"TVMFFIErrorSetRaisedFromNone"))
+
+
+def test_what_is_not_loaded_runs_nevertheless(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loading, "_X86_64", 0)
+    with caplog.at_level(logging.INFO, "relay.compile"):
+        program = function("relay.tanh(x) * 5.0").compile(X)
+    assert "it is not for x86-64" in caplog.text
+    np.testing.assert_allclose(program(X), np.tanh(X) * 5, rtol=2e-6)
+    assert program._program.native.code is None and len(program._program.native.object_code[0]) > 1000

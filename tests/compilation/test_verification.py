@@ -1,0 +1,144 @@
+"""RELAY_VERIFY=1: machine code that gives other numbers than the references is not used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+import relay
+from relay import RelayFunction, Tensor
+from relay.codegen.kernels import kernels
+from relay.codegen.lowering import module_builder
+from relay.compilation import verification
+from relay.errors import InternalError, MachineCodeError
+from relay.operator import lookup
+from relay.typecheck.relations import same
+
+STRAIGHT = """
+def f(x, w):
+    h = relay.exp(x) @ w
+    return relay.tanh(h) + 1.0, relay.argmax(x), h.sum()
+"""
+LOOP = """
+def f(x, w):
+    total = relay.zeros((3,), dtype=relay.Float64)
+    for row in x:
+        total += relay.tanh(relay.exp(row) @ w) * 0.37
+    return total
+"""
+
+
+@pytest.fixture(autouse=True)
+def verifying(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAY_VERIFY", "1")
+    monkeypatch.setattr(verification, "_tried", set())
+
+
+@pytest.fixture
+def wrong_tanh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled, tanh is the sine."""
+    monkeypatch.setattr(kernels, "lookup", lambda name: lookup("sin" if name == "tanh" else name))
+    monkeypatch.setattr(kernels, "_made", {})
+
+
+def function_of(text: str, **options: Any) -> RelayFunction:
+    made = relay.from_source(text, {"relay": relay}, "model.py")
+    made = made["f"] if isinstance(made, dict) else made
+    assert isinstance(made, RelayFunction)
+    return RelayFunction(made.__relay__, attrs.evolve(made._options, **options))
+
+
+@pytest.mark.parametrize(("text", "line"), [(STRAIGHT, "model.py:4"), (LOOP, "model.py:5")])
+def test_a_wrong_kernel_is_an_error(text: str, line: str, wrong_tanh: None) -> None:
+    with pytest.raises(MachineCodeError) as caught:
+        function_of(text)(np.ones((4, 5)), np.ones((5, 3)))
+    assert isinstance(caught.value, InternalError)
+    message = str(caught.value)
+    assert "tanh" in message and line in message and "found [" in message and "expected [" in message
+    assert "float64" in message and "please report it" in message and "help" in message
+
+
+def test_sizes_are_named(wrong_tanh: None) -> None:
+    symbolic = function_of("def f(x):\n    return relay.tanh(x) * 2.0\n", dynamic=True)
+    with pytest.raises(MachineCodeError, match=r"for x_0 = \d+: found"):
+        symbolic(np.ones(4))
+
+
+def test_only_where_it_is_asked_for(wrong_tanh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAY_VERIFY", "0")
+    found = function_of("def f(x):\n    return relay.tanh(x)\n")(np.full(3, 0.5))
+    np.testing.assert_allclose(found, np.sin(np.full(3, 0.5)))
+
+
+def test_kernels_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+    original = module_builder.assemble
+    monkeypatch.setattr(module_builder, "assemble", lambda *given: tried.append(given) or original(*given))
+    arguments = np.ones((4, 5)), np.ones((5, 3))
+    function_of(LOOP)(*arguments)
+    first = len(tried)
+    function_of(LOOP.replace("total = relay", "unused = 1\n    total = relay"))(*arguments)
+    assert (first, len(tried)) == (2, 3)  # the program, and its kernels
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "relay.floor(relay.sum(relay.full((1000,), 0.1)) * x)",  # 100, or a little less
+        "relay.argmax(relay.softmax(x * 0.0))",
+        "relay.sum(x) - relay.sum(relay.flip(x)) > 0",
+        "relay.exp(relay.exp(relay.exp(x * 9.0)))",  # infinite
+        "relay.sin(relay.sum(x * 1e4))",
+        "x[relay.argmin(x)] / relay.maximum(relay.abs(relay.sum(x)), 1e-3)",
+        "relay.sort(x)[relay.cast(relay.sum(x) * 0.0, relay.Int32)]",
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_roundings_are_no_mistakes(result: str, dtype: str) -> None:
+    function_of(f"def f(x):\n    return {result}\n")(np.linspace(-1, 1, 1000).astype(dtype))
+
+
+def test_programs_that_refuse_most_arguments() -> None:
+    text = "def f(x, i):\n    assert relay.sum(x) > 1e5\n    return x[i] + relay.take(x, i + 1)\n"
+    assert float(function_of(text)(np.full(9, 1e5), np.int32(3))) == 2e5
+
+
+def test_kernels_for_sizes_that_the_run_makes() -> None:
+    """They are parts of functions that take these sizes from others."""
+    text = """
+def total(values):
+    result = 0.0
+    while result < 3.0:
+        result += relay.sum(values * values) + 1.0
+    return result
+
+def f(x, n):
+    return total(relay.tanh(x[:n])) + total(relay.arange(n) * 0.5)
+"""
+    function = function_of(text, opt_level=0)
+    x = np.linspace(-1, 1, 7)
+    for n in (0, 1, 5):
+        np.testing.assert_allclose(function(x, np.int32(n)), function.interpret(x, np.int32(n)))
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_python_functions_are_called_by_the_run_alone(rounds: int) -> None:
+    seen: list[float] = []
+
+    @relay.pure_callback(relation=relay.Relation("T:float -> T", same), name=f"test_verification_seen{rounds}")
+    def noticed(x: Tensor) -> Tensor:
+        """x, and it is seen. x: (T float, s) -> (T, s)."""
+        seen.append(float(x))
+        return x
+
+    @relay.relay
+    def repeated(x):  # type: ignore[no-untyped-def]
+        for _ in range(rounds):
+            x = relay.exp(noticed(x * 0.5)) * 0.1
+        return x
+
+    repeated(np.float64(0.5))
+    assert len(seen) == rounds and seen[0] == 0.25

@@ -1,0 +1,108 @@
+"""The examples and the benchmarks run, as a user starts them."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+def run(*command: str, timeout: float) -> str:
+    """Run a Python command line at the root with warnings as errors; return what it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
+    environment.pop("RELAY_VERIFY", None)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def numbers(pattern: str, printed: str) -> list[float]:
+    """The numbers that a pattern finds, at least two."""
+    found = [float(number) for number in re.findall(pattern, printed)]
+    assert len(found) >= 2, printed
+    return found
+
+
+def test_digits_reaches_its_accuracy_within_a_minute(tmp_path: Path) -> None:
+    printed = run("examples/digits.py", "--output", str(tmp_path), timeout=60)
+    accuracy = re.search(r"test accuracy ([\d.]+)% after", printed)
+    assert accuracy is not None and float(accuracy[1]) >= 96
+    difference = re.search(r"compiled against interpreted: largest difference (\S+)", printed)
+    assert difference is not None and float(difference[1]) < 1e-5
+    for name in ("digits.png", "training.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "pattern"),
+    [
+        ("ode", "20", r"loss ([\d.]+)"),
+        ("physics", "2", r"misses by ([\d.]+)"),
+        ("bilateral", "10", r"error ([\d.]+)"),
+        ("meta_learning", "40", r"adapting ([\d.]+)"),
+        ("custom_operator", "200", r"error ([\d.]+)"),
+    ],
+)
+def test_examples_with_pictures_descend(name: str, count: str, pattern: str, tmp_path: Path) -> None:
+    picture = tmp_path / f"{name}.png"
+    printed = run(f"examples/{name}.py", count, str(picture), timeout=120)
+    found = numbers(pattern, printed)
+    assert found[-1] < found[0], printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "pattern"),
+    [
+        ("treelstm", ["40"], r"loss ([\d.]+)"),
+        ("language_model", ["20", "16"], r"([\d.]+) bits"),
+        pytest.param(
+            "train_in_c",
+            ["200"],
+            r"loss ([\d.]+)",
+            marks=pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
+        ),
+    ],
+)
+def test_examples_that_train_descend(name: str, options: list[str], pattern: str) -> None:
+    printed = run(f"examples/{name}.py", *options, timeout=120)
+    found = numbers(pattern, printed)
+    assert found[-1] < found[0], printed
+
+
+def test_beam_search_reads_what_the_best_letter_alone_does_not() -> None:
+    text = "the gradient of a program"
+    keys, greedy, wide = run("examples/beam_search.py", text, timeout=120).splitlines()
+    assert keys.split()[1] == "8430472343680630207764726"
+    assert text not in greedy
+    assert text in wide
+
+
+def test_all_examples_are_listed() -> None:
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    for path in EXAMPLES.glob("*.py"):
+        assert f"]({path.name})" in page, f"examples/README.md does not list {path.name}"
+
+
+def test_benchmarks_agree_with_numpy() -> None:
+    options = ("--contenders", "relay,numpy", "--rounds", "1", "--seconds", "0.01", "--threads", "1")
+    small = ("call", "loss_gradient", "chain", "mlp_step", "matmul_odd", "softmax", "lstm", "lstm_gradient", "newton")
+    printed = run("benchmarks/run.py", *options, *small, "newton_gradient", "matmul_batch", timeout=120)
+    rows = [line for line in printed.splitlines() if line.startswith(("  relay", "  numpy"))]
+    assert len(rows) == 22
+    for row in rows:
+        assert re.search(r"\d (ns|µs|ms|s) +±\d+% +\d+\.\d\d +[\d.e+]+ (ns|µs|ms|s)$", row), row

@@ -1,0 +1,115 @@
+"""The documentation: its programs run and print exactly what the page says, and its links lead somewhere.
+
+The Python blocks of a page run in order, in one namespace. A text block right after one has its whole output. A block
+marked `python error` must raise a RelayError; the text block after it has lines of the diagnostic.
+"""
+
+from __future__ import annotations
+
+import codeop
+import linecache
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import attrs
+import pytest
+
+from relay import get_env
+from relay.errors import RelayError
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("[a-z]*/README.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+FENCES = re.compile(r"^```python( error)?\n(.*?)^```$(?:\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+
+
+@attrs.frozen
+class Block:
+    """A fenced Python program of a page."""
+
+    line: int  # of its first line of code
+    program: str
+    fails: bool
+    output: str | None  # the text block after it
+
+
+def blocks(text: str) -> list[Block]:
+    """All Python blocks of a page, in order."""
+    return [
+        Block(text.count("\n", 0, found.start(2)) + 1, found[2], found[1] is not None, found[3])
+        for found in FENCES.finditer(text)
+    ]
+
+
+class Runner:
+    """Runs the blocks of a page. Their source is found under the page's path, at the page's line numbers."""
+
+    def __init__(self, page: Path, parts: list[Block]) -> None:
+        self.page = page
+        self._compile = codeop.Compile()  # keeps `from __future__` from one block to the next
+        self.module = ModuleType(f"documentation_{page.stem}")
+        self.module.__file__ = str(page)
+        sys.modules[self.module.__name__] = self.module
+        lines: list[str] = []
+        for part in parts:
+            lines += ["\n"] * (part.line - 1 - len(lines)) + part.program.splitlines(keepends=True)
+        linecache.cache[str(page)] = (sum(map(len, lines)), None, lines, str(page))
+
+    def run(self, block: Block) -> RelayError | None:
+        """Execute a block; the error that it raised, if it is marked as one that does."""
+        code = self._compile("\n" * (block.line - 1) + block.program, str(self.page), "exec")
+        try:
+            exec(code, vars(self.module))
+        except RelayError as error:
+            if not block.fails:
+                raise
+            return error
+        return None
+
+    def close(self) -> None:
+        """Forget the page's module and source."""
+        del sys.modules[self.module.__name__], linecache.cache[str(self.page)]
+
+
+@pytest.fixture
+def operators() -> Iterator[None]:
+    """Operators that a page registers are gone afterwards."""
+    before = get_env().names()
+    yield
+    for name in set(get_env().names()) - set(before):
+        del get_env()._operators[name]
+
+
+@pytest.mark.usefixtures("operators")
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p.read_text(encoding="utf-8"))], ids=lambda p: p.relative_to(ROOT).as_posix()
+)
+def test_programs_print_what_the_page_says(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = blocks(page.read_text(encoding="utf-8"))
+    runner = Runner(page, parts)
+    try:
+        for block in parts:
+            where = f"{page.name}:{block.line}"
+            error = runner.run(block)
+            printed = capsys.readouterr().out
+            if block.fails:
+                assert error is not None, f"{where} raises no error"
+                assert block.output, f"{where} has no text block with its error"
+                for line in block.output.splitlines():
+                    assert line in str(error), where
+            else:
+                assert printed == (block.output or ""), where
+    finally:
+        runner.close()
+
+
+def test_readme_has_an_example() -> None:
+    assert blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"

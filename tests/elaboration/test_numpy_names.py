@@ -1,0 +1,215 @@
+"""What is reached by a name of NumPy's, or of `math`, means what it means there, or is refused."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from numpy_calls import ARRAYS, METHODS, accepted_names, calls, method_calls, number_expressions
+
+import relay as R
+from relay.errors import RelayError
+from relay.typecheck.elaboration.library import numpy_names
+
+FUNCTIONS = dict(accepted_names())
+OF_NO_NUMPY = ("descending", "reverse")
+"""Arguments that methods take beside NumPy's."""
+
+
+def in_numpy(text: str) -> object:
+    names = {name: array.copy() for name, array in ARRAYS.items()}
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return eval(text, {**names, "np": np, "math": math})
+
+
+def program(texts: Sequence[str]) -> tuple[R.RelayFunction, list[np.ndarray]]:
+    """A function that returns what the texts say, and its arguments."""
+    names = sorted({name for text in texts for name in re.findall(r"\b[a-z]+\d?\b", text) if name in ARRAYS})
+    results = ", ".join(texts) + "," * (len(texts) > 1)
+    f = R.from_source(f"def f({', '.join(names) or 'unused'}):\n    return {results}\n", {"np": np, "math": math})
+    return f, [ARRAYS[name] for name in names] or [np.ones(())]
+
+
+def leaves(value: object) -> Iterator[np.ndarray]:
+    if isinstance(value, tuple | list):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield np.asarray(value)
+
+
+def difference(found: object, expected: object) -> str | None:
+    """How two results differ: in shapes, kinds of numbers, or values. Floats may be float32, and integers int32."""
+    ours, theirs = list(leaves(found)), list(leaves(expected))
+    if len(ours) != len(theirs):
+        return f"{len(ours)} results, not {len(theirs)}"
+    for a, b in zip(ours, theirs, strict=True):
+        kinds = [x.dtype.kind.replace("u", "i") for x in (a, b)]
+        if a.shape != b.shape or kinds[0] != kinds[1]:
+            return f"{a.dtype}{a.shape}, not {b.dtype}{b.shape}"
+        tolerance = 1e-5 if a.dtype == np.float32 else 1e-10
+        if not np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True):
+            return f"{a.tolist()}, not {b.tolist()}"
+    return None
+
+
+def outcome(text: str) -> tuple[bool, str | None]:
+    """Whether a call is accepted, and what is wrong with that."""
+    f, arguments = program([text])
+    try:
+        found = f.interpret(*arguments)
+    except RelayError:
+        return False, None
+    try:
+        expected = in_numpy(text)
+    except Exception as error:
+        return True, f"{[x.tolist() for x in leaves(found)]}, where NumPy raises {error}"
+    return True, difference(found, expected)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name.startswith("np.")])
+def test_a_function_of_numpy(name: str) -> None:
+    outcomes = {text: outcome(text) for text in calls(name, FUNCTIONS[name])}
+    assert not {text: wrong for text, (_, wrong) in outcomes.items() if wrong is not None}
+    assert any(accepted for accepted, _ in outcomes.values())
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name.startswith("math.")])
+def test_a_function_of_math(name: str) -> None:
+    # elementwise, they take tensors here; and of numbers outside of their domain they are NaN
+    outcomes = {text: outcome(text) for text in calls(name, FUNCTIONS[name])}
+    more = re.compile(
+        r"0-dimensional|math domain error|doesn't define|must be a positive|expected a (nonneg|pos|number)"
+    )
+    assert not {t: wrong for t, (_, wrong) in outcomes.items() if wrong is not None and not more.search(wrong)}
+    assert any(accepted for accepted, _ in outcomes.values())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_of_arrays(name: str) -> None:
+    texts = [text for text in method_calls() if f".{name}(" in text]
+    outcomes = {text: outcome(text) for text in texts if not any(f"{word}=" in text for word in OF_NO_NUMPY)}
+    scalars = "'numpy.float64' object has no attribute"
+    assert not {t: wrong for t, (_, wrong) in outcomes.items() if wrong is not None and scalars not in wrong}
+    assert any(accepted for accepted, _ in outcomes.values())
+
+
+def test_signatures_are_numpys() -> None:
+    for key, signature in numpy_names.signatures().items():
+        function = getattr(np.linalg, key[7:]) if key.startswith("linalg.") else getattr(np, key)
+        try:
+            theirs = inspect.signature(function).parameters
+        except ValueError:
+            continue  # it is written in C
+        known = [p for p in signature.parameters.values() if p.name not in ("constant_values",)]
+        by_position = {p.name: n for n, p in enumerate(known) if p.kind is not p.KEYWORD_ONLY}
+        assert [n for n, p in theirs.items() if p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD] == [
+            *by_position
+        ], key
+
+
+# ---- numbers
+
+
+def test_numbers_are_exact() -> None:
+    outcomes = {text: outcome(text) for text in number_expressions()}
+    assert not {text: wrong for text, (_, wrong) in outcomes.items() if wrong is not None}
+    assert sum(accepted for accepted, _ in outcomes.values()) > 500
+
+
+def test_numbers_beyond_int32_are_int64() -> None:
+    f, _ = program(["1 << 40", "2**31 - 1", "2**31", "-(2**31)", "(1 << 40) + n0", "(1 << 31) - 1"])
+    with pytest.raises(R.TypeMismatch, match="1099511627776 is no int32"):
+        f.interpret(ARRAYS["n0"])
+    f, _ = program(["1 << 40", "2**31 - 1", "2**31", "-(2**31)", "(1 << 40) + l0", "(1 << 31) - 1"])
+    for results in (f.interpret(ARRAYS["l0"]), f(ARRAYS["l0"])):
+        assert [str(r.dtype) for r in results] == ["int64", "int32", "int64", "int32", "int64", "int32"]
+        assert [int(r) for r in results] == [2**40, 2**31 - 1, 2**31, -(2**31), 2**40 + int(ARRAYS["l0"]), 2**31 - 1]
+
+
+@pytest.mark.parametrize("text", ["10 ** 10**8", "1 << 10**12", "((1 << 16000) * (1 << 16000)) >> 31000", "1 << -1"])
+def test_numbers_take_no_endless_work(text: str) -> None:
+    f, arguments = program([text])
+    with pytest.raises(R.TypeMismatch, match=r"too large|negative shift count"):
+        f.interpret(*arguments)
+
+
+def test_sizes_are_shifted_as_numbers() -> None:
+    @R.relay(dynamic=True)
+    def f(x):
+        n = x.shape[0]
+        return x.sum() * float(n << 3) + float(n >> 1)
+
+    for size in (3, 10):
+        assert float(f(np.ones(size))) == size * size * 8 + size // 2
+
+
+# ---- compiled
+
+
+COMPILED = tuple(
+    """np.cumsum(x2); np.cumprod(x3); x2.cumsum(); np.cumsum(m2); np.take(x2, i1); x3.take(i2, axis=None);
+np.linalg.norm(x2, 1); np.linalg.norm(x2, np.inf); np.linalg.norm(x3, -1, axis=(0, 2), keepdims=True);
+np.linalg.norm(x2); np.dot(q3, q3); x2.dot(q3); np.dot(x0, y2); np.trace(x3); np.diagonal(x3, 1, 2, 0);
+np.linalg.trace(x3); np.round(x2, 1); x1.round(-1); np.sum(u1); np.prod(b1); np.mean(n2, dtype=np.float64);
+np.isclose(special, others); math.pow(2, 3); math.log(8.0, 2.0); np.concatenate((x1, y2), axis=None); np.std(x2,
+axis=0, ddof=1); np.zeros_like(n2, dtype=np.float64); np.sort(x2, 0, 'stable'); 1 << 40""".replace("\n", " ").split(
+        "; "
+    )
+)
+
+
+def test_compiled_programs_mean_the_same() -> None:
+    f, arguments = program(COMPILED)
+    for text, found in zip(COMPILED, f(*arguments), strict=True):
+        assert difference(found, in_numpy(text)) is None, text
+
+
+def test_gradients_go_through_the_names() -> None:
+    @R.relay
+    def f(x):
+        rows = np.cumsum(x) * np.take(x, np.array([0, 3])).sum()
+        return rows.sum() + np.linalg.norm(x, 1) + np.trace(np.dot(x, x)) + x.std(ddof=1)
+
+    x = np.array([[0.5, -1.5], [2.0, 0.25]])
+    R.check_gradient(f, x)
+    np.testing.assert_allclose(R.grad(f)(x), R.grad(f).interpret(x), rtol=1e-10)
+
+
+# ---- what is said
+
+
+def message(text: str) -> str:
+    f, arguments = program([text])
+    with pytest.raises(RelayError) as raised:
+        f.interpret(*arguments)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "help"),
+    [
+        ("np.sum(x2, where=m2)", "np.sum with 'where' is not part of Relay", "choose before"),
+        ("np.sum(x2, out=x1)", "np.sum with 'out'", "assign the result"),
+        ("np.sort(x2, descending=True)", "np.sort takes no argument 'descending'", "relay.sort(x, descending=..) does"),
+        ("np.linalg.norm(x2, 2)", "the norm of order 2 of matrices", "np.linalg.norm(A.ravel(), ord)"),
+        ("np.unique(n1)", "`unique` is not part of Relay", "relay.unique(x, size)"),
+        ("math.remainder(x0, y0)", "`remainder` is not part of Relay", "relay.round(x / y)"),
+        ("math.pow(n0, n0)", "math.pow is about floats", "n ** 2"),
+        ("np.rint(n1)", "rint of integers", "np.round(n)"),
+        ("np.trace(x3, 0, 1, 1)", "needs two axes, found 1 twice", ""),
+        ("x2.sum(0, 1)", "the dtype of sum must be a dtype, found 1", "relay.Float32"),
+        ("np.transpose(x2, True)", "axes of transpose must be", ""),
+        ("(-8) ** 0.5", "a root of a negative number", ""),
+    ],
+)
+def test_refusals_say_what_to_write(text: str, said: str, help: str) -> None:
+    found = message(text)
+    assert said in found
+    assert help in found

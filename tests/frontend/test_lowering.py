@@ -1,0 +1,728 @@
+"""The translation of Python functions to surface IR: the structure and the positions of every construct."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+from surface_programs import blocks, lower, only, place, source_of, values
+
+from relay.errors import RelayError
+from relay.frontend.analysis.unsupported import STATEMENTS
+from relay.ir import expr
+from relay.ir.annotation import Tensor
+from relay.ir.expr import Var
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.types import FLOAT32
+
+# ---- expressions
+
+
+@pytest.mark.parametrize(
+    ("text", "operator"),
+    [
+        ("x + y", "add"),
+        ("x - y", "subtract"),
+        ("x * y", "multiply"),
+        ("x / y", "divide"),
+        ("x // y", "floor_divide"),
+        ("x % y", "mod"),
+        ("x ** y", "power"),
+        ("x @ y", "matmul"),
+        ("x << y", "left_shift"),
+        ("x >> y", "right_shift"),
+        ("x & y", "bitwise_and"),
+        ("x | y", "bitwise_or"),
+        ("x ^ y", "bitwise_xor"),
+        ("x == y", "equal"),
+        ("x != y", "not_equal"),
+        ("x < y", "less"),
+        ("x <= y", "less_equal"),
+        ("x > y", "greater"),
+        ("x >= y", "greater_equal"),
+    ],
+)
+def test_binary_operators(text: str, operator: str) -> None:
+    function = lower(f"def f(x, y):\n    return {text}\n")
+    (call,) = values(function.body)
+    assert isinstance(call, expr.OpCall)
+    assert call.operator == operator
+    assert call.arguments == function.parameters
+    assert source_of(call.span) == text
+
+
+@pytest.mark.parametrize(("text", "operator"), [("-x", "negative"), ("not x", "logical_not"), ("~x", "bitwise_not")])
+def test_unary_operators(text: str, operator: str) -> None:
+    function = lower(f"def f(x):\n    return {text}\n")
+    (call,) = values(function.body)
+    assert isinstance(call, expr.OpCall)
+    assert (call.operator, call.arguments) == (operator, function.parameters)
+
+
+def test_plus_is_nothing() -> None:
+    function = lower("def f(x):\n    return +x\n")
+    assert function.body.bindings == ()
+    assert function.body.terminator.values == function.parameters
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("3", 3), ("2.5", 2.5), ("-3", -3), ("-0.0", -0.0), ("'a'", "a"), ("...", ...)]
+)
+def test_literals_are_static(text: str, value: object) -> None:
+    function = lower(f"def f():\n    return {text}\n")
+    assert function.body.bindings == ()
+    (atom,) = function.body.terminator.values
+    assert isinstance(atom, expr.Static)
+    assert type(atom.value) is type(value) and repr(atom.value) == repr(value)
+    assert source_of(atom.span) == text
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_truth_values_are_constants(value: bool) -> None:
+    (atom,) = lower(f"def f():\n    return {value}\n").body.terminator.values
+    assert isinstance(atom, expr.Constant)
+    assert atom.value.dtype == np.bool_ and atom.value.shape == () and bool(atom.value) is value
+
+
+def test_minus_true_is_an_operation() -> None:
+    assert isinstance(values(lower("def f():\n    return -True\n").body)[0], expr.OpCall)
+
+
+def test_sums_lean_left_without_recursion() -> None:
+    function = lower("def f(x):\n    return " + " + ".join(["x"] * 900) + "\n")
+    assert len(function.body.bindings) == 899
+    first, last = function.body.bindings[0].value, function.body.bindings[-1].value
+    assert isinstance(first, expr.OpCall) and source_of(first.span) == "x + x"
+    assert isinstance(last, expr.OpCall) and isinstance(last.arguments[0], Var)
+
+
+def test_subtraction_associates_left() -> None:
+    function = lower("def f(a, b, c):\n    return a - b * c - a\n")
+    product, difference, result = values(function.body)
+    assert isinstance(product, expr.OpCall) and product.operator == "multiply"
+    assert isinstance(difference, expr.OpCall) and difference.arguments[0] is function.parameters[0]
+    assert isinstance(result, expr.OpCall) and result.arguments[1] is function.parameters[0]
+
+
+def test_evaluation_goes_from_left_to_right() -> None:
+    function = lower("def f(x):\n    return g(a(x), k=b(x)) + c(x)[d(x)]\n")
+    names = [v.function.name for v in values(function.body) if isinstance(v, expr.Apply)]
+    assert names == ["a", "b", "g", "c", "d"]
+
+
+def test_calls() -> None:
+    function = lower("def f(x):\n    return g(x, 1, k=x, flag=True)\n")
+    call = only(function, expr.Apply)
+    assert isinstance(call.function, expr.Global) and call.function.name == "g"
+    assert call.arguments[0] is function.parameters[0]
+    assert [name for name, _ in call.keywords] == ["k", "flag"]
+    assert source_of(call.span) == "g(x, 1, k=x, flag=True)"
+    assert source_of(call.function.span) == "g"
+
+
+def test_attributes_and_methods() -> None:
+    function = lower("def f(x):\n    return relay.nn.relu(x).sum(axis=0)\n")
+    chain = [(v.name, v.value) for v in values(function.body) if isinstance(v, expr.Attribute)]
+    assert [name for name, _ in chain] == ["nn", "relu", "sum"]
+    assert isinstance(chain[0][1], expr.Global) and chain[0][1].name == "relay"
+    applied = [v for v in values(function.body) if isinstance(v, expr.Apply)]
+    assert len(applied) == 2 and applied[1].keywords[0][0] == "axis"
+
+
+def test_indices() -> None:
+    function = lower("def f(x, i):\n    return x[i, 1:i:2, None, ..., :]\n")
+    index = only(function, expr.Index)
+    first, part, axis, rest, everything = index.items
+    assert first is function.parameters[1]
+    assert isinstance(part, expr.Slice) and part.stop is function.parameters[1]
+    assert isinstance(part.start, expr.Static) and isinstance(part.step, expr.Static)
+    assert isinstance(axis, expr.Static) and axis.value is None
+    assert isinstance(rest, expr.Static) and rest.value is ...
+    assert isinstance(everything, expr.Slice) and (everything.start, everything.stop, everything.step) == (None,) * 3
+
+
+def test_tuples_and_lists() -> None:
+    function = lower("def f(x):\n    return (x, [x, 1], ())\n")
+    inner, empty, outer = values(function.body)
+    assert all(isinstance(v, expr.MakeTuple) for v in (empty, outer))
+    assert isinstance(inner, expr.Apply) and isinstance(inner.function, expr.Static)
+    assert inner.function.value == Intrinsic("list") and len(inner.arguments) == 2
+    assert [len(v.items) for v in (empty, outer)] == [0, 3]
+
+
+def test_and_computes_the_second_only_if_needed() -> None:
+    function = lower("def f(x):\n    return g(x) and h(x)\n")
+    call, chosen = values(function.body)
+    assert isinstance(call, expr.Apply) and isinstance(chosen, expr.If)
+    (arm,) = chosen.arms
+    assert arm.condition.bindings == () and isinstance(arm.body.bindings[0].value, expr.Apply)
+    (known,) = chosen.orelse.terminator.values
+    assert isinstance(known, expr.Constant) and not known.value
+
+
+def test_or_computes_the_second_only_if_needed() -> None:
+    chosen = only(lower("def f(x):\n    return g(x) or h(x)\n"), expr.If)
+    (known,) = chosen.arms[0].body.terminator.values
+    assert isinstance(known, expr.Constant) and known.value
+    assert isinstance(chosen.orelse.bindings[0].value, expr.Apply)
+
+
+@pytest.mark.parametrize("word", ["and", "or"])
+def test_long_conditions_do_not_nest(word: str) -> None:
+    function = lower("def f(x):\n    return " + f" {word} ".join(f"g{i}(x)" for i in range(3000)) + "\n")
+    chosen = only(function, expr.If)
+    assert len(chosen.arms) == 2999
+    assert len(chosen.arms[0].condition.bindings) == 0 and len(chosen.arms[1].condition.bindings) > 0
+
+
+def test_comparison_chains_compute_each_operand_once() -> None:
+    function = lower("def f(x):\n    return a(x) < b(x) < c(x) <= d(x)\n")
+    calls = [v for block in blocks(function.body) for v in values(block) if isinstance(v, expr.Apply)]
+    assert [c.function.name for c in calls] == ["a", "b", "c", "d"]
+    comparisons = [v for block in blocks(function.body) for v in values(block) if isinstance(v, expr.OpCall)]
+    assert [c.operator for c in comparisons] == ["less", "less", "less_equal"]
+    assert source_of(comparisons[1].span) == "b(x) < c(x)"
+
+
+def test_conditional_expressions_are_one_chain() -> None:
+    function = lower("def f(x):\n    y = g(x) if x > 0 else h(x) if x < 0 else 0\n    return y\n")
+    binding = function.body.bindings[-1]
+    assert isinstance(binding.value, expr.If) and binding.targets[0].name == "y"
+    assert len(binding.value.arms) == 2 and len(binding.value.arms[1].condition.bindings) == 1
+    assert source_of(binding.value.arms[0].body.terminator.span) == "g(x)"
+
+
+def test_walrus_binds() -> None:
+    function = lower("def f(x):\n    return (y := x + 1) * y\n")
+    total, product = function.body.bindings
+    assert total.targets[0].name == "y"
+    assert product.value.arguments == (total.targets[0], total.targets[0])
+
+
+def test_operand_before_walrus_keeps_its_value() -> None:
+    function = lower("def f(x):\n    return x * (x := 2)\n")
+    alias, product = function.body.bindings
+    assert product.value.arguments == (function.parameters[0], alias.targets[0])
+
+
+# ---- assignments
+
+
+def test_each_assignment_is_a_new_variable() -> None:
+    function = lower("def f(x):\n    x = x + 1\n    x = x + 2\n    return x\n")
+    first, second = function.body.bindings
+    assert first.targets[0] is not second.targets[0] is not function.parameters[0]
+    assert [b.targets[0].name for b in (first, second)] == ["x", "x"]
+    assert second.value.arguments[0] is first.targets[0]
+    assert function.body.terminator.values == second.targets
+    assert [place(b.targets[0].span) for b in (first, second)] == [(2, 5, 2, 6), (3, 5, 3, 6)]
+
+
+def test_aliases_and_literals_have_bindings() -> None:
+    function = lower("def f(x):\n    y = x\n    z = 3\n    return y + z\n")
+    alias, number, _ = function.body.bindings
+    assert alias.value is function.parameters[0] and alias.targets[0].name == "y"
+    assert isinstance(number.value, expr.Static) and number.targets[0].name == "z"
+
+
+def test_augmented_assignment() -> None:
+    function = lower("def f(x):\n    x += 1\n    return x\n")
+    (binding,) = function.body.bindings
+    assert binding.targets[0].name == "x" and binding.value.operator == "add"
+    assert binding.value.arguments[0] is function.parameters[0]
+
+
+def test_swap_needs_no_tuple() -> None:
+    function = lower("def f(a, b):\n    a, b = b, a\n    return a - b\n")
+    first, second, difference = function.body.bindings
+    assert (first.value, second.value) == (function.parameters[1], function.parameters[0])
+    assert difference.value.arguments == (first.targets[0], second.targets[0])
+
+
+def test_patterns_nest() -> None:
+    function = lower("def f(x):\n    (a, (b, c)), d = x, 1\n    return a, b, c, d\n")
+    outer, inner = [b for b in function.body.bindings if isinstance(b.value, expr.Unpack)]
+    assert outer.value.count == 2 and inner.value.value is outer.targets[1]
+    assert [v.name for v in (outer.targets[0], *inner.targets)] == ["a", "b", "c"]
+    assert source_of(outer.value.span) == "(a, (b, c))"
+
+
+def test_several_targets_share_one_value() -> None:
+    function = lower("def f(x):\n    a = b = g(x)\n    return a, b\n")
+    calls = [v for v in values(function.body) if isinstance(v, expr.Apply)]
+    assert len(calls) == 1
+
+
+def test_items_are_updated_by_rebinding() -> None:
+    function = lower("def f(x, i):\n    x[i] = 3\n    return x\n")
+    (binding,) = function.body.bindings
+    assert isinstance(binding.value, expr.IndexUpdate) and binding.value.value is function.parameters[0]
+    assert binding.value.items == (function.parameters[1],)
+    assert function.body.terminator.values == binding.targets
+    assert source_of(binding.value.span) == "x[i]"
+
+
+def test_items_are_incremented() -> None:
+    read, total, update = values(lower("def f(x, i):\n    x[g(i)] += 3\n    return x\n").body)[1:]
+    assert isinstance(read, expr.Index) and isinstance(total, expr.OpCall) and isinstance(update, expr.IndexUpdate)
+    assert read.items == update.items  # the index is computed once
+
+
+def test_items_of_items() -> None:
+    function = lower("def f(x):\n    x[0][1] = 3\n    return x\n")
+    read, inner, outer = function.body.bindings
+    assert isinstance(read.value, expr.Index) and isinstance(inner.value, expr.IndexUpdate)
+    assert inner.value.value is read.targets[0]
+    assert isinstance(outer.value, expr.IndexUpdate) and outer.value.new is inner.targets[0]
+
+
+def test_references_are_written() -> None:
+    function = lower("def f(r):\n    r.value = 1\n    r.value += 2\n    r.value[0] = 3\n")
+    kinds = [type(b.value).__name__ for b in function.body.bindings]
+    assert kinds == [
+        "SetAttribute",
+        "Attribute", "OpCall", "SetAttribute",
+        "Attribute", "IndexUpdate", "SetAttribute",
+        "MakeTuple",
+    ]  # fmt: skip
+    assert all(b.targets == () for b in function.body.bindings if isinstance(b.value, expr.SetAttribute))
+
+
+def test_annotated_assignment() -> None:
+    function = lower("def f(x):\n    y: T = x\n    return y\n", T=Tensor[FLOAT32, (3,)])
+    (binding,) = function.body.bindings
+    assert isinstance(binding.value, expr.Annotated) and binding.value.annotation == Tensor[FLOAT32, (3,)]
+    assert binding.targets[0].name == "y"
+
+
+def test_assertions() -> None:
+    function = lower('def f(x):\n    assert x > 0, "positive"\n    assert x < 3\n    return x\n')
+    first, second = [b for b in function.body.bindings if isinstance(b.value, expr.Assert)]
+    assert first.targets == () and first.value.message == "positive"
+    assert second.value.message == "assertion failed: x < 3"
+    assert source_of(second.value.span) == "x < 3"
+
+
+def test_calls_as_statements_are_kept() -> None:
+    function = lower("def f(x):\n    write(x)\n    return x\n")
+    assert isinstance(function.body.bindings[0].value, expr.Apply)
+
+
+# ---- if
+
+
+def test_if_yields_what_is_read_later() -> None:
+    function = lower(
+        """
+        def f(x):
+            t = 0
+            if x > 0:
+                y = x
+                t = x + 1
+            else:
+                y = 1
+                u = 3
+            return y
+        """
+    )
+    binding = function.body.bindings[-1]
+    assert [v.name for v in binding.targets] == ["y"]
+    ends = [binding.value.arms[0].body.terminator, binding.value.orelse.terminator]
+    assert all(isinstance(end, expr.Yield) and len(end.values) == 1 for end in ends)
+
+
+def test_if_without_else_yields_the_old_value() -> None:
+    function = lower("def f(x):\n    if x > 0:\n        x = 1\n    return x\n")
+    binding = function.body.bindings[-1]
+    assert binding.value.orelse.terminator.values == function.parameters
+    assert function.body.terminator.values == binding.targets
+
+
+def test_elif_chains_are_flat() -> None:
+    count = 300
+    arms = "".join(f"    elif x == {i}:\n        y = {i}\n" for i in range(count))
+    function = lower(f"def f(x):\n    if x < 0:\n        y = 5\n{arms}    else:\n        y = 2\n    return y\n")
+    chain = only(function, expr.If)
+    assert len(chain.arms) == count + 1
+    assert chain.arms[0].condition.bindings == () and len(chain.arms[1].condition.bindings) == 1
+
+
+def test_elif_with_walrus_nests() -> None:
+    function = lower(
+        """
+        def f(x):
+            if x:
+                y = 1
+            elif (z := g(x)):
+                y = z
+            else:
+                y = z + 1
+            return y
+        """
+    )
+    outer = function.body.bindings[-1].value
+    assert isinstance(outer, expr.If) and len(outer.arms) == 1
+    assert [v.name for v in outer.orelse.bindings[-1].targets] == ["y"]
+
+
+def test_early_return_leaves_several_constructs() -> None:
+    function = lower(
+        "def f(x):\n    while x > 0:\n        if x == 5:\n            return 7\n        x = x - 1\n    return x\n"
+    )
+    exits = [b.terminator for b in blocks(function.body) if isinstance(b.terminator, expr.Exit)]
+    assert [end.label is function.label for end in exits] == [True, True, False]
+    guard = next(v for b in blocks(function.body) for v in values(b) if isinstance(v, expr.If) and len(b.bindings) > 2)
+    assert isinstance(guard.arms[0].body.terminator, expr.Exit)
+    assert guard.orelse.terminator.values == ()
+
+
+def test_guards_stay_flat() -> None:
+    text = "def f(x):\n" + "    if x > 3:\n        return x\n    x = x + 1\n" * 2000 + "    return x\n"
+    function = lower(text)
+    assert len(function.body.bindings) == 6000
+
+
+def test_if_that_never_yields_ends_its_block() -> None:
+    function = lower("def f(x):\n    if x > 0:\n        return 1\n    else:\n        return 2\n")
+    assert function.body.bindings[-1].targets == ()
+    assert isinstance(function.body.terminator, expr.Dead)
+
+
+# ---- loops
+
+
+def test_while_carries_what_a_round_reads() -> None:
+    function = lower(
+        """
+        def f(x, k):
+            t = 0
+            s = 0
+            while x > 0:
+                t = x * k
+                s = s + t
+                x = x - 1
+            return s
+        """
+    )
+    binding = function.body.bindings[-1]
+    loop = binding.value
+    assert isinstance(loop, expr.Loop) and loop.counter is None
+    assert [v.name for v in loop.parameters] == ["s", "x"]
+    assert [v.name for v in binding.targets] == ["s"]
+    assert loop.initial[1] is function.parameters[0]
+    choice = loop.body.bindings[-1].value
+    assert isinstance(choice, expr.If) and isinstance(loop.body.terminator, expr.Dead)
+    assert isinstance(choice.arms[0].body.terminator, expr.Next)
+    assert choice.orelse.terminator.values == (loop.parameters[0],)
+    assert source_of(loop.span) == "while x > 0"
+
+
+def test_endless_while_has_no_condition() -> None:
+    function = lower(
+        """
+        def f(x):
+            while True:
+                y = x + 1
+                if y > 3:
+                    break
+                x = y
+            return y
+        """
+    )
+    binding = function.body.bindings[-1]
+    assert isinstance(binding.value, expr.Loop) and [v.name for v in binding.targets] == ["y"]
+    assert [v.name for v in binding.value.parameters] == ["x"]
+    assert isinstance(binding.value.body.terminator, expr.Next)
+
+
+def test_loop_that_only_returns_is_followed_by_dead() -> None:
+    function = lower("def f(x):\n    while True:\n        if x > 3:\n            return x\n        x = x + 1\n")
+    assert function.body.bindings[-1].targets == ()
+    assert isinstance(function.body.terminator, expr.Dead)
+
+
+def test_while_else() -> None:
+    function = lower(
+        """
+        def f(x):
+            y = 0
+            while x > 0:
+                if x == 5:
+                    break
+                x = x - 1
+            else:
+                y = 1
+            return y
+        """
+    )
+    loop = only(function, expr.Loop)
+    done = loop.body.bindings[-1].value.orelse
+    assert isinstance(done.bindings[0].value, expr.Static)
+    assert done.terminator.values == done.bindings[0].targets
+
+
+def test_for_loop() -> None:
+    function = lower(
+        """
+        def f(xs, s):
+            for x in xs:
+                if x < 0:
+                    continue
+                if x > 9:
+                    break
+                s = s + x
+            return s
+        """
+    )
+    binding = function.body.bindings[-1]
+    loop = binding.value
+    assert isinstance(loop, expr.ForEach) and loop.iterable is function.parameters[0]
+    assert loop.element.name == "x" and loop.initial == (function.parameters[1],)
+    assert [v.name for v in binding.targets] == ["s"]
+    skip, leave = [v for v in values(loop.body) if isinstance(v, expr.If)]
+    assert isinstance(skip.arms[0].body.terminator, expr.Next)
+    assert skip.arms[0].body.terminator.values == loop.parameters
+    assert isinstance(leave.arms[0].body.terminator, expr.Exit)
+    assert leave.arms[0].body.terminator.values == loop.parameters
+    assert source_of(loop.span) == "for x in xs"
+
+
+def test_for_with_a_pattern() -> None:
+    loop = only(lower("def f(xs):\n    for i, x in enumerate(xs):\n        g(i, x)\n"), expr.ForEach)
+    unpack = loop.body.bindings[0]
+    assert unpack.value.value is loop.element and [v.name for v in unpack.targets] == ["i", "x"]
+
+
+def test_for_target_that_is_read_afterwards_is_carried() -> None:
+    function = lower("def f(xs):\n    x = 0\n    for x in xs:\n        pass\n    return x\n")
+    loop = only(function, expr.ForEach)
+    assert [v.name for v in loop.parameters] == ["x"] and loop.parameters[0] is not loop.element
+    assert loop.body.terminator.values == (loop.element,)
+
+
+def test_break_of_a_for_with_else_leaves_the_else_too() -> None:
+    function = lower(
+        """
+        def f(xs):
+            for x in xs:
+                if x > 0:
+                    y = x
+                    break
+            else:
+                return 0
+            return y
+        """
+    )
+    (whole,) = [b for b in function.body.bindings if isinstance(b.value, expr.Loop)]
+    assert [v.name for v in whole.targets] == ["y"]
+    (inner,) = whole.value.body.bindings
+    assert isinstance(inner.value, expr.ForEach) and inner.targets == ()
+    left = inner.value.body.bindings[-1].value.arms[0].body.terminator
+    assert isinstance(left, expr.Exit) and left.label is whole.value.label
+    assert isinstance(whole.value.body.terminator, expr.Exit)
+    assert whole.value.body.terminator.label is function.label
+
+
+def test_for_else_without_break_is_what_follows() -> None:
+    function = lower("def f(xs, y):\n    for x in xs:\n        y = y + x\n    else:\n        y = y * 2\n    return y\n")
+    assert [type(v).__name__ for v in values(function.body)] == ["ForEach", "OpCall"]
+
+
+def test_inner_continue_and_outer_variables() -> None:
+    function = lower(
+        """
+        def f(xs, s):
+            for x in xs:
+                i = 0
+                while i < x:
+                    i = i + 1
+                    if i == 3:
+                        continue
+                    s = s + i
+            return s
+        """
+    )
+    outer, inner = only(function, expr.ForEach), only(function, expr.Loop)
+    assert [v.name for v in outer.parameters] == ["s"]
+    assert {v.name for v in inner.parameters} == {"i", "s"}
+
+
+def test_deep_loops_take_no_exponential_time() -> None:
+    depth = 18
+    nest = "".join("    " + " " * i + f"while x > {i}:\n" for i in range(depth))
+    function = lower(f"def f(x):\n{nest}{' ' * (depth + 5)}x = x - 1\n    return x\n")
+    assert len(list(blocks(function.body))) > depth
+
+
+# ---- functions
+
+
+def test_parameters() -> None:
+    function = lower("def f(a, /, b, c=1, *, d, e=-2, g=True, h=name):\n    return a\n")
+    assert [v.name for v in function.parameters] == list("abcdegh")
+    kinds = [p.kind for p in function.signature]
+    assert kinds == ["positional_only"] + ["positional_or_keyword"] * 2 + ["keyword_only"] * 4
+    defaults = [p.default for p in function.signature]
+    assert defaults[0] is defaults[1] is defaults[3] is None
+    assert isinstance(defaults[2], expr.Static) and defaults[2].value == 1
+    assert isinstance(defaults[4], expr.Static) and defaults[4].value == -2
+    assert isinstance(defaults[5], expr.Constant)
+    assert isinstance(defaults[6], expr.Global) and defaults[6].name == "name"
+
+
+def test_documentation_is_kept() -> None:
+    function = lower('def f(x):\n    """What f does.\n\n    More.\n    """\n    return x\n')
+    assert function.documentation == "What f does.\n\nMore."
+    assert function.body.bindings == ()
+
+
+def test_end_without_return_gives_unit() -> None:
+    for text in (
+        "def f(x):\n    pass\n",
+        "def f(x):\n    return\n",
+        "def f(x):\n    return None\n",
+        'def f():\n    """Nothing."""\n',
+    ):
+        function = lower(text)
+        (unit,) = function.body.bindings
+        assert isinstance(unit.value, expr.MakeTuple) and unit.value.items == ()
+        assert function.body.terminator.values == unit.targets
+
+
+def test_captured_variables_are_the_same_objects() -> None:
+    function = lower("def f(x):\n    y = x + 1\n    g = lambda v: v + y\n    return g(x)\n")
+    y, g = function.body.bindings[:2]
+    assert isinstance(g.value, expr.Lambda) and g.value.function.name == "g"
+    assert g.value.function.body.bindings[0].value.arguments[1] is y.targets[0]
+
+
+def test_neighbouring_functions_see_each_other() -> None:
+    function = lower(
+        "def f(x):\n    def a(n):\n        return b(n)\n    def b(n):\n        return a(n)\n    return a(x)\n"
+    )
+    a, b = function.body.bindings[:2]
+    assert a.value.function.body.bindings[0].value.function is b.targets[0]
+    assert b.value.function.body.bindings[0].value.function is a.targets[0]
+
+
+def test_default_that_uses_an_earlier_neighbour() -> None:
+    function = lower(
+        "def f(x):\n    def a(n):\n        return n\n    def b(n=a(1)):\n        return n\n    return b()\n"
+    )
+    kinds = [type(v).__name__ for v in values(function.body)]
+    assert kinds == ["Lambda", "Apply", "Lambda", "Apply"]
+
+
+def test_doubly_nested_capture() -> None:
+    function = lower("def f(x):\n    def g(y):\n        return lambda z: x + y + z\n    return g(1)\n")
+    inner = function.body.bindings[0].value.function.body.bindings[0].value.function
+    assert inner.body.bindings[0].value.arguments[0] is function.parameters[0]
+
+
+def test_inner_locals_shadow() -> None:
+    function = lower("def f(x):\n    def g():\n        x = 1\n        return x\n    return g() + x\n")
+    inner = function.body.bindings[0].value.function
+    assert isinstance(inner.body.bindings[0].value, expr.Static)
+
+
+def test_every_variable_is_bound_once() -> None:
+    function = lower("""
+        def f(x, ys):
+            s = 0
+            for y in ys:
+                if y > 0:
+                    s += y
+                elif y < -3:
+                    break
+                while s > 10:
+                    s -= 1
+                    g = lambda v: v + s
+                    if g(s) > 3:
+                        continue
+            return s if x else (s, s)
+        """)
+    bound: list[Var] = list(function.parameters)
+    for block in blocks(function.body):
+        for binding in block.bindings:
+            bound += binding.targets
+            match binding.value:
+                case expr.Loop(parameters=parameters):
+                    bound += parameters
+                case expr.ForEach(element=element, parameters=parameters):
+                    bound += (element, *parameters)
+                case expr.Lambda(inner):
+                    bound += inner.parameters
+    assert len(bound) == len(set(map(id, bound)))
+
+
+def test_every_node_has_a_place() -> None:
+    text = """
+        def f(x, ys):
+            s = 0
+            for i, y in enumerate(ys):
+                s += y if y > 0 and i < 3 else -y
+                s[0] = y[1:2]
+            return s
+        """
+    function = lower(text)
+    for block in blocks(function.body):
+        for binding in block.bindings:
+            assert getattr(binding.value, "span", None) is not None, binding
+            assert all(target.span is not None for target in binding.targets), binding
+        assert isinstance(block.terminator, expr.Dead) or block.terminator.span is not None, block
+
+
+# ---- errors
+
+
+def message(text: str) -> str:
+    with pytest.raises(RelayError) as caught:
+        lower(text)
+    return str(caught.value)
+
+
+def test_error_of_a_partial_value_shows_both_paths() -> None:
+    assert message("def f(c):\n    if c > 0:\n        y = 1\n    return y\n") == (
+        "<test>:4:12: error: `y` may have no value here: one path assigns it and another one does not\n"
+        "  |\n"
+        "4 |     return y\n"
+        "  |            ^\n"
+        "  |\n"
+        "3 |         y = 1\n"
+        "  |         - assigned here\n"
+        "  |\n"
+        "2 |     if c > 0:\n"
+        "  |        ----- not assigned if this does not hold\n"
+        "  = help: give `y` a value on every path, or before the `if`"
+    )
+
+
+def test_reassigned_captured_variables_are_cells() -> None:
+    function = lower("def f(x):\n    g = lambda v: v + x\n    x = x * 2\n    return g(x)\n")
+    cell, inner, read, product, write, again, called = function.body.bindings
+    assert isinstance(cell.value, expr.RefNew) and isinstance(write.value, expr.RefWrite)
+    assert isinstance(inner.value, expr.Lambda) and isinstance(product.value, expr.OpCall)
+    assert isinstance(called.value, expr.Apply)
+    captured = inner.value.function.body.bindings[0].value
+    for use in (captured, read.value, again.value):
+        assert isinstance(use, expr.RefRead) and use.reference is cell.targets[0]
+
+
+def test_error_of_a_syntax_mistake() -> None:
+    assert message("def f(x):\n    return x +\n").startswith(
+        "<test>:2:15: error: this is not valid Python: invalid syntax"
+    )
+
+
+def test_deep_nesting_is_an_error_of_the_user() -> None:
+    text = "def f(x):\n    return " + "not " * 1500 + "x\n"
+    assert "nested too deeply" in message(text)
+
+
+def test_all_statements_of_python_are_known() -> None:
+    """A new statement in Python must be looked at."""
+    lowered = {"Assign", "AugAssign", "AnnAssign", "Return", "If", "While", "For", "Expr", "Break", "Continue"}
+    known = lowered | {"Assert", "Delete", "Match", "Nonlocal", "Pass", "FunctionDef", "TypeAlias"}
+    known |= {kind.__name__ for kind in STATEMENTS}
+    assert {kind.__name__ for kind in ast.stmt.__subclasses__()} <= known

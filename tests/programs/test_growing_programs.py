@@ -1,0 +1,189 @@
+"""Families of programs that grow: the work of each phase grows with the program, and not faster.
+
+Work is counted, not timed: the calls of Python functions while a phase runs, and the bindings that it leaves.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relay as R
+from relay import relay
+from relay.ir.traverse import count_bindings
+
+X = np.arange(12.0).reshape(4, 3)
+
+
+def joined(lines: list[str]) -> str:
+    return "def f(x):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def loops(n: int) -> str:
+    """One loop after the other."""
+    return joined([f"for i in range(50):\n        x = np.tanh(x * {k}.5 + i)" for k in range(n)] + ["return x.sum()"])
+
+
+def filling(n: int) -> str:
+    """Loops that fill lists."""
+    parts = [f"a{k} = []\n    for i in range(50):\n        a{k}.append(np.tanh(x * {k}.5 + i).sum())" for k in range(n)]
+    return joined([*parts, "return " + " + ".join(f"np.array(a{k}).sum()" for k in range(n))])
+
+
+def appends(n: int) -> str:
+    """Many lists in one loop."""
+    results = " + ".join(f"np.array(a{k}).sum()" for k in range(n))
+    body = "".join(f"\n        a{k}.append((x[i % 4] * {k}.5).sum())" for k in range(n))
+    return joined([*(f"a{k} = []" for k in range(n)), f"for i in range(50):{body}", f"return {results}"])
+
+
+def nested(n: int) -> str:
+    """Loops inside of each other."""
+    lines = ["s = x.sum()"]
+    lines += ["    " * k + f"for i{k} in range(3):" for k in range(n)]
+    return joined([*lines, "    " * n + "s = np.tanh(s)", "return s"])
+
+
+def statements(n: int) -> str:
+    """A long body."""
+    body = "".join(f"\n        x = np.sin(x) * {k}.5 + x" for k in range(n))
+    return joined([f"for i in range(50):{body}", "return x.sum()"])
+
+
+def branches(n: int) -> str:
+    """Branches in a loop."""
+    body = "".join(f"\n        if s > {k}.0:\n            s = np.tanh(s) * {k}.5" for k in range(n))
+    return joined(["s = x.sum()", f"for i in range(50):{body}", "return s"])
+
+
+def copies(n: int) -> str:
+    """Loops whose bodies are copied, since they are small."""
+    parts = [f"a{k} = [np.sin(x[i]) * {k}.5 for i in range(4)]" for k in range(n)]
+    return joined([*parts, "return " + " + ".join(f"a{k}[{k % 4}].sum()" for k in range(n))])
+
+
+def chains(n: int) -> str:
+    """A chain of elementwise operators, which is one kernel."""
+    return joined([f"x = np.sin(x) * {k}.5" for k in range(n)] + ["return x.sum()"])
+
+
+def reductions(n: int) -> str:
+    """Reductions, each of which the next one needs."""
+    lines = [f"x = x - np.exp(x).sum(axis={k % 2}, keepdims=True) * {k}.5" for k in range(n)]
+    return joined([*lines, "return x.sum()"])
+
+
+def kernels(n: int) -> str:
+    """Kernels that differ from each other."""
+    lines = [f"x = (x @ np.full((3, 3), {k}.5)).max(axis=1)[:, None] + x * {k}.5" for k in range(n)]
+    return joined([*lines, "return x.sum()"])
+
+
+def structures(n: int) -> str:
+    """A structure that the program makes and reads."""
+    items = ", ".join(f"x * {k}.5" for k in range(n))
+    return joined([f"p = ({items})", "s = x", "for y in p:\n        s = s + np.tanh(y)", "return s.sum()"])
+
+
+FAMILIES: dict[str, tuple[Callable[[int], str], int]] = {
+    f.__name__: (f, n)
+    for f, n in [
+        (loops, 4), (filling, 3), (appends, 4), (nested, 2), (statements, 8), (branches, 4), (copies, 8), (chains, 12),
+        (reductions, 5), (kernels, 4), (structures, 8),
+    ]
+}  # fmt: skip
+
+
+def counted(run: Callable[[], Any]) -> tuple[int, Any]:
+    """How many Python functions are called, and what comes of it."""
+    calls = 0
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        result = run()
+    finally:
+        sys.setprofile(None)
+    return calls, result
+
+
+def made(text: str, derivative: bool) -> Any:
+    function = R.from_source(text, {"np": np, "relay": relay})
+    return relay.grad(function) if derivative else function
+
+
+def size(module: Any) -> int:
+    return sum(count_bindings(f.body) for f in module.functions.values())
+
+
+class _Generated(BaseException):
+    """Code generation is done: what would be compiled by LLVM. No exception that a bug might raise, which would be
+    reported as one."""
+
+
+def generated(function: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """How many Python functions code generation calls, and how many functions it makes."""
+    from relay.codegen.lowering import module_builder
+    from relay.codegen.tvm import tir
+
+    found: list[int] = []
+
+    def stop(functions: dict[Any, Any], *rest: Any) -> Any:
+        found.append(len(functions))
+        raise _Generated
+
+    monkeypatch.setattr(tir, "build", stop)
+    core = function.core(X)
+
+    def run() -> None:
+        with pytest.raises(_Generated):
+            module_builder.assemble(core, 1, {}, frozenset())
+
+    calls, _ = counted(run)
+    monkeypatch.undo()
+    return calls, sum(found)
+
+
+LARGEST_RATIO = 2.3
+"""Of the work for a program and for one half as large; n log n has 2.2 or less at these sizes."""
+
+
+@pytest.mark.parametrize("derivative", [False, True], ids=["value", "gradient"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_work_grows_with_the_program(name: str, derivative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    family, n = FAMILIES[name]
+    work: dict[str, list[int]] = {}
+    for count in (1, n, 2 * n):  # the first one fills caches
+        function = made(family(count), derivative)
+        work.setdefault("calls of elaboration", []).append(counted(lambda f=function: f.typed(X))[0])
+        work.setdefault("bindings of elaboration", []).append(size(function.typed(X)))
+        work.setdefault("calls of the optimiser", []).append(counted(lambda f=function: f.core(X))[0])
+        work.setdefault("bindings of the optimiser", []).append(size(function.core(X)))
+        calls, functions = generated(function, monkeypatch)
+        work.setdefault("calls of code generation", []).append(calls)
+        work.setdefault("functions of code generation", []).append(functions)
+    ratios = {what: large / max(small, 1) for what, (_, small, large) in work.items()}
+    assert {what: ratio for what, ratio in ratios.items() if ratio > LARGEST_RATIO} == {}, work
+
+
+@pytest.mark.parametrize("derivative", [False, True], ids=["value", "gradient"])
+def test_work_does_not_grow_with_rounds(derivative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of known extent that fills a list costs at most what few copies of its body do, and not more from then
+    on."""
+    text = "def f(x):\n    h, hs = x[0], []\n    for i in range({}):\n        h = np.tanh(h + x[i % 4])\n"
+    text += "        hs.append(h)\n    return np.stack(hs).sum()\n"
+    work: dict[int, tuple[int, ...]] = {}
+    for rounds in (8, 8, 16, 32, 64, 256, 1024):  # the first one fills caches
+        function = made(text.format(rounds), derivative)
+        typed, core = counted(lambda f=function: f.typed(X))[0], counted(lambda f=function: f.core(X))[0]
+        work[rounds] = (typed, core, *generated(function, monkeypatch), size(function.core(X)))
+    rolled = np.array([work[n] for n in (32, 64, 256, 1024)])
+    assert (rolled.max(axis=0) <= 1.1 * rolled.min(axis=0)).all(), work
+    assert (np.array([work[8], work[16]]).max(axis=0) <= 8 * rolled[0]).all(), work

@@ -1,0 +1,166 @@
+"""Every program of the zoo in every mode: interpreted, compiled, differentiated by the transform and by the
+interpreter."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import assert_close, leaves, parts_of
+from guarded import guarded
+from matrix import sample
+from zoo import Program, programs
+
+import relay
+from relay.api import differentiation
+from relay.calling.results import wrap
+from relay.eval import interpreter
+from relay.frontend.data.values import is_value, make
+from relay.ir.structure import build, form_of
+from relay.ir.validation.check import check
+
+# Central differences in float64 with a step of 1e-6 are right to about 1e-9 of the value's scale.
+DIFFERENCE = 2e-6
+
+# Programs whose arguments lie on a kink, or whose numbers of rounds depend on them.
+SINGULAR = ("untaken",)
+
+ALL = programs()
+DIFFERENTIABLE = [p for p in ALL if p.differentiable]
+COMPILED_TWICE = sample(DIFFERENTIABLE, 20)  # of which the second derivative is compiled, too
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
+def test_compiled_equals_interpreted(program: Program) -> None:
+    interpreted = program.function.interpret(*program.arguments)
+    if program.expected is not None:
+        assert_close(interpreted, program.expected)
+    compiled = program.function(*guarded(program.arguments, end=True))
+    assert_close(compiled, interpreted)
+    for a, b in zip(leaves(compiled), leaves(interpreted), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
+def test_stages_are_well_formed(program: Program) -> None:
+    typed = program.function.typed(*program.arguments)
+    check(typed, "typed")
+    core = program.function.core(*program.arguments)
+    check(core, "structured")
+    assert relay.to_text(core) == relay.to_text(core)
+
+
+def numerical_gradient(program: Program) -> list[np.ndarray | None]:
+    """Central finite differences of the interpreted program with respect to every float leaf."""
+    gradients: list[np.ndarray | None] = []
+
+    def value(arguments: Any) -> float:
+        return float(program.function.interpret(*arguments))
+
+    def leaf_paths(part: Any, path: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        parts = parts_of(part)
+        if parts is None:
+            yield path
+        else:
+            for i, item in enumerate(parts):
+                yield from leaf_paths(item, (*path, i))
+
+    def replaced(part: Any, path: tuple[int, ...], new: Any) -> Any:
+        if not path:
+            return new
+        parts = [replaced(p, path[1:], new) if i == path[0] else p for i, p in enumerate(parts_of(part) or ())]
+        if is_value(part):
+            fields = dict(zip(vars(part), parts, strict=True))
+            return make(type(part).__relay_data__, type(part).__relay_constructor__, fields)
+        form = form_of(part)
+        return tuple(parts) if form is None else build(form, parts)
+
+    for path in leaf_paths(program.arguments, ()):
+        leaf: Any = program.arguments
+        for i in path:
+            leaf = (parts_of(leaf) or ())[i]
+        if not isinstance(leaf, float | np.floating | np.ndarray) or np.asarray(leaf).dtype.kind != "f":
+            gradients.append(None)
+            continue
+        base = np.array(leaf, dtype=np.asarray(leaf).dtype)
+        result = np.zeros_like(base)
+        for index in np.ndindex(base.shape):
+            step = 1e-6 * max(1.0, abs(float(base[index])))
+            high, low = copy.copy(base), copy.copy(base)
+            high[index] += step
+            low[index] -= step
+            result[index] = (
+                value(replaced(program.arguments, path, high)) - value(replaced(program.arguments, path, low))
+            ) / (2 * step)
+        gradients.append(result)
+    return gradients
+
+
+@pytest.mark.parametrize("program", DIFFERENTIABLE, ids=lambda p: p.name)
+def test_gradients_agree(program: Program) -> None:
+    derivative = relay.grad(program.function)
+    by_tape = derivative.interpret(*program.arguments)
+    expected = numerical_gradient(program)
+    has_kink = program.name in ("untaken",)  # the derivative at 0 is defined by the taken branch
+    flat = list(leaves(by_tape))
+    for missing in range(len(expected), len(flat)):  # parameters that have their defaults
+        assert flat[missing] is None
+    flat = flat[: len(expected)]
+    if not has_kink:
+        single = any(isinstance(a, float) for a in program.arguments)  # Python floats are float32
+        for found, wanted in zip(flat, expected, strict=True):
+            if wanted is None:
+                assert found is None
+            elif not single:
+                np.testing.assert_allclose(np.asarray(found), wanted, rtol=DIFFERENCE, atol=DIFFERENCE)
+    if program.expected_gradient is not None:
+        assert_close(by_tape if isinstance(by_tape, tuple) else (by_tape,), program.expected_gradient, rtol=1e-6)
+    core = derivative.core(*program.arguments)
+    check(core, "structured")
+    lowered, values = derivative._lower(program.arguments, {})
+    transformed = wrap(interpreter.run(core, values), lowered.result)
+    assert_close(transformed, by_tape, rtol=1e-9, atol=1e-11)
+    compiled = derivative(*program.arguments)
+    assert_close(compiled, by_tape, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("program", DIFFERENTIABLE, ids=lambda p: p.name)
+def test_second_derivatives_agree(program: Program) -> None:
+    """A Hessian times a vector: the interpreter's two tapes, the transform twice, and differences of the gradient."""
+    arguments = program.arguments
+    floats = [isinstance(a, np.ndarray | np.floating) and a.dtype == np.float64 for a in arguments]
+    positions = [i for i, is_float in enumerate(floats) if is_float]
+    if not positions or program.name in SINGULAR:
+        pytest.skip("there is no second derivative to test")
+    gradient = relay.grad(program.function, wrt=positions)
+    pullback = differentiation._made(
+        gradient,
+        ("vjp", len(arguments)),
+        lambda: differentiation.PULLBACK.definition(gradient.__relay__, differentiation.plain(len(arguments)), {}),
+    )
+    weights = [
+        np.asarray(np.cos(np.arange(np.size(arguments[i])) + i)).reshape(np.shape(arguments[i])) for i in positions
+    ]
+    given = (*arguments, weights[0] if len(positions) == 1 else tuple(weights))
+    by_tape = pullback.interpret(*given)
+    parts = by_tape if len(arguments) > 1 else (by_tape,)
+    found = sum(float(np.sum(np.asarray(parts[i]) * w)) for i, w in zip(positions, weights, strict=True))
+
+    def along(step: float) -> float:
+        moved = list(arguments)
+        for i, w in zip(positions, weights, strict=True):
+            moved[i] = np.asarray(arguments[i]) + step * w
+        slopes = gradient.interpret(*moved)
+        slopes = (slopes,) if len(positions) == 1 else slopes
+        return sum(float(np.sum(np.asarray(s) * w)) for s, w in zip(slopes, weights, strict=True))
+
+    scale = max(abs(along(0.0)), 1.0)
+    np.testing.assert_allclose(found, (along(1e-6) - along(-1e-6)) / 2e-6, rtol=1e-5, atol=1e-6 * scale)
+    lowered, values = pullback._lower(given, {})
+    transformed = wrap(interpreter.run(lowered.core, values), lowered.result)
+    assert_close(transformed, by_tape, rtol=1e-8, atol=1e-10)
+    if program in COMPILED_TWICE:
+        assert_close(pullback(*given), by_tape, rtol=1e-8, atol=1e-10)

@@ -1,0 +1,188 @@
+"""Each pass alone and in any order: well-formed modules, the same types, the same answers to the last bit, the same
+output, and nothing left to do when it runs again.
+
+Every pass runs alone on every program of the zoo. All 200 orders of passes run every time: each on those programs whose
+number leaves the same remainder as the order's, so that an order meets about ten programs, and a program about six
+orders. Which programs meet which orders changes every day, by a seed that is printed (`RELAY_TEST_SEED` sets it), and
+`RELAY_TEST_ALL=1` (or `make test-all`) runs every order on every program. Programs are small, and the interpreter runs
+them. Effects count: an outcome is the result, or the message of the check that failed, and what was printed before, so
+a pass that moves a `print` or a check over another one is found out.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matrix import SEED, everything
+from random_modules import arguments, outcome, random_module
+from zoo import programs
+
+from relay.eval.values import Data, Reference, Stack
+from relay.ir.analysis.alpha import alpha_equal
+from relay.ir.expr import Function, Module
+from relay.ir.validation.check import check
+from relay.text.parser import parse
+from relay.text.printer import to_text
+from relay.transform.core.specialization import specialise
+from relay.transform.core.structuring import structure
+from relay.transform.passes import EXACT, LOSSY, PASSES
+from relay.transform.pipeline import LEVELS, PREPARATION
+
+ALL = {p.name: p for p in programs()}
+OPTIMISATIONS = sorted(set(PASSES) - LOSSY - {"specialise", "structure", "differentiate"})
+# Passes that are not exact sum in another order or multiply by a reciprocal: a few units in the last place, more where
+# an iteration amplifies them.
+ROUNDING = 1e-9
+
+
+@functools.cache
+def lowered(name: str) -> tuple[Module, Sequence[Any], object]:
+    """A program of the zoo in the structured core, its arguments, and what the interpreter makes of it."""
+    program = ALL[name]
+    kept, values = program.function._lower(program.arguments, {})
+    module = structure(specialise(kept.typed))
+    return module, values, outcome(differentiated(module), values)
+
+
+def differentiated(module: Module) -> Module:
+    """A module that runs: without pending derivatives."""
+    pending = any(not isinstance(f, Function) for f in module.functions.values())
+    return PASSES["differentiate"](module) if pending else module
+
+
+def assert_same(found: object, expected: object, exact: bool = True) -> None:
+    """Equal structure, dtypes and elements, bit for bit if `exact`; two NaNs are equal."""
+    if isinstance(expected, tuple):
+        assert isinstance(found, tuple) and len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other, exact)
+    elif isinstance(expected, Data):
+        assert isinstance(found, Data) and found.constructor == expected.constructor
+        for one, other in zip(found.fields, expected.fields, strict=True):
+            assert_same(one, other, exact)
+    elif isinstance(expected, Reference):
+        assert isinstance(found, Reference)
+        assert_same(found.content, expected.content, exact)
+    elif isinstance(expected, Stack):
+        assert isinstance(found, Stack)
+        assert_same(tuple(found.buffer[: found.length]), tuple(expected.buffer[: expected.length]), exact)
+    elif isinstance(expected, str):
+        assert found == expected
+    else:
+        one, other = np.asarray(found), np.asarray(expected)
+        assert one.dtype == other.dtype and one.shape == other.shape
+        if exact:
+            np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(np.signbit(one), np.signbit(other)) if one.dtype.kind == "f" else None
+        else:
+            np.testing.assert_allclose(one, other, rtol=ROUNDING, atol=1e-12)
+
+
+def assert_harmless(before: Module, after: Module, values: Sequence[Any], expected: object, exact: bool) -> None:
+    check(after, "structured")
+    assert after.main.type == before.main.type
+    assert_same(outcome(differentiated(after), values), expected, exact)
+
+
+@pytest.mark.parametrize("name", OPTIMISATIONS)
+def test_each_pass_on_the_zoo(name: str) -> None:
+    for program in ALL:
+        before, values, expected = lowered(program)
+        text = to_text(before)
+        after = PASSES[name](before)
+        assert_harmless(before, after, values, expected, name in EXACT)
+        assert to_text(before) == text, f"the input was changed: {program}"
+        again = PASSES[name](after)
+        assert alpha_equal(again, after), f"{program}:\n{to_text(after)}\n\n{to_text(again)}"
+
+
+@pytest.mark.parametrize("name", OPTIMISATIONS)
+@given(seed=st.integers(0, 2**32))
+def test_each_pass_on_random_programs(name: str, seed: int) -> None:
+    before, values = structure(specialise(random_module(seed))), arguments(seed)
+    after = PASSES[name](before)
+    assert_harmless(before, after, values, outcome(before, values), name in EXACT)
+    assert alpha_equal(PASSES[name](after), after)
+
+
+ORDERS, TOGETHER, APART = 200, 10, 33
+"""How many orders there are, how many run in one test, and at what distance the programs of one order stand."""
+
+
+def programs_of(number: int) -> list[str]:
+    """The programs that an order of passes runs on."""
+    names = list(ALL)
+    return names if everything() else names[(number + SEED) % APART :: APART]
+
+
+def test_every_program_meets_several_orders() -> None:
+    met = Counter(name for number in range(ORDERS) for name in programs_of(number))
+    assert set(met) == set(ALL) and min(met.values()) >= ORDERS // APART
+
+
+@pytest.mark.parametrize("first", range(0, ORDERS, TOGETHER))
+def test_passes_in_any_order(first: int) -> None:
+    for number in range(first, first + TOGETHER):
+        order = random.Random(number)
+        names = order.sample(OPTIMISATIONS * 2, len(OPTIMISATIONS))
+        exact = EXACT.issuperset(names)
+        for program in programs_of(number):
+            before, values, expected = lowered(program)
+            assert_harmless(before, in_order(names, before), values, expected, exact)
+        seed = number if everything() else order.randrange(10**6) + SEED
+        before, values = structure(specialise(random_module(seed))), arguments(seed)
+        assert_harmless(before, in_order(names, before), values, outcome(before, values), exact)
+
+
+def in_order(names: Sequence[str], module: Module) -> Module:
+    """What these passes make of a module."""
+    for name in names:
+        module = PASSES[name](module)
+    return module
+
+
+@pytest.mark.parametrize("level", range(len(LEVELS)))
+def test_levels_on_random_programs(level: int) -> None:
+    for seed in random.Random(SEED).sample(range(10**6), 40):
+        before = structure(specialise(random_module(seed)))
+        values = arguments(seed)
+        after = in_order((*PREPARATION[level], *LEVELS[level]), before)
+        exact = EXACT.issuperset((*PREPARATION[level], *LEVELS[level]))
+        assert_harmless(before, after, values, outcome(before, values), exact)
+
+
+@given(seed=st.integers(0, 2**32))
+def test_random_programs_are_read_back(seed: int) -> None:
+    module = random_module(seed)
+    for made in (module, structure(specialise(module)), PASSES["fuse"](structure(specialise(module)))):
+        text = to_text(made)
+        assert alpha_equal(parse(text), made)
+        assert parse(text).alpha_hash() == made.alpha_hash()
+
+
+def test_random_programs_have_everything() -> None:
+    """Otherwise the tests above say less than they seem to."""
+    text = "\n".join(to_text(random_module(seed)) for seed in range(60))
+    for word in (
+        "loop '",
+        "for %",
+        "if ",
+        "match ",
+        "read ",
+        "write ",
+        "push ",
+        "get ",
+        "print ",
+        "assert ",
+        "@g(",
+        "@h(",
+    ):
+        assert word in text, word
