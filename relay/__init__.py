@@ -6,15 +6,16 @@ also carries the types, the transforms and every registered operator (`relay.tan
 
 from __future__ import annotations
 
-import sys
-import types
+import sys as _sys
+import types as _types
 import typing as _typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable as _Callable
+from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 from typing import Protocol as _Protocol
 from typing import TypeVar as _TypeVar
 from typing import dataclass_transform as _dataclass_transform
-from typing import overload
+from typing import overload as _overload
 
 import relay.ops as _ops  # noqa: F401  (registers the operators)
 import relay.support.logs as _logs
@@ -25,6 +26,7 @@ from relay.api.quantization import quantise
 from relay.api.tuning import tune
 from relay.calling.array import Array
 from relay.calling.executable import Executable, load
+from relay.compilation import hooks as _hooks
 from relay.compilation.stages import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.errors import (
     CompileError,
@@ -125,7 +127,7 @@ _T = _TypeVar("_T")
 _Value = _TypeVar("_Value")
 
 
-def _inside_only(name: str, documentation: str) -> Callable[..., _Any]:
+def _inside_only(name: str, documentation: str) -> _Callable[..., _Any]:
     def function(*arguments: _Any) -> _Any:
         raise TypeCheckError(f"relay.{name} works inside decorated functions only")
 
@@ -159,7 +161,7 @@ def data(cls: type[_T]) -> type[_T]:
 
     Raises FrontendError for what a data type cannot have.
     """
-    _data_class(cls, sys._getframe(1))
+    _data_class(cls, _sys._getframe(1))
     return cls
 
 
@@ -174,40 +176,40 @@ replace.__relay_builtin__ = "replace"  # type: ignore[attr-defined]
 class _Decorator(_Protocol):
     """`relay(static_argnames=..)`: what decorates."""
 
-    def __call__(self, function: Callable[..., _Any], /) -> RelayFunction: ...
+    def __call__(self, function: _Callable[..., _Any], /) -> RelayFunction: ...
 
 
-class _Relay(types.ModuleType):
+class _Relay(_types.ModuleType):
     """The module, callable: the decorator."""
 
-    @overload
-    def __call__(self, function: Callable[..., _Any], /) -> RelayFunction: ...
-    @overload
+    @_overload
+    def __call__(self, function: _Callable[..., _Any], /) -> RelayFunction: ...
+    @_overload
     def __call__(
         self,
         /,
         *,
         target: str = ...,
         opt_level: int = ...,
-        static_argnames: str | Sequence[str] = ...,
+        static_argnames: str | _Sequence[str] = ...,
         dynamic: bool = ...,
         pure: bool = ...,
-        donate_argnames: str | Sequence[str] = ...,
-        donate_argnums: int | Sequence[int] = ...,
+        donate_argnames: str | _Sequence[str] = ...,
+        donate_argnums: int | _Sequence[int] = ...,
         fallback: str | None = ...,
     ) -> _Decorator: ...
     def __call__(
         self,
-        function: Callable[..., _Any] | None = None,
+        function: _Callable[..., _Any] | None = None,
         /,
         *,
         target: str = "cpu",
         opt_level: int = _DEFAULT_LEVEL,
-        static_argnames: str | Sequence[str] = (),
+        static_argnames: str | _Sequence[str] = (),
         dynamic: bool = False,
         pure: bool = False,
-        donate_argnames: str | Sequence[str] = (),
-        donate_argnums: int | Sequence[int] = (),
+        donate_argnames: str | _Sequence[str] = (),
+        donate_argnums: int | _Sequence[int] = (),
         fallback: str | None = None,
         **others: _Any,
     ) -> _Any:
@@ -244,11 +246,12 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PRELUDE, *get_env().names()])
+    return sorted({*__all__, *_PRELUDE, *get_env().names()})
 
 
-sys.modules[__name__].__class__ = _Relay
-relay: _Relay = sys.modules[__name__]  # type: ignore[assignment]
+_sys.modules[__name__].__class__ = _Relay
+relay: _Relay = _sys.modules[__name__]  # type: ignore[assignment]
+_hooks.install()
 _install()
 get_env().reserve({*globals(), *_PRELUDE})
 _load_packs()

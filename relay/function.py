@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-import relay.compilation.composites
-import relay.frontend.library  # noqa: F401  (Python's functions of lists that are written in the language)
 from relay.calling.arguments import describe, describe_static, too_deep
 from relay.calling.closure_selection import chosen, chosen_result, must_be_opened, opened_module
 from relay.calling.closures import Result, result_of
 from relay.calling.dispatch import Repeating
 from relay.calling.donation import Donated, donated_names
 from relay.calling.executable import Executable
+from relay.calling.lowering import Lowering
 from relay.calling.results import Values, wrap
 from relay.calling.shape_policy import History, Symbolic, axes, kind, of_any_length, refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
@@ -319,6 +318,20 @@ class RelayFunction(Repeating):
                 lowered.forget_program()
             self._forget_calls()
 
+    def lower(self, *arguments: Any, **keywords: Any) -> Lowering:
+        """The function at the types of these arguments, without running it: `.typed` and `.core` are its programs,
+        `.text` is the core as text, `.compile()` gives native code.
+
+        Raises what a call would raise before it runs: TypeCheckError, TypeMismatch, ShapeError.
+        """
+        lowered, values = self._lower(arguments, keywords)
+        core = lambda: self.core(*arguments, **keywords)  # noqa: E731
+        return Lowering(lowered.typed, lowered.result, values, core, lambda: self.compile(*arguments, **keywords))
+
+    def module(self, *arguments: Any, **keywords: Any) -> Module:
+        """The IR module for these arguments: the typed, higher-order program, as `typed`."""
+        return self.typed(*arguments, **keywords)
+
     @property
     def surface(self) -> Module:
         """The function before elaboration: untyped, with the names that it takes from Python. Of a derivative it is
@@ -330,7 +343,7 @@ class RelayFunction(Repeating):
         return self._lower(arguments, keywords)[0].typed
 
     def core(self, *arguments: Any, **keywords: Any) -> Module:
-        """The first-order program that these arguments run: specialised, differentiated, optimised."""
+        """The first-order program that these arguments run: specialized, differentiated, optimized."""
         lowered = self._lower(arguments, keywords)[0]
         if lowered.is_symbolic and not self._lowers(lowered, lambda: lowered.core):
             lowered = self._lower(arguments, keywords, symbolic=False)[0]

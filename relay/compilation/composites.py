@@ -16,7 +16,7 @@ from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import TupleType, Type, axis_names
-from relay.operator import Composition, use_composer
+from relay.operator import Composition
 from relay.operator.composition import told
 from relay.support.locks import Lock
 from relay.transform.core.composites import expand_composites
@@ -63,7 +63,7 @@ class ComposedBody:
             raise
 
 
-class _Composer:
+class Composer:
     """Makes bodies and keeps them."""
 
     def __init__(self) -> None:
@@ -113,6 +113,3 @@ def _at_the_call(error: TypeCheckError, composition: Composition) -> TypeCheckEr
         notes.append(f"in {composition.name}, at {error.span}")
     kind = type(error) if isinstance(error, TypeMismatch) else TypeMismatch
     return kind(error.message, notes=tuple(notes), help=error.help)
-
-
-use_composer(_Composer())

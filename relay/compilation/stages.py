@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-import relay.compilation.composites  # noqa: F401  (composite operators are lowered with these phases)
 from relay.ad import reverse
 from relay.codegen.runtime.native import unused_donations
 from relay.codegen.runtime.native_stacks import with_room

@@ -26,7 +26,6 @@ import functools
 from relay.frontend.lower import lower_text
 from relay.ir.definition import Definition
 from relay.operator import lookup
-from relay.typecheck.elaboration.library.ordering import use_library
 
 _TEXT = """
 def order__(keys, reverse):
@@ -176,4 +175,6 @@ def _definitions() -> dict[str, Definition]:
     return lower_text(_TEXT, "<relay.library>", {**names, **{f"{name}__": lookup(name) for name in _OPERATORS}})
 
 
-use_library(lambda name: _definitions()[name])
+def definition(name: str) -> Definition:
+    """The function of that name. Raises KeyError."""
+    return _definitions()[name]

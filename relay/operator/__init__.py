@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 
 from relay.errors import TypeMismatch
-from relay.ir.analysis.metering import use_work
 from relay.ir.expr import OpCall
 from relay.ir.types import Type
-from relay.ir.validation.check import use_operators
 from relay.operator.callback import pure_callback
-from relay.operator.composition import Body, Composition, use_composer
+from relay.operator.composition import Body, Composition
 from relay.operator.definition import Columns, InPlace, Operator, Pattern, Requirement
 from relay.operator.registry import (
     Environment,
@@ -25,7 +23,7 @@ from relay.operator.relation import BaseSignature, Relation, Undetermined
 from relay.operator.symbolic import ADDITION, Emitter, Value
 
 
-def _type_of(call: OpCall, types: Sequence[Type]) -> Type:
+def type_of(call: OpCall, types: Sequence[Type]) -> Type:
     """The type of a call in a finished module. Raises TypeMismatch, also for attributes that the operator has not."""
     operator = lookup(call.operator)
     unknown = [name for name in call.attributes if name not in operator.attributes]
@@ -33,9 +31,6 @@ def _type_of(call: OpCall, types: Sequence[Type]) -> Type:
         raise TypeMismatch(f"{operator.name} has no attribute {unknown[0]!r}")
     return operator.infer(types, call.attributes)
 
-
-use_operators(_type_of)
-use_work(lambda call, types, result: lookup(call.operator).flops(types, result))
 
 __all__ = [
     "ADDITION",
@@ -61,5 +56,5 @@ __all__ = [
     "pure_callback",
     "register_op",
     "resolve_name",
-    "use_composer",
+    "type_of",
 ]

@@ -58,7 +58,7 @@ def arithmetic(module: Module) -> int:
 def steps(function: Any, *arguments: Any) -> int:
     """The interpreter's steps through the transformed program."""
     core = function.core(*arguments)
-    values = function._lower(arguments, {})[1]
+    values = function.lower(*arguments).values
     machine = Machine()
     machine.enter(Closure(core.main, {}, core), values)
     count = 0

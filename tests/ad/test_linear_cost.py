@@ -18,7 +18,8 @@ from relay.eval.values import Closure
 def work(function: Any, *arguments: Any, tape: bool = False) -> tuple[int, int]:
     """The interpreter's steps through the transformed program, or of its own tape through the typed one, and the bytes
     of the arrays that operators made."""
-    lowered, values = function._lower(arguments, {})
+    lowered = function.lower(*arguments)
+    values = lowered.values
     module = function.typed(*arguments) if tape else lowered.core
     machine = Machine(sizes=sizes_of(module, module.main, values))
     made, prepared = 0, machine.operations.prepared

@@ -341,8 +341,10 @@ def test_random_programs(seed, tmp_path):
     main = runpy.run_path(str(path))["main"]
     derivative = relay.grad(main)
     by_tape = float(derivative.interpret(X))
-    lowered, values = derivative._lower((X,), {})
-    np.testing.assert_allclose(np.asarray(interpreter.run(lowered.core, values)), by_tape, rtol=1e-8, atol=1e-10)
+    lowered = derivative.lower(X)
+    np.testing.assert_allclose(
+        np.asarray(interpreter.run(lowered.core, lowered.values)), by_tape, rtol=1e-8, atol=1e-10
+    )
     if seed % 4 == 0:
         np.testing.assert_allclose(derivative(X), by_tape, rtol=1e-8, atol=1e-10)
     high, low = (float(main.interpret(X + d)) for d in (1e-6, -1e-6))

@@ -94,8 +94,8 @@ def test_the_transform_the_tape_and_differences_agree(text: str) -> None:
     by_tape = [float(g) for g in derivative.interpret(*POINT)]
     expected = differences(function)
     np.testing.assert_allclose(by_tape, expected, rtol=1e-5, atol=1e-6, err_msg=text)
-    lowered, values = derivative._lower(POINT, {})
-    transformed = wrap(interpreter.run(lowered.core, values), lowered.result)
+    lowered = derivative.lower(*POINT)
+    transformed = wrap(interpreter.run(lowered.core, lowered.values), lowered.result)
     np.testing.assert_allclose([float(g) for g in transformed], by_tape, rtol=1e-9, atol=1e-12, err_msg=text)
 
 
@@ -112,8 +112,8 @@ def test_the_compiled_gradient_is_the_interpreted_one(text: str) -> None:
 def test_the_second_derivative_by_transform_and_by_tapes(text: str) -> None:
     second = relay.grad(relay.grad(relay.from_source(text, {"relay": relay}), wrt=0))
     by_tape = [float(g) for g in second.interpret(*POINT)]
-    lowered, values = second._lower(POINT, {})
-    transformed = wrap(interpreter.run(lowered.core, values), lowered.result)
+    lowered = second.lower(*POINT)
+    transformed = wrap(interpreter.run(lowered.core, lowered.values), lowered.result)
     np.testing.assert_allclose([float(g) for g in transformed], by_tape, rtol=1e-8, atol=1e-10, err_msg=text)
 
 
@@ -141,8 +141,8 @@ def agreeing(seed: int, compiled: bool, second: bool) -> None:
         by_tape = [float(g) for g in derivative.interpret(*POINT, ROUNDS)]
         if derivative is first:
             np.testing.assert_allclose(by_tape, expected, rtol=1e-4, atol=1e-5, err_msg=text)
-        lowered, values = derivative._lower((*POINT, ROUNDS), {})
-        transformed = wrap(interpreter.run(lowered.core, values), lowered.result)
+        lowered = derivative.lower(*POINT, ROUNDS)
+        transformed = wrap(interpreter.run(lowered.core, lowered.values), lowered.result)
         np.testing.assert_allclose([float(g) for g in transformed], by_tape, rtol=1e-7, atol=1e-9, err_msg=text)
         if compiled:
             found = [float(g) for g in derivative(*POINT, ROUNDS)]

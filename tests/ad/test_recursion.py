@@ -45,7 +45,7 @@ def chain(length: int) -> Any:
 def run(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any) -> tuple[int, int]:
     """The interpreter's steps through a transformed program, and the elements that its operators make."""
     core, made = function.core(*arguments), [0]
-    values = function._lower(arguments, {})[1]
+    values = function.lower(*arguments).values
     evaluate = Operator.evaluate
 
     def counted(self: Operator, *given: Any, **keywords: Any) -> Any:
@@ -140,7 +140,7 @@ def leaves(value: Any) -> list[Any]:
 
 def assert_same(module: Module, function: Any, arguments: tuple[Any, ...]) -> None:
     """The program gives, interpreted and compiled, what the interpreter's own derivative is."""
-    values = function._lower(arguments, {})[1]
+    values = function.lower(*arguments).values
     plain = interpret(function.typed(*arguments), values)
     for found in (interpret(module, values), compile_module(module)(values)):
         for a, b in zip(leaves(plain), leaves(found), strict=True):

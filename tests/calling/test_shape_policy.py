@@ -19,7 +19,7 @@ from relay.typecheck.relations import same
 
 def sizes(function: Any, *arguments: Any) -> list[str]:
     """The symbolic sizes of the program that interprets a call."""
-    lowered, _ = function._lower(arguments, {}, symbolic=True)
+    lowered = function.lower(*arguments)
     return [str(dim) for dim in symbolic_dims(lowered.typed)]
 
 
@@ -35,9 +35,9 @@ def test_axes_that_varied_are_symbolic() -> None:
     w = np.ones(3, np.float32)
     assert sizes(f, rows(2), w) == []
     assert sizes(f, rows(5), w) == ["x_0"]
-    program = f._lower((rows(5), w), {}, symbolic=True)[0]
+    program = f.lower(rows(5), w).typed
     for n in (3, 7, 100):
-        assert f._lower((rows(n), w), {}, symbolic=True)[0] is program
+        assert f.lower(rows(n), w).typed is program
         assert f.interpret(rows(n), w) == pytest.approx(rows(n).sum() / n)
     assert sizes(f, rows(2), w) == []  # the exact program comes first
     assert sizes(f, rows(4, 2), np.ones(2, np.float32)) == ["x_0", "x_1"]

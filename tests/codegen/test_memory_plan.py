@@ -34,7 +34,7 @@ def test_plans_of_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(memory.Workspace, "place", place)
     for name in sample(ALL, 25):
-        kept, _ = ALL[name].function._lower(ALL[name].arguments, {})
+        kept = ALL[name].function.lower(*ALL[name].arguments)
         text(lowering(2)(kept.typed), 1)
         assert all(taken <= MOST * least for taken, least in plans), (name, plans)
         plans.clear()

@@ -87,8 +87,8 @@ def recurrent(xs, w):
 def same(function: Any, reference: Any, *arguments: Any) -> None:
     """Called with these arguments, a function gives what the interpreted program of `reference`, for exactly their
     sizes, gives."""
-    lowered, given = reference._lower(arguments, {}, symbolic=False)
-    expected = interpreter.run(lowered.typed, given)
+    module = elaborated(reference, arguments, [])
+    expected = interpreter.run(module, values(reference, arguments, module))
     found = function(*arguments)
     for _ in range(2):
         found = function(*arguments)

@@ -289,7 +289,7 @@ def test_lengths_are_symbolic() -> None:
     made, _ = both(source(PROGRAMS["stack"][0]))
     made.interpret(X[:5], W)
     made.interpret(X[:6], W)
-    lowered, _ = made._lower((X[:7], W), {}, symbolic=True)
+    lowered = made.lower(X[:7], W)
     assert show(lowered.typed.main.result) == "Tensor[float64, (xs_0, 4)]"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matrix import SEED
 from operator_samples import OF, OPERATORS, Array, Sample, differentiable, program
-from symbolic_sizes import outcome, resized, values
+from symbolic_sizes import elaborated, outcome, resized, values
 
 import relay as R
 from relay import RelayFunction, relay
@@ -124,8 +124,8 @@ def test_code_for_all_sizes(name: str) -> None:
 
 def exactly(function: RelayFunction, arguments: tuple[Array, ...]) -> Any:
     """What the interpreter gives with the program for these very sizes."""
-    lowered, given = function._lower(arguments, {}, symbolic=False)
-    return interpreter.run(lowered.typed, given)
+    module = elaborated(function, arguments, [])
+    return interpreter.run(module, values(function, arguments, module))
 
 
 def leaves(value: Any) -> list[Array]:

@@ -84,12 +84,12 @@ def test_one_program_serves_other_batches(
     longer = (np.concatenate([arguments[0], arguments[0][:2]]), *arguments[1:])
     for make in (lambda f: f, lambda f: R.grad(f, 0)):
         dynamic, concrete = make(relay(dynamic=True)(function)), make(relay(function))
-        lowered, _ = dynamic._lower(arguments, {}, symbolic=True)
+        lowered = dynamic.lower(*arguments)
         assert len(symbolic_dims(lowered.typed)) == symbolic
-        again, values = dynamic._lower(longer, {}, symbolic=True)
-        assert again is lowered
+        again = dynamic.lower(*longer)
+        assert again.typed is lowered.typed
         core = to_core(lowered.typed, 2)
         check(core, "structured")
         expected = concrete.interpret(*longer)
-        assert_close(interpreter.run(core, values), expected, rtol=1e-4, atol=1e-5)
-        assert_close(interpreter.run(lowered.typed, values), expected, rtol=1e-4, atol=1e-5)
+        assert_close(interpreter.run(core, again.values), expected, rtol=1e-4, atol=1e-5)
+        assert_close(interpreter.run(lowered.typed, again.values), expected, rtol=1e-4, atol=1e-5)

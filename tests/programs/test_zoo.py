@@ -120,8 +120,8 @@ def test_gradients_agree(program: Program) -> None:
         assert_close(by_tape if isinstance(by_tape, tuple) else (by_tape,), program.expected_gradient, rtol=1e-6)
     core = derivative.core(*program.arguments)
     check(core, "structured")
-    lowered, values = derivative._lower(program.arguments, {})
-    transformed = wrap(interpreter.run(core, values), lowered.result)
+    lowered = derivative.lower(*program.arguments)
+    transformed = wrap(interpreter.run(core, lowered.values), lowered.result)
     assert_close(transformed, by_tape, rtol=1e-9, atol=1e-11)
     compiled = derivative(*program.arguments)
     assert_close(compiled, by_tape, rtol=1e-9, atol=1e-11)
@@ -159,8 +159,8 @@ def test_second_derivatives_agree(program: Program) -> None:
 
     scale = max(abs(along(0.0)), 1.0)
     np.testing.assert_allclose(found, (along(1e-6) - along(-1e-6)) / 2e-6, rtol=1e-5, atol=1e-6 * scale)
-    lowered, values = pullback._lower(given, {})
-    transformed = wrap(interpreter.run(lowered.core, values), lowered.result)
+    lowered = pullback.lower(*given)
+    transformed = wrap(interpreter.run(lowered.core, lowered.values), lowered.result)
     assert_close(transformed, by_tape, rtol=1e-8, atol=1e-10)
     if program in COMPILED_TWICE:
         assert_close(pullback(*given), by_tape, rtol=1e-8, atol=1e-10)

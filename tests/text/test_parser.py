@@ -57,7 +57,8 @@ def test_the_zoo_is_read_back(program: Program) -> None:
 
 @pytest.mark.parametrize("program", ALL[::6], ids=lambda p: p.name)
 def test_what_is_read_back_runs_the_same(program: Program) -> None:
-    lowered, values = program.function._lower(program.arguments, {})[:2]
+    lowered = program.function.lower(*program.arguments)
+    values = lowered.values
     core = lowered.core
     if any(isinstance(value, Data) for value in values):
         return  # values belong to the program's own definitions, and a text makes others

@@ -73,7 +73,7 @@ def test_what_is_read_back_elaborates_to_the_same(name: str) -> None:
         return
     # A function that calls itself by its name in Python calls the one that it was read from.
     assert len(again.functions) > len(typed.functions)
-    values = program.function._lower(program.arguments, {})[1]
+    values = program.function.lower(*program.arguments).values
     np.testing.assert_array_equal(interpreter.run(again, values), interpreter.run(typed, values))
 
 

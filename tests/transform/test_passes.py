@@ -47,7 +47,8 @@ ROUNDING = 1e-9
 def lowered(name: str) -> tuple[Module, Sequence[Any], object]:
     """A program of the zoo in the structured core, its arguments, and what the interpreter makes of it."""
     program = ALL[name]
-    kept, values = program.function._lower(program.arguments, {})
+    kept = program.function.lower(*program.arguments)
+    values = kept.values
     module = structure(specialise(kept.typed))
     return module, values, outcome(differentiated(module), values)
 

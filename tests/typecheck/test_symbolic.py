@@ -36,8 +36,8 @@ def compare(function: RelayFunction, arguments: tuple[Any, ...], module: Module)
     if isinstance(concrete, str) or isinstance(found, str):
         assert concrete == found
     else:
-        lowered, given = function._lower(arguments, {})
-        expected = wrap(interpreter.run(lowered.typed, given), lowered.result)
+        lowered = function.lower(*arguments)
+        expected = wrap(interpreter.run(lowered.typed, lowered.values), lowered.result)
         assert_close(wrap(found, lowered.result), expected, rtol=1e-6)
 
 
@@ -63,7 +63,7 @@ def test_core_programs_and_gradients_are_right_at_sizes_never_seen(program: Prog
             if isinstance(typed, str):
                 assert typed == found
             else:
-                result = function._lower(arguments, {})[0].result
+                result = function.lower(*arguments).result
                 assert_close(wrap(found, result), wrap(typed, result), rtol=1e-6, atol=1e-8)
 
 

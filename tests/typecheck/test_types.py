@@ -134,7 +134,7 @@ def test_a_rule_of_the_users_compares_and_calculates_with_sizes() -> None:
         return interleaved(x, y)
 
     assert called.interpret(ones(5, 3), ones(4, 3)).shape == (9, 3)
-    module = called._lower((ones(5, 3), ones(4, 3)), {}, symbolic=True)[0].typed
+    module = called.typed(ones(5, 3), ones(4, 3))
     assert [str(c) for c in module.where if "x_0" in str(c) and "y_0" in str(c)] == ["x_0 >= y_0"]
     with pytest.raises(R.TypeMismatch, match=r"rows like \(3,\), and not more than 2; found \(4, 3\)"):
         called.interpret(ones(2, 3), ones(4, 3))

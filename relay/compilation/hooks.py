@@ -1,0 +1,28 @@
+"""Late bindings between layers: functions that a lower layer calls and an upper one provides, all set here.
+
+    called by                        provided by                        what
+    relay.ir.validation              relay.operator                     the type of an operator's call
+    relay.ir.analysis.metering       relay.operator                     the arithmetic operations of a call
+    relay.operator.composition       relay.compilation.composites       the bodies of composite operators
+    relay.typecheck.elaboration      relay.frontend.library             functions of lists written in the language
+
+`import relay` sets them, before anything else of the package can be used.
+"""
+
+from __future__ import annotations
+
+from relay.compilation.composites import Composer
+from relay.frontend.library import definition
+from relay.ir.analysis.metering import use_work
+from relay.ir.validation.check import use_operators
+from relay.operator import lookup, type_of
+from relay.operator.composition import use_composer
+from relay.typecheck.elaboration.library.ordering import use_library
+
+
+def install() -> None:
+    """Set all of them."""
+    use_operators(type_of)
+    use_work(lambda call, types, result: lookup(call.operator).flops(types, result))
+    use_composer(Composer())
+    use_library(definition)
